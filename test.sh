@@ -6,6 +6,7 @@ source toolchains/steps.sh
 
 step "1/3 dependencies"
 toolchains/get_deps.sh --install --install-lint --install-bindings
+toolchains/get_kotlin.sh || echo "The tests of the Kotlin binding will be skipped."
 
 step "2/3 building"
 build_preset release

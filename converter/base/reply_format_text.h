@@ -13,6 +13,8 @@ struct ReplyFormatText {
   fbs::ArgumentSyntax arguments = fbs::ArgumentSyntax::None;
   std::string calls_begin, name_begin, name_end, id_begin, call_separator, calls_end;
   std::string parameter_begin, parameter_name_end, parameter_end, quote;
+  std::string other_calls_begin, other_name_end;
+  bool is_compact = false;
 
   bool empty() const {
     return reasoning_begin.empty() && content_begin.empty() &&

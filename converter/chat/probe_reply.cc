@@ -197,6 +197,8 @@ class Finder {
       const size_t at = reply.find(form.text, from);
       if (at == std::string::npos) continue;
       found_.arguments = form.syntax;
+      found_.is_compact =
+          form.syntax == ArgumentSyntax::Json && form.text.find(": ") == std::string::npos;
       *begin = at;
       *size = form.text.size();
       return true;
@@ -345,6 +347,15 @@ class Finder {
       found_.call_separator = known.call_separator;
       found_.calls_end = known.calls_end;
     }
+    // Harmony: its template puts the recipient before the channel, its models behind it.
+    static constexpr std::string_view kRecipient = "to=functions.";
+    const std::string& begin = found_.calls_begin;
+    if (found_.arguments == ArgumentSyntax::Json && begin.size() >= kRecipient.size() &&
+        begin.compare(begin.size() - kRecipient.size(), kRecipient.size(), kRecipient) == 0 &&
+        probe_.is_token("<|channel|>") && probe_.is_token("<|constrain|>")) {
+      found_.other_calls_begin = "<|channel|>commentary to=functions.";
+      found_.other_name_end = " <|constrain|>json<|message|>";
+    }
     if (found_.reasoning_begin.empty() && probe_.is_token("<think>") &&
         probe_.is_token("</think>")) {
       found_.reasoning_begin = "<think>";
@@ -364,7 +375,8 @@ class Finder {
     if (!fits({&found_.content_begin})) found_.content_begin = "";
     if (!fits({&found_.calls_begin, &found_.name_begin, &found_.name_end, &found_.id_begin,
                &found_.call_separator, &found_.calls_end, &found_.parameter_begin,
-               &found_.parameter_name_end, &found_.parameter_end, &found_.quote})) {
+               &found_.parameter_name_end, &found_.parameter_end, &found_.quote,
+               &found_.other_calls_begin, &found_.other_name_end})) {
       found_.arguments = ArgumentSyntax::None;
     }
   }

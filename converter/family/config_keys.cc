@@ -85,6 +85,19 @@ constexpr const char* kHarmless[] = {
     "router_aux_loss_coef",
     "router_jitter_noise",
     "hybrid",
+    // of a head that predicts further tokens, which is left out; states are always f32
+    "mtp_num_hidden_layers",
+    "mtp_use_dedicated_embeddings",
+    "mamba_ssm_dtype",
+    "mamba_ssm_cache_dtype",
+    "use_mamba_kernels",
+    "num_logits_to_keep",
+    "chunk_size",  // of tokens in transformers' kernels
+    "mamba_chunk_size",
+    "z_loss_coefficient",
+    "num_nextn_predict_layers",
+    "mtp_layers_block_type",
+    "mtp_hybrid_override_pattern",
     "rescale_prenorm_residual",
     "time_step_scale",
     "time_step_min",
@@ -120,6 +133,8 @@ constexpr const char* kHarmless[] = {
     "use_mambapy",
     "use_associative_scan",
     "initializer_range",
+    "embedding_initializer_range",
+    "init_method",
     "initializer_factor",
     "init_std",
     "dropout",
@@ -127,6 +142,8 @@ constexpr const char* kHarmless[] = {
     "activation_dropout",
     "encoder_layerdrop",
     "decoder_layerdrop",
+    "layerdrop",
+    "emb_pdrop",
     "apply_spec_augment",
     "mask_time_prob",
     "mask_time_length",
@@ -148,6 +165,8 @@ constexpr const char* kHarmless[] = {
     "eos_token_id",
     "pad_token_id",
     "sep_token_id",
+    "unk_token_id",
+    "eod_token_id",
     "decoder_start_token_id",
     "max_length",
     "min_length",
@@ -219,6 +238,7 @@ constexpr Significant kSignificant[] = {
     {"qk_layernorm", ""},
     {"qk_norm", ""},
     {"layer_norm_type", ""},
+    {"normalization_function", "\"rmsnorm\""},
     {"norm_type", ""},
     {"parallel_attn", ""},
     {"use_parallel_residual", ""},
@@ -250,6 +270,8 @@ constexpr Significant kSignificant[] = {
     {"is_encoder_decoder", ""},
     {"add_cross_attention", ""},
     {"pruned_heads", ""},
+    {"enable_moe_block", ""},
+    {"rope_scaling", ""},
     {"quantization_config", ""},
     {"compression_config", ""},
     {"text_config", ""},
@@ -332,6 +354,45 @@ constexpr const char* kRead[] = {
     "block_ffn_dim_multiplier",
     "block_auto_adjust_ff_dim",
     "tie_embedding",
+    "linear_conv_kernel_dim",
+    "linear_key_head_dim",
+    "linear_value_head_dim",
+    "linear_num_key_heads",
+    "linear_num_value_heads",
+    "attn_output_gate",
+    "full_attention_interval",
+    "n_groups",
+    "mamba_n_heads",
+    "mamba_n_groups",
+    "mamba_d_state",
+    "mamba_d_head",
+    "mamba_d_conv",
+    "mamba_d_ssm",
+    "mamba_expand",
+    "mamba_conv_bias",
+    "mamba_proj_bias",
+    "mamba_rms_norm",
+    "mamba_norm_before_gate",
+    "mamba_num_heads",
+    "mamba_head_dim",
+    "mamba_hidden_act",
+    "mlp_hidden_act",
+    "ssm_state_size",
+    "time_step_limit",
+    "projectors_bias",
+    "layers_block_type",
+    "hybrid_override_pattern",
+    "attn_layer_indices",
+    "shared_intermediate_size",
+    "position_embedding_type",
+    "lm_head_multiplier",
+    "ssm_multipliers",
+    "mlp_multipliers",
+    "key_multiplier",
+    "attention_in_multiplier",
+    "attention_out_multiplier",
+    "ssm_in_multiplier",
+    "ssm_out_multiplier",
 };
 
 template <size_t N>
@@ -347,6 +408,12 @@ bool SaysNothing(const nlohmann::json& value) {
 
 bool IsOff(const nlohmann::json& value, const Significant& row) {
   return SaysNothing(value) || (row.off[0] != '\0' && value == nlohmann::json::parse(row.off));
+}
+
+// Returns KEY of "NESTED.KEY".
+std::string WithoutPrefix(const std::string& key, const char* nested) {
+  const std::string prefix = nested == nullptr ? "" : std::string(nested) + ".";
+  return key.compare(0, prefix.size(), prefix) == 0 ? key.substr(prefix.size()) : key;
 }
 
 // Comma-separated, as the command line takes them.
@@ -372,7 +439,8 @@ void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, con
     const auto row = std::find_if(std::begin(kSignificant), std::end(kSignificant),
                                   [&](const Significant& s) { return key == s.key; });
     const bool is_significant = row != std::end(kSignificant);
-    if (is_significant ? IsOff(value, *row) : SaysNothing(value) || Contains(kHarmless, key)) {
+    const bool is_harmless = Contains(kHarmless, WithoutPrefix(key, family.nested_key));
+    if (is_significant ? IsOff(value, *row) : SaysNothing(value) || is_harmless) {
       continue;
     }
     if (is_ignored(key)) {

@@ -1,6 +1,7 @@
 // Architecture of a model as the bundle stores it. After this no code branches on a family's name.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ struct RopeSpec {
   std::vector<float> long_inv_freq;  // for sessions with more than short_context tokens; empty:
                                      // none
   uint32_t short_context = 0;
+  float query_temperature = 0.0f;  // in the layers that use this RoPE, with shift 0; 0: none
+  uint32_t query_temperature_step = 0;
 
   bool operator==(const RopeSpec&) const = default;
 };
@@ -27,10 +30,18 @@ struct LayerKindSpec : LayerKind {
   bool has_k_bias = true;  // if q and v have one
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
+  bool has_expert_bias = true;  // if the other feed-forward blocks have one
   bool has_router_bias = false;
+  bool has_router_correction = false;
+  bool has_shared_gate = false;
+  bool has_v_norm = false;
+  bool k_is_v = false;         // the key projection makes the values too
+  float routed_factor = 1.0f;  // of the routed experts' outputs; folded into their last matrices
+  bool shares_norm = false;    // parallel blocks: one norm before both
   bool has_cross_attention = false;
   bool has_relative_position_bias = false;
   bool has_mixer_in_bias = false;  // of the mixer's first matrix
+  bool has_mixer_out_bias = false;
   bool has_conv_bias = false;
 
   bool operator==(const LayerKindSpec&) const = default;
@@ -40,23 +51,33 @@ struct LayerKindSpec : LayerKind {
 // family has no such tensor.
 struct TensorNames {
   const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
+  const char* older_prefix = nullptr;  // of published checkpoints, in its place
+  const char* extra_head = nullptr;    // prefix of a head that predicts further tokens: left out
   const char* embedding;
+  const char* other_embedding = nullptr;  // another name that it may have
   const char* positions = nullptr;
+  const char* embedding_norm = nullptr;
   const char* final_norm;
   const char* head;
   const char* attention_norm = nullptr;
+  // Names of the two norms before parallel blocks, if they differ from attention_norm and ffn_norm.
+  const char* parallel_attention_norm = nullptr;
+  const char* parallel_ffn_norm = nullptr;
   const char* qkv = nullptr;  // q, k and v fused in one tensor; else separate
   const char* q = nullptr;
   const char* k = nullptr;
   const char* v = nullptr;
   const char* q_norm = nullptr;
   const char* k_norm = nullptr;
+  const char* attention_sub_norm = nullptr;
   const char* attention_out = nullptr;
   const char* attention_post_norm = nullptr;
   const char* ffn_norm = nullptr;
   const char* gate_up = nullptr;  // gate and up fused in one tensor; else separate
   const char* gate = nullptr;
   const char* up = nullptr;
+  const char* act_parameters[4] = {};  // complete names; the first two [1], the others []
+  const char* ffn_sub_norm = nullptr;
   const char* down = nullptr;
   const char* ffn_post_norm = nullptr;
   // Layers with experts; the second {} stands for the expert number.
@@ -65,11 +86,30 @@ struct TensorNames {
   const char* expert_up = nullptr;
   const char* expert_down = nullptr;
   // Or all experts of a layer in one tensor [experts, inputs, outputs], named without ".weight".
+  // With is_stacked_by_rows: [experts, outputs, inputs].
   const char* stacked_gate_up = nullptr;
   const char* stacked_down = nullptr;
+  bool is_stacked_by_rows = false;
   const char* shared_gate = nullptr;  // shared expert, which every token passes through
   const char* shared_up = nullptr;
   const char* shared_down = nullptr;
+  const char* shared_gate_up = nullptr;     // gate and up of the shared expert fused
+  const char* shared_gate_score = nullptr;  // [1, hidden]: gate of its output
+  const char* router_correction = nullptr;  // complete name
+  const char* per_layer_embedding = nullptr;
+  const char* per_layer_projection = nullptr;
+  const char* per_layer_projection_norm = nullptr;
+  const char* per_layer_gate = nullptr;  // this and the following: of a layer
+  const char* per_layer_out = nullptr;
+  const char* per_layer_norm = nullptr;
+  const char* output_scale = nullptr;  // complete name
+  // Latent attention. Queries come from q_low, q_low_norm and q_up, or from q.
+  const char* q_low = nullptr;
+  const char* q_low_norm = nullptr;
+  const char* q_up = nullptr;
+  const char* latent = nullptr;  // rows: latent, then the rotated part of the key
+  const char* latent_norm = nullptr;
+  const char* latent_up = nullptr;               // rows: keys and values of each head
   const char* sinks = nullptr;                   // without ".weight"
   const char* plain_up = nullptr;                // up of layers without a gate, if its name differs
   const char* relative_position_bias = nullptr;  // relative position bias [buckets, heads] of the
@@ -92,12 +132,24 @@ struct TensorNames {
   const char* scan_rates = nullptr;   // log(-A)
   const char* scan_skip = nullptr;
   const char* mixer_out = nullptr;
+  // Linear attention. The first matrix is mixer_in, [z | x | B | C | time steps]; or mixer_qkv,
+  // mixer_z, mixer_b and mixer_a; or mixer_qkvz and mixer_ba, by key head. time_step_bias is a
+  // complete name.
+  const char* mixer_qkv = nullptr;
+  const char* mixer_z = nullptr;
+  const char* mixer_b = nullptr;
+  const char* mixer_a = nullptr;
+  const char* mixer_qkvz = nullptr;
+  const char* mixer_ba = nullptr;
+  const char* time_step_bias = nullptr;
+  const char* mixer_norm = nullptr;
 };
 
 // Row order of a fused q, k and v tensor.
 enum class QkvOrder : uint8_t {
-  kBlocks,  // all of q, then all of k, then all of v
-  kByHead,  // q, k and v of each head
+  kBlocks,   // all of q, then all of k, then all of v
+  kByHead,   // for each kv head: its q heads, its k, its v
+  kByShard,  // for each of four shards: q, v and k of its heads
 };
 
 // Relative position buckets (Raffel et al., 2020): the larger the distance, the wider the bucket.
@@ -108,7 +160,7 @@ struct RelativePositionBuckets {
   bool operator==(const RelativePositionBuckets&) const = default;
 };
 
-// Fields of fbs::Source.
+// Fields of fbs::Encoder.
 struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
@@ -120,6 +172,17 @@ struct EncoderSpec {
   bool operator==(const EncoderSpec&) const = default;
 };
 
+// Factors of what a layer's matrices take or give, folded into them.
+struct MatrixFactors {
+  float attention_in = 1.0f, k = 1.0f, attention_out = 1.0f;
+  float mixer_in = 1.0f;  // and of each part of its output:
+  float z = 1.0f, x = 1.0f, b = 1.0f, c = 1.0f, time_steps = 1.0f;
+  float mixer_out = 1.0f;
+  float gate = 1.0f, down = 1.0f;
+
+  bool operator==(const MatrixFactors&) const = default;
+};
+
 struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
@@ -128,8 +191,13 @@ struct DecoderSpec {
   bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
   bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
-  float norm_offset = 0.0f;         // added to stored RMSNorm weights
-  float residual_factor = 1.0f;     // scales what each block adds; folded into its last matrix
+  float norm_offset = 0.0f;         // added to stored norm weights
+  bool has_norm_weights = true;     // else 1
+  bool has_norm_biases = true;      // NormKind::kLayer; else 0
+  bool has_head_bias = false;
+  uint32_t position_offset = 0;  // rows of the stored position table to leave out
+  float residual_factor = 1.0f;  // scales what each block adds; folded into its last matrix
+  MatrixFactors factors;
   uint32_t hidden = 0;
   uint32_t vocab = 0;
   uint32_t max_context = 0;
@@ -142,8 +210,15 @@ struct DecoderSpec {
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
+  std::vector<uint32_t> kv_layers;    // per layer: whose keys and values it uses; empty: its own
+  uint32_t per_layer_width = 0;       // of a layer's part of the per-layer embeddings; 0: none
   RelativePositionBuckets relative_position_buckets;
+  std::vector<float> alibi_slopes;  // of the heads; empty: no ALiBi
   EncoderSpec encoder;
+
+  // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the
+  // projection.
+  float per_layer_factor() const { return static_cast<float>(std::sqrt(per_layer_width / 2.0)); }
 
   bool operator==(const DecoderSpec&) const = default;
 };

@@ -6,10 +6,14 @@
 
 #include "converter/base/error.h"
 #include "converter/family/config_keys.h"
+#include "converter/family/experts.h"
 #include "converter/family/family.h"
+#include "converter/family/latent.h"
 #include "converter/family/layer_windows.h"
+#include "converter/family/linear_mixers.h"
 #include "converter/family/mixers.h"
 #include "converter/family/rope.h"
+#include "converter/family/shared_kv.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
@@ -63,6 +67,14 @@ bool HasBias(Bias bias, ConfigReader* config, const char* key, bool fallback) {
 }
 
 uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
+  if (family.linear != nullptr && family.linear->layers == LinearLayers::kBlocks) {
+    config->MarkRead(family.keys.layers);  // the list of blocks takes precedence
+    const size_t n_blocks = LayersWithFeedForward(config).size();
+    if (n_blocks == 0 || n_blocks > kMaxLayers) {
+      config->FailKey("layers_block_type", "1 to 4096 layers");
+    }
+    return static_cast<uint32_t>(n_blocks);
+  }
   const char* fallback = family.keys.layers_fallback;
   const std::optional<uint32_t> own =
       fallback == nullptr ? std::nullopt : config->Count(family.keys.layers);
@@ -77,20 +89,53 @@ LayerKindSpec KindOf(const Family& family) {
   LayerKindSpec kind;
   static_cast<LayerKind&>(kind) = family.layer;
   kind.has_k_bias = family.has_k_bias;
+  kind.has_v_norm = family.has_v_norm;
   return kind;
+}
+
+uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_heads) {
+  switch (family.kv_heads) {
+    case KvHeadRule::kAsHeads: return n_heads;
+    case KvHeadRule::kGiven: {
+      // An explicit null means as many as heads, not the class's default.
+      const bool has_default =
+          family.default_kv_heads != 0 && !config->IsNull("num_key_value_heads");
+      return config->Count("num_key_value_heads")
+          .value_or(has_default ? family.default_kv_heads : n_heads);
+    }
+    case KvHeadRule::kMultiQueryOrGrouped: {
+      const uint32_t given = config->Count("num_kv_heads").value_or(n_heads);
+      const bool is_grouped = config->Bool("new_decoder_architecture", false);
+      const bool is_multi_query = config->Bool("multi_query", true);
+      return is_grouped ? given : is_multi_query ? 1 : n_heads;
+    }
+    case KvHeadRule::kMultiQuery: return config->Bool("multi_query", true) ? 1 : n_heads;
+  }
+  return n_heads;
+}
+
+// Sets is_parallel and shares_norm.
+void ReadParallel(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
+  if (const char* key = family.parallel_key) {
+    kind->is_parallel = config->Bool(key, family.default_parallel);
+  }
+  kind->shares_norm = kind->is_parallel && family.parallel_norms != ParallelNorms::kTwo;
+  if (family.parallel_norms != ParallelNorms::kOneUnlessGrouped) return;
+  constexpr const char* kNorms = "num_ln_in_parallel_attn";
+  const bool is_grouped = config->Bool("new_decoder_architecture", false);
+  if (is_grouped && !kind->is_parallel) config->FailKey(family.parallel_key, "true");
+  const uint32_t n_norms = config->Count(kNorms).value_or(is_grouped ? 2 : 1);
+  if (n_norms > 2 || (n_norms == 2 && kind->is_parallel && !is_grouped)) {
+    config->FailKey(kNorms, is_grouped ? "1 or 2" : "1 (without new_decoder_architecture)");
+  }
+  kind->shares_norm = kind->is_parallel && n_norms == 1;
 }
 
 // Reads n_heads, n_kv_heads and head_dim; the other fields are the family's.
 LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hidden) {
   LayerKindSpec kind = KindOf(family);
   kind.n_heads = config->RequiredCount(family.keys.heads);
-  kind.n_kv_heads = kind.n_heads;
-  if (family.has_kv_heads) {
-    // An explicit null means as many as heads, not the class's default.
-    const bool has_default = family.default_kv_heads != 0 && !config->IsNull("num_key_value_heads");
-    kind.n_kv_heads = config->Count("num_key_value_heads")
-                          .value_or(has_default ? family.default_kv_heads : kind.n_heads);
-  }
+  kind.n_kv_heads = ReadKvHeads(family, config, kind.n_heads);
   if (kind.n_heads % kind.n_kv_heads != 0) {
     Fail("%s: %s %u is not a multiple of num_key_value_heads %u", config->label().c_str(),
          family.keys.heads, kind.n_heads, kind.n_kv_heads);
@@ -100,6 +145,7 @@ LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hid
   if (dim_key != nullptr) head_dim = config->Count(dim_key);
   const bool is_null = dim_key != nullptr && config->IsNull(dim_key);
   if (!head_dim && !is_null && family.default_head_dim != 0) head_dim = family.default_head_dim;
+  if (family.latent != nullptr) head_dim = 1;  // ReadLatent() has it
   if (!head_dim && hidden % kind.n_heads != 0) {
     Fail("%s: head_dim is absent, and %s %u is not a multiple of %s %u", config->label().c_str(),
          family.keys.hidden, hidden, family.keys.heads, kind.n_heads);
@@ -148,11 +194,14 @@ Activation ReadActivation(const Family& family, ConfigReader* config) {
       {"tanh", Activation::kTanh},
       {"sigmoid", Activation::kSigmoid},
       {"mish", Activation::kMish},
+      {"xielu", Activation::kXielu},
   };
   std::string name = family.activation;
   if (const char* key = family.keys.activation) name = config->String(key).value_or(name);
   if (family.has_feed_forward_proj) name = FeedForwardActivation(family, config);
   for (const Row& row : kRows) {
+    const bool has_parameters = row.activation == Activation::kXielu;
+    if (has_parameters && family.names->act_parameters[0] == nullptr) continue;
     if (name == row.name) return row.activation;
   }
   config->FailKey(
@@ -169,9 +218,15 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
     if (scalar <= 0) config->FailKey("query_pre_attn_scalar", "a positive number");
     scale = 1.0 / std::sqrt(scalar);
   }
+  if (family.scale == ScaleRule::kSoftmaxScale) {
+    scale = config->Number("attn_config.softmax_scale").value_or(scale);
+  }
   if (family.scale == ScaleRule::kOne) scale = 1.0;
   if (family.scale == ScaleRule::kMultiplier) {
     scale = config->Number("attention_multiplier").value_or(1.0);
+  }
+  if (family.scale == ScaleRule::kMultiplierOrHeadDim) {
+    scale = config->Number("attention_multiplier").value_or(scale);
   }
   return static_cast<float>(scale);
 }
@@ -203,14 +258,14 @@ uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
 uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden) {
   if (family.ffn == FfnRule::kNone) return 0;
   if (family.ffn == FfnRule::kBlocks) return ReadBlockFfnDim(family, config);
+  if (family.keys.ffn == nullptr) return family.default_ffn_factor * hidden;
   if (family.default_ffn_factor == 0) return config->RequiredCount(family.keys.ffn);
   return config->Count(family.keys.ffn).value_or(family.default_ffn_factor * hidden);
 }
 
 LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nlohmann::json& json,
                             uint32_t hidden) {
-  LayerKindSpec kind =
-      family.mixer == MixerRule::kScan ? KindOf(family) : ReadHeads(family, config, hidden);
+  LayerKindSpec kind = family.has_attention() ? ReadHeads(family, config, hidden) : KindOf(family);
   kind.attention_scale = AttentionScale(family, config, kind.head_dim);
   if (family.caps_attention) {
     kind.softcap =
@@ -226,45 +281,36 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
     if (kind.activation != Activation::kSilu) config->FailKey(family.keys.activation, "silu");
     kind.activation = Activation::kClampedSwiglu;
   }
+  if (const char* key = family.clip_key) {
+    const std::optional<double> clip = config->Number(key);
+    if (clip && !(*clip > 0)) config->FailKey(key, "a positive number or null");
+    kind.qkv_clip = static_cast<float>(clip.value_or(0));
+  }
   if (family.has_feed_forward_proj) kind.is_gated = IsGatedProj(family, config);
-  kind.has_relative_position_bias = family.has_relative_position_buckets;
-  kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
-  kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
+  kind.has_relative_position_bias =
+      family.has_relative_position_buckets || family.alibi != Alibi::kNone;
+  ReadParallel(family, config, &kind);
+  kind.has_qk_norm = family.qk_norm == QkNorm::kEachHeadIfUsed ? config->Bool("use_qk_norm", false)
+                                                               : family.qk_norm != QkNorm::kNone;
   kind.qk_norm_spans_heads = family.qk_norm == QkNorm::kAllHeads;
   kind.has_qkv_bias = HasBias(family.qkv_bias, config, family.bias_key, family.default_bias);
+  const char* out_bias_key = family.attention_out_bias_key;
   kind.has_attention_out_bias =
-      HasBias(family.attention_out_bias, config, family.bias_key, family.default_bias);
+      HasBias(family.attention_out_bias, config, out_bias_key ? out_bias_key : family.bias_key,
+              out_bias_key == nullptr && family.default_bias);
   kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key, family.default_bias);
   return kind;
 }
 
-// Derives the layer type with experts from the one without.
-LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind) {
-  const std::optional<uint32_t> local = config->Count("num_local_experts");
-  const std::optional<uint32_t> count =
-      family.reads_num_experts ? config->Count("num_experts") : std::nullopt;
-  if (local && count && *local != *count) {
-    Fail("%s: num_local_experts is %u and num_experts %u: expected one of them, or the same",
-         config->label().c_str(), *local, *count);
-  }
-  kind.n_experts = count ? *count : local.value_or(family.default_experts);
-  kind.n_experts_used = config->Count("num_experts_per_tok").value_or(family.default_experts_used);
-  if (kind.n_experts_used > kind.n_experts || kind.n_experts > 65535) {
-    Fail("%s: num_experts_per_tok %u of %u experts", config->label().c_str(), kind.n_experts_used,
-         kind.n_experts);
-  }
-  kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
-  kind.norm_topk_prob = family.norm_topk_prob_key == nullptr
-                            ? kind.route_score == RouteScore::kSoftmax
-                            : config->Bool(family.norm_topk_prob_key, false);
-  kind.has_router_bias = HasBias(family.router_bias, config, family.mlp_bias_key, false);
-  if (family.has_shared_expert) kind.shared_ffn_dim = kind.ffn_dim;
-  return kind;
-}
-
 // Sets the QK norm of layers with RoPE and the query temperature of layers without.
-void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
+void AdaptToRope(const Family& family, ConfigReader* config, const DecoderSpec& spec,
+                 LayerKindSpec* kind) {
   const bool rotates = kind->rope != kNoRope;
+  if (rotates && spec.ropes[kind->rope].query_temperature != 0.0f) {
+    kind->query_temperature = spec.ropes[kind->rope].query_temperature;
+    kind->query_temperature_step = spec.ropes[kind->rope].query_temperature_step;
+    kind->query_temperature_shift = 0;
+  }
   if (family.qk_norm == QkNorm::kPlainOfRotated) {
     kind->has_qk_norm = config->Bool("use_qk_norm", true) && rotates;
   }
@@ -275,6 +321,42 @@ void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind
   if (!is_tuned || rotates) return;
   kind->query_temperature = static_cast<float>(temperature);
   kind->query_temperature_step = step;
+}
+
+// Reads the factors of FalconH1Config.
+void ReadMatrixFactors(ConfigReader* config, DecoderSpec* spec) {
+  const auto factor = [&](const char* key) {
+    return static_cast<float>(config->Number(key).value_or(1.0));
+  };
+  // Returns a list of `n` numbers; ones if it is absent.
+  const auto list = [&](const char* key, size_t n) {
+    std::vector<float> factors(n, 1.0f);
+    const nlohmann::json* found = config->Find(key);
+    if (found == nullptr) return factors;
+    const std::string expected = Format("a list of %zu numbers", n);
+    if (!found->is_array() || found->size() != n) config->FailKey(key, expected.c_str());
+    for (size_t i = 0; i < n; ++i) {
+      if (!(*found)[i].is_number()) config->FailKey(key, expected.c_str());
+      factors[i] = (*found)[i].get<float>();
+    }
+    return factors;
+  };
+  const std::vector<float> mixer = list("ssm_multipliers", 5);
+  const std::vector<float> feed_forward = list("mlp_multipliers", 2);
+  spec->factors = {.attention_in = factor("attention_in_multiplier"),
+                   .k = factor("key_multiplier"),
+                   .attention_out = factor("attention_out_multiplier"),
+                   .mixer_in = factor("ssm_in_multiplier"),
+                   .z = mixer[0],
+                   .x = mixer[1],
+                   .b = mixer[2],
+                   .c = mixer[3],
+                   .time_steps = mixer[4],
+                   .mixer_out = factor("ssm_out_multiplier"),
+                   .gate = feed_forward[0],
+                   .down = feed_forward[1]};
+  spec->embedding_factor = factor("embedding_multiplier");
+  spec->logits_factor = factor("lm_head_multiplier");
 }
 
 // Reads factors of the whole model, not of a layer.
@@ -291,6 +373,13 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
     spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
   }
+  if (family.has_block_multipliers) ReadMatrixFactors(config, spec);
+  if (family.default_logit_scale != 0) {
+    constexpr const char* kScale = "logit_scale";
+    if (config->IsNull(kScale)) config->FailKey(kScale, "a number");
+    spec->logits_factor =
+        static_cast<float>(config->Number(kScale).value_or(family.default_logit_scale));
+  }
   if (!family.has_multipliers) return;
   const auto factor = [&](const char* key) {
     const double value = config->Number(key).value_or(1.0);
@@ -299,7 +388,30 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   };
   spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
   spec->residual_factor = static_cast<float>(factor("residual_multiplier"));
-  spec->logits_factor = static_cast<float>(1.0 / factor("logits_scaling"));
+  const double scaling = factor("logits_scaling");
+  spec->logits_factor = static_cast<float>(family.multiplies_logits ? scaling : 1.0 / scaling);
+}
+
+// As build_alibi_tensor (modeling_bloom.py) and build_mpt_alibi_tensor (modeling_mpt.py).
+std::vector<float> AlibiSlopes(Alibi rule, uint32_t n_heads) {
+  std::vector<float> slopes;
+  if (rule == Alibi::kNone) return slopes;
+  // Rounds the base to float32, as transformers does.
+  const auto slope = [](uint32_t number, uint32_t power) {
+    const auto base = static_cast<float>(std::exp2(-8.0 / power));
+    return static_cast<float>(std::pow(static_cast<double>(base), number));
+  };
+  uint32_t power = 1;
+  while (2 * power <= n_heads) power *= 2;
+  if (rule == Alibi::kLargestPower || power == n_heads) {
+    for (uint32_t i = 1; i <= power; ++i) slopes.push_back(slope(i, power));
+    for (uint32_t i = 1; slopes.size() < n_heads; i += 2) slopes.push_back(slope(i, 2 * power));
+    return slopes;
+  }
+  for (uint32_t i = 2; i <= 2 * power; i += 2) slopes.push_back(slope(i, 2 * power));
+  for (uint32_t i = 1; slopes.size() < n_heads; i += 2) slopes.push_back(slope(i, 2 * power));
+  slopes.resize(n_heads);
+  return slopes;
 }
 
 // Reads the relative position buckets, shared by decoder and encoder.
@@ -348,35 +460,85 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
   return encoder;
 }
 
-// Refuses GPT-2's attention switches that no published model uses.
-void RefuseOddAttention(ConfigReader* config) {
+// Refuses values of keys that the family does not support.
+void CheckRequired(const Family& family, ConfigReader* config, uint32_t hidden) {
+  // GPT-2's attention switch that no published model uses.
   if (!config->Bool("scale_attn_weights", true)) config->FailKey("scale_attn_weights", "true");
+  for (const RequiredValue& row : family.required) {
+    if (row.key == nullptr) break;
+    const nlohmann::json* value = config->Find(row.key);
+    const bool is_null = value == nullptr && config->IsNull(row.key);
+    const nlohmann::json wanted = nlohmann::json::parse(row.value);
+    const bool is_off = wanted.is_null() || wanted == false || wanted == 0;
+    if (is_null ? !is_off : value != nullptr && *value != wanted) {
+      config->FailKey(row.key, row.value);
+    }
+  }
+  if (const char* key = family.embedding_width_key) {
+    if (config->Count(key).value_or(hidden) != hidden) {
+      config->FailKey(key, Format("the width of the layers, %u", hidden).c_str());
+    }
+  }
+}
+
+// Replaces other names of keys, and moves the keys of a nested object to the outside, as
+// "NESTED.KEY".
+nlohmann::json Flattened(const nlohmann::json& json, const Family& family) {
+  nlohmann::json flat = json;
+  for (const KeyAlias& row : family.aliases) {
+    if (row.alias == nullptr || !flat.contains(row.alias)) continue;
+    flat[row.key] = json[row.alias];
+    flat.erase(row.alias);
+  }
+  const char* nested = family.nested_key;
+  if (nested == nullptr || !flat.contains(nested) || !flat[nested].is_object()) return flat;
+  for (const auto& [key, value] : json[nested].items()) {
+    flat[std::string(nested) + "." + key] = value;
+  }
+  flat.erase(nested);
+  return flat;
 }
 
 // Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.
 std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
-                                const std::vector<uint32_t>& windows, uint32_t head_dim,
-                                const RopeScaling* scaling, DecoderSpec* spec,
-                                std::vector<std::string>* warnings) {
+                                const std::vector<uint32_t>& windows, const LayerKindSpec& kind,
+                                const GlobalHeads& heads, const RopeScaling* scaling,
+                                DecoderSpec* spec, std::vector<std::string>* warnings) {
   const auto n_layers = static_cast<uint32_t>(windows.size());
   std::vector<uint32_t> ropes(n_layers, kNoRope);
-  const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
+  const std::vector<bool> rotates = LayersWithRope(family, config, windows);
   RopeQuery query;
-  query.head_dim = head_dim;
   query.max_context = spec->max_context;
   query.theta = family.default_theta;
   query.has_partial_rotary = family.has_partial_rotary;
   query.partial_rotary = family.default_partial_rotary;
+  query.ignores_partial_rotary = family.ignores_partial_rotary;
   query.has_rotary_keys = family.has_rotary_keys;
   query.local_theta = family.default_local_theta;
-  query.is_by_window = family.rope == RopeRule::kByWindow;
-  query.default_yarn = family.default_yarn;
+  query.is_by_type = family.rope == RopeRule::kByType;
+  query.is_by_window = query.is_by_type || family.rope == RopeRule::kByWindow;
+  query.default_parameters = family.default_rope;
+  query.has_alpha = family.has_rope_alpha;
+  query.has_query_temperature = family.has_rope_temperature;
   query.has_longrope_only = family.has_longrope_only;
+  query.has_mscales = family.has_rope_mscales;
+  query.has_mrope = family.has_mrope;
+  query.ignores_outer_original = family.ignores_outer_original;
   query.default_original = family.default_original_context;
   query.scaling = scaling;
+  if (family.default_rotary_dim != 0) {
+    constexpr const char* kDim = "rotary_dim";
+    if (config->IsNull(kDim)) config->FailKey(kDim, "a number");
+    query.rotary_dim = config->Count(kDim).value_or(family.default_rotary_dim);
+    if (query.rotary_dim > kind.head_dim || query.rotary_dim % 2 != 0) {
+      config->FailKey(kDim, Format("an even number up to the head size %u", kind.head_dim).c_str());
+    }
+  }
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (!rotates[i]) continue;
     query.has_window = query.is_by_window && windows[i] != 0;
+    query.head_dim = windows[i] == 0 ? heads.head_dim : kind.head_dim;
+    if (kind.is_latent()) query.head_dim -= kind.latent_dim;
     const RopeSpec rope = ReadRope(config, query, warnings);
     const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
     ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
@@ -395,12 +557,16 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
 
 }  // namespace
 
-DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label,
+DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& label,
                             std::vector<std::string>* warnings,
                             const std::vector<std::string>& ignored_keys,
                             const RopeScaling* scaling) {
+  ConfigReader names(given, label);
+  const Family& family = FindFamily(&names, given);
+  const nlohmann::json json = Flattened(given, family);
   ConfigReader config(json, label);
-  const Family& family = FindFamily(&config, json);
+  config.MarkRead("architectures");
+  config.MarkRead("model_type");
 
   DecoderSpec spec;
   spec.architecture = family.architecture;
@@ -410,25 +576,56 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.rotates_neighbours = family.rotates_neighbours;
   spec.gate_up_alternate = family.gate_up_alternate;
   spec.norm_offset = family.norm_offset;
+  spec.has_norm_weights = family.has_norm_weights;
+  spec.has_norm_biases = family.has_norm_biases;
+  spec.has_head_bias = family.has_head_bias;
+  spec.position_offset = family.position_offset;
   spec.hidden = config.RequiredCount(family.keys.hidden);
   spec.vocab = config.RequiredCount("vocab_size");
   spec.max_context = config.Count(family.keys.context).value_or(family.default_max_context);
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
   if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
+  if (const char* key = family.head_bias_key) spec.has_head_bias = config.Bool(key, false);
+  if (family.is_always_tied) spec.tied = true;
   ReadFactors(family, &config, json, &spec);
   spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
-  RefuseOddAttention(&config);
+  CheckRequired(family, &config, spec.hidden);
+  // "vision": of images, not of text.
+  if (family.has_global_heads &&
+      config.String("use_bidirectional_attention").value_or("vision") != "vision") {
+    config.FailKey("use_bidirectional_attention", "null or \"vision\"");
+  }
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
+  if (family.latent != nullptr) {
+    ReadLatent(family, &config, json, &kind, &spec.rotates_neighbours);
+  }
   kind.has_cross_attention = family.encoder != nullptr;
+  if (family.experts_refused_by != nullptr &&
+      config.Int(family.experts_refused_by).value_or(family.default_experts) != 0) {
+    config.FailKey(family.experts_refused_by, "0 (experts are not supported here)");
+  }
+  if (family.experts_refused_by != nullptr) {
+    // Without experts these keys have no effect.
+    for (const char* key :
+         {"num_experts_per_tok", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
+          "moe_intermediate_size", "shared_expert_intermediate_size", "intermediate_size"}) {
+      config.MarkRead(key);
+    }
+  }
   spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
+  spec.alibi_slopes = AlibiSlopes(family.alibi, kind.n_heads);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);
   const std::vector<uint32_t> chunks = LayerChunks(family, &config, json, n_layers);
+  const GlobalHeads global_heads = ReadGlobalHeads(family, &config, kind);
   const std::vector<uint32_t> ropes =
-      ReadRopes(family, &config, windows, kind.head_dim, scaling, &spec, warnings);
+      ReadRopes(family, &config, windows, kind, global_heads, scaling, &spec, warnings);
+  spec.kv_layers = KvLayers(family, &config, windows);
+  spec.per_layer_width = PerLayerWidth(family, &config, spec.vocab);
+  const uint32_t shared_ffn_factor = SharedFfnFactor(family, &config);
   const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
@@ -439,8 +636,16 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
     kind.window = windows[i];
     kind.chunk = chunks[i];
     kind.rope = ropes[i];
-    AdaptToRope(family, &config, &kind);
+    if (windows[i] == 0) kind = WithHeads(kind, global_heads);
+    if (!spec.kv_layers.empty() && spec.kv_layers[i] != i) kind.ffn_dim *= shared_ffn_factor;
+    AdaptToRope(family, &config, spec, &kind);
     kind = WithMixer(kind, mixers[i]);
+    // Layers that are one block have nothing beside their mixer.
+    const bool is_block =
+        family.linear != nullptr && family.linear->layers == LinearLayers::kBlocks;
+    if (is_block && kind.mixer != Mixer::kNone) kind.ffn_dim = 0;
+    // The key of linear attention's own activation must be silu.
+    if (kind.has_state() && is_block) kind.activation = Activation::kSilu;
     const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);
     spec.layer_kinds.push_back(static_cast<uint32_t>(at - spec.kinds.begin()));
     if (at == spec.kinds.end()) spec.kinds.push_back(kind);
@@ -450,24 +655,32 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   return spec;
 }
 
-std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& json,
+std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& given,
                                                          const std::string& label) {
-  ConfigReader config(json, label);
+  ConfigReader names(given, label);
   std::string wanted;
-  const Family* family = FamilyOf(&config, &wanted);
+  const Family* family = FamilyOf(&names, &wanted);
   if (family == nullptr) return std::nullopt;
+  const nlohmann::json json = Flattened(given, *family);
+  ConfigReader config(json, label);
   const uint32_t n_layers = ReadLayerCount(*family, &config);
   const uint32_t hidden = config.RequiredCount(family->keys.hidden);
   const std::vector<LayerKindSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);
   LayerKindSpec kind =
-      family->mixer == MixerRule::kScan ? KindOf(*family) : ReadHeads(*family, &config, hidden);
+      family->has_attention() ? ReadHeads(*family, &config, hidden) : KindOf(*family);
+  bool rotates_neighbours = false;
+  if (family->latent != nullptr) ReadLatent(*family, &config, json, &kind, &rotates_neighbours);
   const std::vector<uint32_t> windows = LayerWindows(*family, &config, json, n_layers);
   std::vector<LayerKindSpec> layers;
   const std::vector<uint32_t> chunks = LayerChunks(*family, &config, json, n_layers);
+  const GlobalHeads global_heads = ReadGlobalHeads(*family, &config, kind);
+  const std::vector<uint32_t> kv_layers = KvLayers(*family, &config, windows);
   for (uint32_t i = 0; i < n_layers; ++i) {
-    kind.window = windows[i];
-    kind.chunk = chunks[i];
-    layers.push_back(WithMixer(kind, mixers[i]));
+    if (!kv_layers.empty() && kv_layers[i] != i) continue;
+    LayerKindSpec own = windows[i] == 0 ? WithHeads(kind, global_heads) : kind;
+    own.window = windows[i];
+    own.chunk = chunks[i];
+    layers.push_back(WithMixer(own, mixers[i]));
   }
   return layers;
 }

@@ -36,6 +36,7 @@ enum class WindowRule : uint8_t {
 enum class QkNorm : uint8_t {
   kNone,
   kEachHead,
+  kEachHeadIfUsed,  // use_qk_norm, false if absent
   kAllHeads,        // one norm over all q heads, one over all k heads
   kPlainOfRotated,  // per head, without weights, in layers with RoPE: use_qk_norm
 };
@@ -44,14 +45,75 @@ enum class RopeRule : uint8_t {
   kEveryLayer,
   kNone,
   kByWindow,       // layers with a window have their own base frequency
+  kByType,         // rope_parameters has an object for layers with a window and one for the others
   kNotEachFourth,  // no_rope_layers, or all except each no_rope_layer_interval-th
+  kWindowed,       // layers with a window; all if sliding_window is null
+  kOnlyWindowed,   // layers with a window; sliding_window must not be null
+};
+
+// Number of kv heads.
+enum class KvHeadRule : uint8_t {
+  kGiven,       // num_key_value_heads
+  kAsHeads,     // as many as heads
+  kMultiQuery,  // 1 with multi_query, which is true when absent; else as many as heads
+  // new_decoder_architecture: num_kv_heads, with parallel blocks; else as kMultiQuery.
+  kMultiQueryOrGrouped,
+};
+
+// Norms before parallel blocks.
+enum class ParallelNorms : uint8_t {
+  kTwo,
+  kOne,               // both blocks read the same norm
+  kOneUnlessGrouped,  // num_ln_in_parallel_attn, 2 by default with new_decoder_architecture
 };
 
 enum class MixerRule : uint8_t {
-  kAttention,    // in all layers
-  kScan,         // a convolution and a selective scan in all layers
-  kConvByLayer,  // a gated short convolution in the layers that layer_types or full_attn_idxs
-                 // selects
+  kAttention,        // in all layers
+  kScan,             // a convolution and a selective scan in all layers
+  kConvByLayer,      // a gated short convolution in the layers that layer_types or full_attn_idxs
+                     // selects
+  kLinearAttention,  // in the layers that LinearAttentionFamily selects
+};
+
+// Selects the layers with linear attention.
+enum class LinearLayers : uint8_t {
+  kAll,
+  kInterval,    // layer_types, or all except each full_attention_interval-th
+  kMambaTypes,  // "mamba" in layer_types or layers_block_type; all if both are absent
+  kIndices,     // all except attn_layer_indices
+  kBeside,      // all, beside their attention
+  kBlocks,      // "mamba" in layers_block_type, or M in hybrid_override_pattern; each layer is one
+                // block: linear attention, attention or a feed-forward block
+};
+
+// The norm beside the output gate of linear attention.
+enum class GatedNorm : uint8_t {
+  kEachHead,  // of each head, before the gate; the heads share its weight
+  kAllHeads,  // of all heads together, after the gate
+  kGroups,    // of the heads that share keys, after the gate
+  kByKeys,    // of the heads that share keys, if mamba_rms_norm, before the gate if
+              // mamba_norm_before_gate
+};
+
+// Linear attention: keys of config.json, and the defaults of the configuration class.
+struct LinearAttentionFamily {
+  struct Size {
+    const char* key;
+    uint32_t fallback = 0;  // 0: value_dim is "auto", the width divided by the heads
+  };
+  LinearLayers layers;
+  GatedNorm norm;
+  bool has_delta_rule = false;  // hidden_act must be silu
+  Size heads, key_heads, key_dim, value_dim;
+  Size taps;
+  Size width = {};                       // of all heads, before expand_key
+  const char* expand_key = nullptr;      // times hidden: the width, which the heads must have
+  const char* conv_bias_key = nullptr;   // true if absent; null: no bias
+  const char* in_bias_key = nullptr;     // of the first and the last matrix; null: no biases
+  const char* out_bias_key = nullptr;    // of the last matrix, if that has a key of its own
+  const char* activation_key = nullptr;  // of the convolution, which must be silu; null: hidden_act
+  // Time steps are at least this, as in transformers' own kernel. Null: time_step_limit's.
+  const char* least_step_key = nullptr;
 };
 
 enum class FfnRule : uint8_t {
@@ -66,12 +128,32 @@ enum class ExpertRule : uint8_t {
   kEveryLayer,
   kSparseStep,  // each decoder_sparse_step-th, except mlp_only_layers
   kListed,      // moe_layers, or each interleave_moe_layer_step-th
+  kByType,      // those that mlp_layer_types calls sparse; all but the first if it is absent
+  kAfterDense,  // all but the first dense_layers_key
+  kInterval,    // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
+};
+
+// Width of the shared expert.
+enum class SharedExpert : uint8_t {
+  kNone,
+  kOne,    // as a routed expert
+  kCount,  // shared_expert_key times a routed expert
+  kWidth,  // shared_expert_key
+};
+
+// Slopes of ALiBi (Press et al., 2021) if the number of heads is no power of two.
+enum class Alibi : uint8_t {
+  kNone,
+  kLargestPower,  // those of the largest power of two below, then every second one of the next
+  kNextPower,     // of the next power of two: every second one, then the others
 };
 
 enum class ScaleRule : uint8_t {
-  kHeadDim,         // 1 / sqrt(head_dim)
-  kQueryPreScalar,  // 1 / sqrt(query_pre_attn_scalar)
-  kMultiplier,      // attention_multiplier
+  kHeadDim,              // 1 / sqrt(head_dim)
+  kQueryPreScalar,       // 1 / sqrt(query_pre_attn_scalar)
+  kMultiplier,           // attention_multiplier, 1 when absent
+  kMultiplierOrHeadDim,  // attention_multiplier, or as kHeadDim
+  kSoftmaxScale,         // attn_config.softmax_scale, or as kHeadDim
   kOne,
 };
 
@@ -80,7 +162,7 @@ struct ConfigKeys {
   const char* hidden = "hidden_size";
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
-  const char* ffn = "intermediate_size";
+  const char* ffn = "intermediate_size";  // null: always hidden times default_ffn_factor
   const char* context = "max_position_embeddings";
   const char* epsilon = "rms_norm_eps";   // null: always the family's default
   const char* activation = "hidden_act";  // null: always the family's default
@@ -95,6 +177,26 @@ struct ClassSizes {
   uint32_t layers = 0;
   uint32_t heads = 0;
   uint32_t ffn = 0;
+};
+
+// Latent attention: defaults of kv_lora_rank, q_lora_rank (null: queries have no low rank),
+// qk_nope_head_dim, qk_rope_head_dim and v_head_dim.
+struct LatentFamily {
+  uint32_t kv_rank, query_rank, key_dim, rotary_dim, value_dim;
+  bool has_interleave_key = true;  // rope_interleave, true if absent; else always interleaved
+  bool scales_by_rope = true;      // by mscale_all_dim of the rope's scaling
+};
+
+// The only supported value of a key, as JSON. Keys that are absent have it.
+struct RequiredValue {
+  const char* key = nullptr;
+  const char* value = nullptr;
+};
+
+// Another name of a key, which takes precedence.
+struct KeyAlias {
+  const char* alias = nullptr;
+  const char* key = nullptr;
 };
 
 // Encoder of an encoder-decoder family.
@@ -118,8 +220,11 @@ struct Family {
   Bias qkv_bias = Bias::kNever;
   Bias attention_out_bias = Bias::kNever;
   Bias mlp_bias = Bias::kNever;
+  bool has_head_bias = false;
   const char* bias_key = "attention_bias";
+  const char* attention_out_bias_key = nullptr;  // false when absent; null: bias_key
   const char* mlp_bias_key = "mlp_bias";
+  const char* head_bias_key = nullptr;  // false if absent; null: no bias
   bool default_bias = false;
 
   // Fields of every layer that no config changes; activation_limit: the config's "silu" means
@@ -127,43 +232,88 @@ struct Family {
   LayerKind layer = {};
   double default_epsilon = 1e-6;
   float norm_offset = 0.0f;
+  bool has_norm_weights = true;
+  bool has_norm_biases = true;  // NormKind::kLayer
   QkNorm qk_norm = QkNorm::kNone;
   MixerRule mixer = MixerRule::kAttention;
+  const LatentFamily* latent = nullptr;
+  const LinearAttentionFamily* linear = nullptr;  // MixerRule::kLinearAttention
   FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
   // The config has feed_forward_proj: "relu", "gated-gelu", ...
   bool has_feed_forward_proj = false;
   bool has_k_bias = true;
-  bool has_kv_heads = true;                    // num_key_value_heads may be fewer than heads
+  KvHeadRule kv_heads = KvHeadRule::kGiven;
   bool has_relative_position_buckets = false;  // relative_attention_num_buckets, .._max_distance
   bool scales_tied_head = false;               // by 1 / sqrt(hidden): scale_decoder_outputs
   const EncoderFamily* encoder = nullptr;
-  const char* parallel_key = nullptr;  // true when absent
+  const char* parallel_key = nullptr;  // null: as in `layer`
+  bool default_parallel = true;        // if parallel_key is absent
+  ParallelNorms parallel_norms = ParallelNorms::kTwo;
 
   ExpertRule experts = ExpertRule::kNone;
-  bool reads_num_experts = true;  // alias of num_local_experts
+  const char* experts_key = "num_local_experts";
+  const char* experts_alias = "num_experts";  // null, here and below: none
+  const char* experts_used_key = "num_experts_per_tok";
+  const char* experts_used_alias = nullptr;
   const char* expert_ffn_key = "moe_intermediate_size";
+  uint32_t default_expert_ffn = 0;           // 0: the config must give it
+  const char* experts_refused_by = nullptr;  // key that must be 0
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
-  const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob, false if absent; null: on
-                                             // with softmax scores
-  bool has_shared_expert = false;            // same width as the routed experts
-  Bias router_bias = Bias::kNever;
+  bool has_topk_method = false;              // only "greedy"
+  const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob; null: on with softmax scores
+  bool default_norm_topk_prob = false;
+  const char* topk_least_key = nullptr;  // topk_least; null: 0
+  double default_topk_least = 0;
+  const char* dense_layers_key = nullptr;  // ExpertRule::kAfterDense
+  uint32_t default_dense_layers = 0;
+  SharedExpert shared_expert = SharedExpert::kNone;
+  const char* shared_expert_key = nullptr;
+  uint32_t default_shared_expert = 0;
+  bool has_shared_gate = false;
+  bool has_router_correction = false;
+  const char* correction_key = nullptr;  // switches the correction off; null: always on
+  bool has_router_groups = false;        // n_group, topk_group
+  uint32_t default_router_groups = 0;
+  uint32_t default_router_groups_used = 0;
+  bool has_routed_factor = false;  // routed_scaling_factor
+  double default_routed_factor = 1.0;
+
+  // Layers without a window have heads of their own: global_head_dim and, with attention_k_eq_v,
+  // num_global_key_value_heads and values made by the key projection. The last layer has no window.
+  bool has_global_heads = false;
+  uint32_t default_global_head_dim = 0;
+  // The last num_kv_shared_layers use the keys and values of the last layer before them with the
+  // same window; with use_double_wide_mlp their feed-forward blocks are twice as wide.
+  bool has_shared_kv = false;
+  bool has_v_norm = false;         // without weights
+  uint32_t default_per_layer = 0;  // hidden_size_per_layer_input; 0: no per-layer embeddings
+  bool has_router_bias = false;
+  bool has_expert_bias = true;  // if the other feed-forward blocks have one
   bool gate_up_alternate = false;
 
   WindowRule window = WindowRule::kNone;
   uint32_t default_window = 0;
-  uint32_t default_pattern = 0;
+  uint32_t default_pattern = 0;  // 0: every layer
+  uint32_t pattern_phase = 1;    // layer i has full attention if (i + this) % pattern is 0
   bool has_pattern_key = false;  // sliding_window_pattern takes precedence over default_pattern
   RopeRule rope = RopeRule::kEveryLayer;
   bool rotates_neighbours = false;
   double default_theta = 10000.0;
   double default_local_theta = 10000.0;  // RopeRule::kByWindow
   bool has_partial_rotary = false;
-  bool has_rotary_keys = false;  // rotary_pct and rotary_emb_base, the older names
+  bool has_rotary_keys = false;     // rotary_pct and rotary_emb_base, the older names
+  uint32_t default_rotary_dim = 0;  // not 0: rotary_dim elements of a head are rotated
   double default_partial_rotary = 1.0;
-  const YarnDefaults* default_yarn = nullptr;  // if the config has no scaling
-  bool has_longrope_only = false;              // "yarn" too means longrope
+  bool ignores_partial_rotary = false;  // rotates whole heads whatever the keys say: type default
+  const char* default_rope = nullptr;   // JSON: rope_parameters if the config has none
+  bool has_longrope_only = false;       // "yarn" too means longrope
+  bool has_rope_mscales = false;        // longrope's amplitude: short_mscale, long_mscale
+  bool has_mrope = false;  // mrope_section and mrope_interleaved have no effect on text
+  bool ignores_outer_original = false;  // original_max_position_embeddings outside the rope object
+  bool has_rope_alpha = false;          // type dynamic: alpha scales the base
+  bool has_rope_temperature = false;    // llama_4_scaling_beta in rope_parameters
   // original_max_position_embeddings of the class; takes precedence over the rope object's.
   uint32_t default_original_context = 0;  // 0: the class has none
 
@@ -174,19 +324,36 @@ struct Family {
   bool caps_logits = false;            // final_logit_softcapping
   double default_attention_softcap = 0;
   double default_logits_softcap = 0;
-  bool scales_embedding = false;  // by sqrt(hidden)
-  bool has_multipliers = false;   // embedding_multiplier, residual_multiplier, logits_scaling
+  double default_logit_scale = 0;      // not 0: logit_scale multiplies the logits
+  bool scales_embedding = false;       // by sqrt(hidden)
+  bool has_multipliers = false;        // embedding_multiplier, residual_multiplier, logits_scaling
+  bool has_block_multipliers = false;  // those of MatrixFactors
+  bool ropes_by_key = false;           // RoPE only if position_embedding_type is "rope"
+  bool multiplies_logits = false;      // by logits_scaling; else divides
 
   uint32_t default_head_dim = 0;    // 0: hidden / heads
   uint32_t default_kv_heads = 0;    // 0: as many as heads
   uint32_t default_ffn_factor = 0;  // times hidden; 0: the config must give the width
   uint32_t default_max_context = 2048;
+  uint32_t position_offset = 0;  // rows of the position table before that of position 0
   bool default_tied = false;
-  const char* tied_key = nullptr;            // takes precedence over tie_word_embeddings
-  const char* older_architecture = nullptr;  // an older name in published configs
+  const char* tied_key = nullptr;             // takes precedence over tie_word_embeddings
+  bool is_always_tied = false;                // whatever tie_word_embeddings says
+  const char* older_architecture = nullptr;   // an older name in published configs
+  const char* embedding_width_key = nullptr;  // must be the hidden size
+  Alibi alibi = Alibi::kNone;
+  const char* clip_key = nullptr;    // qkv_clip
+  const char* nested_key = nullptr;  // an object whose keys are read as "nested_key.KEY"
+  KeyAlias aliases[4] = {};
+  RequiredValue required[10] = {};
   // Keys of published configs that neither the class nor the model of transformers reads. A
   // meaningful value gives a warning.
-  const char* ignored_keys[3] = {};
+  const char* ignored_keys[16] = {};
+
+  // False if no layer of any checkpoint has attention.
+  bool has_attention() const {
+    return mixer != MixerRule::kScan && (linear == nullptr || linear->layers != LinearLayers::kAll);
+  }
 };
 
 Span<const Family> Families();

@@ -41,6 +41,68 @@ constexpr TensorNames WithPlainFeedForward() {
 }
 inline constexpr TensorNames kPlainFeedForwardNames = WithPlainFeedForward();
 
+constexpr TensorNames WithoutGate() {
+  TensorNames names = kDecoderNames;
+  names.gate = nullptr;
+  return names;
+}
+inline constexpr TensorNames kUngatedNames = WithoutGate();
+
+constexpr TensorNames WithFusedFeedForward() {
+  TensorNames names = kDecoderNames;
+  names.gate = names.up = nullptr;
+  names.gate_up = "model.layers.{}.mlp.gate_up_proj";
+  return names;
+}
+inline constexpr TensorNames kFusedFeedForwardNames = WithFusedFeedForward();
+
+constexpr TensorNames WithFusedSandwich() {
+  TensorNames names = WithFusedFeedForward();
+  names.attention_post_norm = "model.layers.{}.post_self_attn_layernorm";
+  names.ffn_post_norm = "model.layers.{}.post_mlp_layernorm";
+  return names;
+}
+inline constexpr TensorNames kFusedSandwichNames = WithFusedSandwich();
+
+constexpr TensorNames WithQueryNorms() {
+  TensorNames names = kDecoderNames;
+  names.q_norm = "model.layers.{}.self_attn.query_layernorm";
+  names.k_norm = "model.layers.{}.self_attn.key_layernorm";
+  return names;
+}
+inline constexpr TensorNames kQueryNormNames = WithQueryNorms();
+
+constexpr TensorNames WithXielu() {
+  TensorNames names = WithoutGate();
+  names.attention_norm = "model.layers.{}.attention_layernorm";
+  names.ffn_norm = "model.layers.{}.feedforward_layernorm";
+  names.act_parameters[0] = "model.layers.{}.mlp.act_fn.alpha_p";
+  names.act_parameters[1] = "model.layers.{}.mlp.act_fn.alpha_n";
+  names.act_parameters[2] = "model.layers.{}.mlp.act_fn.beta";
+  names.act_parameters[3] = "model.layers.{}.mlp.act_fn.eps";
+  return names;
+}
+inline constexpr TensorNames kXieluNames = WithXielu();
+
+constexpr TensorNames WithSubNorms() {
+  TensorNames names = kDecoderNames;
+  names.attention_sub_norm = "model.layers.{}.self_attn.attn_sub_norm";
+  names.ffn_sub_norm = "model.layers.{}.mlp.ffn_sub_norm";
+  return names;
+}
+inline constexpr TensorNames kSubNormNames = WithSubNorms();
+
+constexpr TensorNames WithDense() {
+  TensorNames names = kDecoderNames;
+  names.final_norm = "model.final_layernorm";
+  names.attention_out = "model.layers.{}.self_attn.dense";
+  names.ffn_norm = names.gate = nullptr;
+  names.up = "model.layers.{}.mlp.fc1";
+  names.down = "model.layers.{}.mlp.fc2";
+  return names;
+}
+inline constexpr TensorNames kPhiNames = WithDense();
+
 constexpr TensorNames WithSandwichNorms() {
   TensorNames names = kDecoderNames;
   names.attention_post_norm = "model.layers.{}.post_attention_layernorm";
@@ -49,6 +111,21 @@ constexpr TensorNames WithSandwichNorms() {
   return names;
 }
 inline constexpr TensorNames kSandwichNames = WithSandwichNorms();
+
+constexpr TensorNames WithPreNormsOfSandwich() {
+  TensorNames names = WithSandwichNorms();
+  names.attention_post_norm = names.ffn_post_norm = nullptr;
+  return names;
+}
+inline constexpr TensorNames kRenamedFfnNormNames = WithPreNormsOfSandwich();
+
+constexpr TensorNames WithNumberedPostNorms() {
+  TensorNames names = kDecoderNames;
+  names.attention_post_norm = "model.layers.{}.post_norm1";
+  names.ffn_post_norm = "model.layers.{}.post_norm2";
+  return names;
+}
+inline constexpr TensorNames kNumberedPostNormNames = WithNumberedPostNorms();
 
 constexpr TensorNames WithPostNorms() {
   TensorNames names = WithSandwichNorms();
@@ -94,6 +171,85 @@ constexpr TensorNames WithSeparateProjections() {
   return names;
 }
 inline constexpr TensorNames kGptNeoNames = WithSeparateProjections();
+
+constexpr TensorNames WithOneNorm() {
+  TensorNames names = kGpt2Names;
+  names.positions = names.qkv = names.ffn_norm = nullptr;
+  names.q = "transformer.h.{}.attn.q_proj";
+  names.k = "transformer.h.{}.attn.k_proj";
+  names.v = "transformer.h.{}.attn.v_proj";
+  names.attention_out = "transformer.h.{}.attn.out_proj";
+  names.up = "transformer.h.{}.mlp.fc_in";
+  names.down = "transformer.h.{}.mlp.fc_out";
+  return names;
+}
+inline constexpr TensorNames kGptJNames = WithOneNorm();
+
+constexpr TensorNames WithOneNormAndFusedQkv() {
+  TensorNames names = WithOneNorm();
+  names.q = names.k = names.v = nullptr;
+  names.qkv = "transformer.h.{}.attn.qkv_proj";
+  return names;
+}
+inline constexpr TensorNames kCodeGenNames = WithOneNormAndFusedQkv();
+
+inline constexpr TensorNames kFalconNames = {
+    .prefix = "transformer.",
+    .embedding = "transformer.word_embeddings",
+    .final_norm = "transformer.ln_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.h.{}.input_layernorm",
+    .parallel_attention_norm = "transformer.h.{}.ln_attn",
+    .parallel_ffn_norm = "transformer.h.{}.ln_mlp",
+    .qkv = "transformer.h.{}.self_attention.query_key_value",
+    .attention_out = "transformer.h.{}.self_attention.dense",
+    .ffn_norm = "transformer.h.{}.post_attention_layernorm",
+    .up = "transformer.h.{}.mlp.dense_h_to_4h",
+    .down = "transformer.h.{}.mlp.dense_4h_to_h",
+};
+
+inline constexpr TensorNames kOptNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .positions = "model.decoder.embed_positions",
+    .final_norm = "model.decoder.final_layer_norm",
+    .head = "lm_head",
+    .attention_norm = "model.decoder.layers.{}.self_attn_layer_norm",
+    .q = "model.decoder.layers.{}.self_attn.q_proj",
+    .k = "model.decoder.layers.{}.self_attn.k_proj",
+    .v = "model.decoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.decoder.layers.{}.self_attn.out_proj",
+    .ffn_norm = "model.decoder.layers.{}.final_layer_norm",
+    .up = "model.decoder.layers.{}.fc1",
+    .down = "model.decoder.layers.{}.fc2",
+};
+
+inline constexpr TensorNames kBloomNames = {
+    .prefix = "transformer.",
+    .embedding = "transformer.word_embeddings",
+    .embedding_norm = "transformer.word_embeddings_layernorm",
+    .final_norm = "transformer.ln_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.h.{}.input_layernorm",
+    .qkv = "transformer.h.{}.self_attention.query_key_value",
+    .attention_out = "transformer.h.{}.self_attention.dense",
+    .ffn_norm = "transformer.h.{}.post_attention_layernorm",
+    .up = "transformer.h.{}.mlp.dense_h_to_4h",
+    .down = "transformer.h.{}.mlp.dense_4h_to_h",
+};
+
+inline constexpr TensorNames kMptNames = {
+    .prefix = "transformer.",
+    .embedding = "transformer.wte",
+    .final_norm = "transformer.norm_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.blocks.{}.norm_1",
+    .qkv = "transformer.blocks.{}.attn.Wqkv",
+    .attention_out = "transformer.blocks.{}.attn.out_proj",
+    .ffn_norm = "transformer.blocks.{}.norm_2",
+    .up = "transformer.blocks.{}.ffn.up_proj",
+    .down = "transformer.blocks.{}.ffn.down_proj",
+};
 
 constexpr TensorNames WithExperts() {
   TensorNames names = kDecoderNames;
@@ -255,6 +411,95 @@ inline constexpr TensorNames kWhisperEncoderNames = {
     .down = "model.encoder.layers.{}.fc2",
     .conv1 = "model.encoder.conv1",
     .conv2 = "model.encoder.conv2",
+};
+
+constexpr TensorNames WithDeltaRule() {
+  TensorNames names = kDecoderNames;
+  names.extra_head = "mtp.";
+  names.mixer_qkv = "model.layers.{}.linear_attn.in_proj_qkv";
+  names.mixer_z = "model.layers.{}.linear_attn.in_proj_z";
+  names.mixer_b = "model.layers.{}.linear_attn.in_proj_b";
+  names.mixer_a = "model.layers.{}.linear_attn.in_proj_a";
+  names.conv = "model.layers.{}.linear_attn.conv1d";
+  names.scan_rates = "model.layers.{}.linear_attn.A_log";
+  names.time_step_bias = "model.layers.{}.linear_attn.dt_bias";
+  names.mixer_norm = "model.layers.{}.linear_attn.norm";
+  names.mixer_out = "model.layers.{}.linear_attn.out_proj";
+  return names;
+}
+inline constexpr TensorNames kDeltaRuleNames = WithDeltaRule();
+
+constexpr TensorNames WithFusedDeltaRule() {
+  TensorNames names = kDeltaRuleNames;
+  names.mixer_qkv = names.mixer_z = names.mixer_b = names.mixer_a = nullptr;
+  names.mixer_qkvz = "model.layers.{}.linear_attn.in_proj_qkvz";
+  names.mixer_ba = "model.layers.{}.linear_attn.in_proj_ba";
+  return names;
+}
+inline constexpr TensorNames kFusedDeltaRuleNames = WithFusedDeltaRule();
+
+constexpr TensorNames WithMamba2() {
+  TensorNames names = kScanNames;
+  names.scan_inputs = names.scan_steps = nullptr;
+  names.time_step_bias = "backbone.layers.{}.mixer.dt_bias";
+  names.mixer_norm = "backbone.layers.{}.mixer.norm";
+  return names;
+}
+inline constexpr TensorNames kMamba2Names = WithMamba2();
+
+constexpr TensorNames WithMambaLayers() {
+  TensorNames names = kDecoderNames;
+  names.mixer_in = "model.layers.{}.mamba.in_proj";
+  names.conv = "model.layers.{}.mamba.conv1d";
+  names.scan_rates = "model.layers.{}.mamba.A_log";
+  names.scan_skip = "model.layers.{}.mamba.D";
+  names.time_step_bias = "model.layers.{}.mamba.dt_bias";
+  names.mixer_norm = "model.layers.{}.mamba.norm";
+  names.mixer_out = "model.layers.{}.mamba.out_proj";
+  names.final_norm = "model.final_layernorm";
+  names.ffn_norm = "model.layers.{}.pre_ff_layernorm";
+  names.gate = "model.layers.{}.feed_forward.gate_proj";
+  names.up = "model.layers.{}.feed_forward.up_proj";
+  names.down = "model.layers.{}.feed_forward.down_proj";
+  return names;
+}
+inline constexpr TensorNames kMambaLayerNames = WithMambaLayers();
+
+constexpr TensorNames WithSharedMlp() {
+  TensorNames names = kMambaLayerNames;
+  names.final_norm = "model.norm";
+  names.ffn_norm = "model.layers.{}.post_attention_layernorm";
+  names.gate = names.up = nullptr;
+  names.gate_up = "model.layers.{}.shared_mlp.input_linear";
+  names.down = "model.layers.{}.shared_mlp.output_linear";
+  return names;
+}
+inline constexpr TensorNames kSharedMlpNames = WithSharedMlp();
+
+// Layers of one block each: all tensors have the same place.
+inline constexpr TensorNames kMambaBlockNames = {
+    .prefix = "model.",
+    .older_prefix = "backbone.",
+    .extra_head = "mtp.",
+    .embedding = "model.embeddings",
+    .other_embedding = "model.embedding",
+    .final_norm = "model.norm_f",
+    .head = "lm_head",
+    .attention_norm = "model.layers.{}.norm",
+    .q = "model.layers.{}.mixer.q_proj",
+    .k = "model.layers.{}.mixer.k_proj",
+    .v = "model.layers.{}.mixer.v_proj",
+    .attention_out = "model.layers.{}.mixer.o_proj",
+    .ffn_norm = "model.layers.{}.norm",
+    .up = "model.layers.{}.mixer.up_proj",
+    .down = "model.layers.{}.mixer.down_proj",
+    .mixer_in = "model.layers.{}.mixer.in_proj",
+    .conv = "model.layers.{}.mixer.conv1d",
+    .scan_rates = "model.layers.{}.mixer.A_log",
+    .scan_skip = "model.layers.{}.mixer.D",
+    .mixer_out = "model.layers.{}.mixer.out_proj",
+    .time_step_bias = "model.layers.{}.mixer.dt_bias",
+    .mixer_norm = "model.layers.{}.mixer.norm",
 };
 
 }  // namespace arn::convert

@@ -1,5 +1,18 @@
+#include <array>
+
+#include <array>
+#include <cstddef>
+
+#include <array>
+
 #include "converter/family/family.h"
 #include "converter/family/family_names.h"
+#include "converter/family/latent_families.h"
+#include "converter/family/layer_norm_families.h"
+#include "converter/family/linear_attention_families.h"
+#include "converter/family/mixture_families.h"
+#include "converter/family/per_layer_families.h"
+#include "converter/family/rms_norm_families.h"
 
 namespace arn::convert {
 namespace {
@@ -27,8 +40,9 @@ constexpr EncoderFamily kWhisperEncoder = {
     .feature_key = "num_mel_bins",
 };
 
-constexpr YarnDefaults kGptOssYarn = {
-    .factor = 32.0, .beta_fast = 32.0, .beta_slow = 1.0, .original_context = 4096};
+constexpr const char* kGptOssRope =
+    R"({"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+        "truncate": false, "original_max_position_embeddings": 4096})";
 
 constexpr Family kFamilies[] = {
     {.architecture = "LlamaForCausalLM",
@@ -147,7 +161,7 @@ constexpr Family kFamilies[] = {
      .layer = {.norm = NormKind::kLayer, .is_gated = false},
      .default_epsilon = 1e-5,
      .activation = "gelu",
-     .has_kv_heads = false,
+     .kv_heads = KvHeadRule::kAsHeads,
      .parallel_key = "use_parallel_residual",
      .has_partial_rotary = true,
      .has_rotary_keys = true,
@@ -170,7 +184,7 @@ constexpr Family kFamilies[] = {
      .layer = {.norm = NormKind::kLayer, .is_gated = false},
      .default_epsilon = 1e-5,
      .activation = "gelu_new",
-     .has_kv_heads = false,
+     .kv_heads = KvHeadRule::kAsHeads,
      .rope = RopeRule::kNone,
      .default_ffn_factor = 4,
      .default_max_context = 1024,
@@ -188,7 +202,7 @@ constexpr Family kFamilies[] = {
      .layer = {.norm = NormKind::kLayer, .is_gated = false},
      .default_epsilon = 1e-5,
      .activation = "gelu_new",
-     .has_kv_heads = false,
+     .kv_heads = KvHeadRule::kAsHeads,
      .window = WindowRule::kLocalLayers,
      .default_window = 256,
      .rope = RopeRule::kNone,
@@ -262,13 +276,13 @@ constexpr Family kFamilies[] = {
      .expert_ffn_key = "intermediate_size",
      .default_experts = 128,
      .default_experts_used = 4,
-     .router_bias = Bias::kAlways,
+     .has_router_bias = true,
      .gate_up_alternate = true,
      .window = WindowRule::kPattern,
      .default_window = 128,
      .default_pattern = 2,
      .default_theta = 150000.0,
-     .default_yarn = &kGptOssYarn,
+     .default_rope = kGptOssRope,
      .default_head_dim = 64,
      .default_kv_heads = 8,
      .default_max_context = 131072,
@@ -284,11 +298,11 @@ constexpr Family kFamilies[] = {
      .default_epsilon = 1e-5,
      .qk_norm = QkNorm::kPlainOfRotated,
      .experts = ExpertRule::kListed,
-     .reads_num_experts = false,
+     .experts_alias = nullptr,
      .expert_ffn_key = "intermediate_size",
      .default_experts = 16,
      .default_experts_used = 1,
-     .has_shared_expert = true,
+     .shared_expert = SharedExpert::kOne,
      .window = WindowRule::kChunks,
      .default_window = 8192,
      .rope = RopeRule::kNotEachFourth,
@@ -327,7 +341,7 @@ constexpr Family kFamilies[] = {
               .layers_fallback = "num_layers"},
      .activation = "relu",
      .has_feed_forward_proj = true,
-     .has_kv_heads = false,
+     .kv_heads = KvHeadRule::kAsHeads,
      .has_relative_position_buckets = true,
      .scales_tied_head = true,
      .encoder = &kT5Encoder,
@@ -336,6 +350,28 @@ constexpr Family kFamilies[] = {
      .default_head_dim = 64,
      .default_max_context = 4096,
      .default_tied = true},
+    {.architecture = "MT5ForConditionalGeneration",
+     .model_type = "mt5",
+     .names = &kT5DecoderNames,
+     .keys = {.hidden = "d_model",
+              .layers = "num_decoder_layers",
+              .heads = "num_heads",
+              .ffn = "d_ff",
+              .context = "max_target_length",
+              .epsilon = "layer_norm_epsilon",
+              .head_dim = "d_kv",
+              .layers_fallback = "num_layers"},
+     .activation = "gated-gelu",
+     .has_feed_forward_proj = true,
+     .kv_heads = KvHeadRule::kAsHeads,
+     .has_relative_position_buckets = true,
+     .encoder = &kT5Encoder,
+     .rope = RopeRule::kNone,
+     .scale = ScaleRule::kOne,
+     .default_head_dim = 64,
+     .default_max_context = 4096,
+     .default_tied = true,
+     .is_always_tied = true},
     {.architecture = "WhisperForConditionalGeneration",
      .model_type = "whisper",
      .names = &kWhisperDecoderNames,
@@ -354,7 +390,7 @@ constexpr Family kFamilies[] = {
      .default_epsilon = 1e-5,
      .activation = "gelu",
      .has_k_bias = false,
-     .has_kv_heads = false,
+     .kv_heads = KvHeadRule::kAsHeads,
      .encoder = &kWhisperEncoder,
      .rope = RopeRule::kNone,
      .default_max_context = 448,
@@ -402,8 +438,23 @@ constexpr Family kFamilies[] = {
      .tied_key = "tie_embedding"},
 };
 
+// Joins the lists of rows.
+template <size_t... kSizes>
+constexpr auto Joined(const Family (&... lists)[kSizes]) {
+  std::array<Family, (kSizes + ...)> all = {};
+  size_t n = 0;
+  const auto append = [&](const Family* rows, size_t n_rows) {
+    for (size_t i = 0; i < n_rows; ++i) all[n++] = rows[i];
+  };
+  (append(lists, kSizes), ...);
+  return all;
+}
+
+constexpr auto kAll = Joined(kFamilies, kRmsNormFamilies, kLayerNormFamilies, kMixtureFamilies,
+                             kPerLayerFamilies, kLatentFamilies, kLinearAttentionFamilies);
+
 }  // namespace
 
-Span<const Family> Families() { return kFamilies; }
+Span<const Family> Families() { return {kAll.data(), kAll.size()}; }
 
 }  // namespace arn::convert

@@ -72,9 +72,9 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
     case WindowRule::kFromLayer:
     case WindowRule::kLayerTypes: {
       const bool is_used = config->Bool("use_sliding_window", false);
-      // Always read it: without use_sliding_window the key is present but has no effect.
-      *window = SlidingWindow(family, config, json);
-      if (!is_used) *window = 0;
+      // Without use_sliding_window the key is present but has no effect.
+      config->MarkRead("sliding_window");
+      *window = is_used ? SlidingWindow(family, config, json) : 0;
       if (family.window == WindowRule::kLayerTypes) break;
       if (family.window == WindowRule::kEveryIfUsed) {
         std::fill(windows.begin(), windows.end(), *window);
@@ -93,10 +93,16 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
     case WindowRule::kPattern: {
       *window = SlidingWindow(family, config, json);
       uint32_t pattern = family.default_pattern;
-      if (family.has_pattern_key) {
+      // Without effect beside layer_types, and then of any type.
+      if (family.has_pattern_key && config->Has("layer_types")) {
+        config->MarkRead("sliding_window_pattern");
+      } else if (family.has_pattern_key) {
         pattern = config->Count("sliding_window_pattern").value_or(pattern);
       }
-      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = (i + 1) % pattern != 0 ? *window : 0;
+      for (uint32_t i = 0; i < n_layers; ++i) {
+        const bool is_full = pattern != 0 && (i + family.pattern_phase) % pattern == 0;
+        windows[i] = is_full ? 0 : *window;
+      }
       break;
     }
   }
@@ -109,8 +115,10 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers) {
   uint32_t window = 0;
   std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
+  if (family.has_global_heads) windows.back() = 0;
   // layer_types has another meaning in these families.
-  if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer) {
+  if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer ||
+      family.mixer == MixerRule::kLinearAttention) {
     return windows;
   }
   const nlohmann::json* types = config->Find("layer_types");
@@ -144,6 +152,7 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
     }
     windows[i] = wanted;
   }
+  if (family.has_global_heads) windows.back() = 0;
   return windows;
 }
 
@@ -154,7 +163,7 @@ std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
   const uint32_t chunk = json.contains("attention_chunk_size")
                              ? config->Count("attention_chunk_size").value_or(0)
                              : family.default_window;
-  const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
+  const std::vector<bool> rotates = LayersWithRope(family, config, std::vector<uint32_t>(n_layers));
   for (uint32_t i = 0; i < n_layers; ++i) chunks[i] = rotates[i] ? chunk : 0;
   const nlohmann::json* types = config->Find("layer_types");
   if (types == nullptr) return chunks;
@@ -185,9 +194,41 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
       has_experts[static_cast<size_t>(layer)] = value;
     }
   };
+  const auto integer = [&](const char* key, int64_t fallback) {
+    return config->Int(key).value_or(fallback);
+  };
   switch (family.experts) {
     case ExpertRule::kNone:
     case ExpertRule::kEveryLayer: break;
+    case ExpertRule::kByType: {
+      const nlohmann::json* types = config->Find("mlp_layer_types");
+      has_experts[0] = false;
+      if (types == nullptr) break;
+      if (!types->is_array() || types->size() != n_layers) {
+        config->FailKey("mlp_layer_types", Format("a list of %u entries", n_layers).c_str());
+      }
+      for (uint32_t i = 0; i < n_layers; ++i) {
+        if ((*types)[i] != "sparse" && (*types)[i] != "dense") {
+          config->FailKey("mlp_layer_types", "dense or sparse for each layer");
+        }
+        has_experts[i] = (*types)[i] == "sparse";
+      }
+      break;
+    }
+    case ExpertRule::kAfterDense: {
+      const int64_t first = integer(family.dense_layers_key, family.default_dense_layers);
+      for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = i >= first;
+      break;
+    }
+    case ExpertRule::kInterval: {
+      each(config->Count("moe_layer_interval").value_or(1));
+      const int64_t first = integer("moe_layer_start_index", 1);
+      const int64_t last = integer("moe_layer_end_index", -1);
+      for (uint32_t i = 0; i < n_layers; ++i) {
+        has_experts[i] = has_experts[i] && i >= first && (last == -1 || i <= last);
+      }
+      break;
+    }
     case ExpertRule::kSparseStep:
       each(config->Count("decoder_sparse_step").value_or(1));
       set("mlp_only_layers", false);
@@ -201,8 +242,26 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
   return has_experts;
 }
 
-std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers) {
+std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config,
+                                 const std::vector<uint32_t>& windows) {
+  const auto n_layers = static_cast<uint32_t>(windows.size());
   std::vector<bool> rotates(n_layers, family.rope != RopeRule::kNone);
+  if (family.ropes_by_key) {
+    constexpr const char* kKey = "position_embedding_type";
+    const std::string type = config->String(kKey).value_or("");
+    rotates.assign(n_layers, type == "rope");
+    if (type != "rope") {
+      for (const char* key : {"rope_parameters", "rope_scaling", "rope_theta"})
+        config->MarkRead(key);
+    }
+  }
+  if (family.rope == RopeRule::kWindowed || family.rope == RopeRule::kOnlyWindowed) {
+    const bool is_off = config->IsNull("sliding_window");
+    if (is_off && family.rope == RopeRule::kOnlyWindowed) {
+      config->FailKey("sliding_window", "a number");
+    }
+    for (uint32_t i = 0; i < n_layers; ++i) rotates[i] = is_off || windows[i] != 0;
+  }
   if (family.rope != RopeRule::kNotEachFourth) return rotates;
   const uint32_t interval = config->Count("no_rope_layer_interval").value_or(kDefaultRopeInterval);
   const std::vector<int64_t> list = config->IntOrList("no_rope_layers");

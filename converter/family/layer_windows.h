@@ -22,7 +22,8 @@ std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
 // True for each layer with an expert (MoE) feed-forward block.
 std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers);
 
-// True for each layer with RoPE.
-std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers);
+// True for each layer with RoPE. windows: of the layers.
+std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config,
+                                 const std::vector<uint32_t>& windows);
 
 }  // namespace arn::convert

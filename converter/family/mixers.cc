@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "converter/base/error.h"
+#include "converter/family/linear_mixers.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
 
@@ -25,7 +26,7 @@ LayerKindSpec ReadScan(ConfigReader* config, uint32_t hidden) {
   const nlohmann::json* rank = config->Find("time_step_rank");
   const bool is_auto = rank == nullptr || *rank == "auto";
   mixer.scan_rank = is_auto ? (hidden + 15) / 16 : *config->Count("time_step_rank");
-  mixer.has_mixer_in_bias = config->Bool("use_bias", false);
+  mixer.has_mixer_in_bias = mixer.has_mixer_out_bias = config->Bool("use_bias", false);
   mixer.has_conv_bias = config->Bool("use_conv_bias", true);
   return mixer;
 }
@@ -36,7 +37,8 @@ LayerKindSpec ReadConv(ConfigReader* config, uint32_t hidden) {
   mixer.mixer = Mixer::kConv;
   mixer.mixer_width = hidden;
   mixer.conv_taps = config->Count("conv_L_cache").value_or(3);
-  mixer.has_mixer_in_bias = mixer.has_conv_bias = config->Bool("conv_bias", false);
+  mixer.has_mixer_in_bias = mixer.has_mixer_out_bias = mixer.has_conv_bias =
+      config->Bool("conv_bias", false);
   return mixer;
 }
 
@@ -89,6 +91,19 @@ std::vector<LayerKindSpec> LayerMixers(const Family& family, ConfigReader* confi
                                        uint32_t n_layers, uint32_t hidden) {
   std::vector<LayerKindSpec> mixers(n_layers);
   if (family.mixer == MixerRule::kAttention) return mixers;
+  if (family.mixer == MixerRule::kLinearAttention) {
+    const LayerKindSpec mixer = ReadLinearAttention(family, config, hidden);
+    const std::vector<bool> is_linear = LayersWithLinearAttention(family, config, n_layers);
+    for (uint32_t i = 0; i < n_layers; ++i) {
+      if (is_linear[i]) mixers[i] = mixer;
+    }
+    if (family.linear->layers != LinearLayers::kBlocks) return mixers;
+    const std::vector<bool> has_ffn = LayersWithFeedForward(config);
+    for (uint32_t i = 0; i < n_layers; ++i) {
+      if (has_ffn[i]) mixers[i].mixer = Mixer::kNone;
+    }
+    return mixers;
+  }
   const bool is_scan = family.mixer == MixerRule::kScan;
   const LayerKindSpec mixer = is_scan ? ReadScan(config, hidden) : ReadConv(config, hidden);
   CheckSizes(config, mixer);
@@ -101,18 +116,32 @@ std::vector<LayerKindSpec> LayerMixers(const Family& family, ConfigReader* confi
 }
 
 LayerKindSpec WithMixer(LayerKindSpec kind, const LayerKindSpec& mixer) {
-  if (!mixer.has_state()) return kind;
+  if (mixer.mixer == Mixer::kAttention) return kind;
   kind.mixer = mixer.mixer;
+  kind.is_hybrid = mixer.is_hybrid;
   kind.mixer_width = mixer.mixer_width;
   kind.conv_taps = mixer.conv_taps;
   kind.scan_states = mixer.scan_states;
   kind.scan_rank = mixer.scan_rank;
-  kind.has_mixer_in_bias = kind.has_attention_out_bias = mixer.has_mixer_in_bias;
+  kind.linear_heads = mixer.linear_heads;
+  kind.linear_key_heads = mixer.linear_key_heads;
+  kind.linear_key_dim = mixer.linear_key_dim;
+  kind.linear_value_dim = mixer.linear_value_dim;
+  kind.has_delta_rule = mixer.has_delta_rule;
+  kind.time_step_low = mixer.time_step_low;
+  kind.time_step_high = mixer.time_step_high;
+  kind.mixer_norm_group = mixer.mixer_norm_group;
+  kind.norms_before_gate = mixer.norms_before_gate;
+  kind.has_mixer_in_bias = mixer.has_mixer_in_bias;
+  kind.has_mixer_out_bias = mixer.has_mixer_out_bias;
   kind.has_conv_bias = mixer.has_conv_bias;
+  if (kind.is_hybrid) return kind;
+  kind.has_attention_out_bias = false;
   kind.n_heads = kind.n_kv_heads = kind.head_dim = kind.window = kind.chunk = 0;
   kind.attention_scale = kind.softcap = 0.0f;
   kind.rope = kNoRope;
   kind.has_qk_norm = kind.qk_norm_spans_heads = kind.has_qkv_bias = false;
+  kind.has_attention_gate = false;
   return kind;
 }
 

@@ -18,7 +18,9 @@ struct RopeInput {
   uint32_t dim = 0;
   uint32_t max_context = 0;
   std::optional<double> top_level_original;  // original_max_position_embeddings outside the object
+  bool has_alpha = false;
   ConfigReader* parameters = nullptr;
+  bool has_mscales = false;
 };
 
 // Computes theta ^ (2i / dim) as torch does: exponent and result are float32. The power is computed
@@ -62,8 +64,16 @@ RopeSpec Default(const RopeInput& in) { return {in.dim, 1.0f, DefaultInverse(in)
 // _compute_dynamic_ntk_parameters. Up to max_position_embeddings tokens the base is theta; the
 // factor only matters beyond, which no session reaches.
 RopeSpec Dynamic(const RopeInput& in) {
-  Required(in.parameters, "factor");
-  return Default(in);
+  const double alpha = in.has_alpha ? in.parameters->Number("alpha").value_or(0) : 0;
+  if (alpha == 0) {
+    Required(in.parameters, "factor");
+    return Default(in);
+  }
+  if (!(alpha > 0) || in.dim <= 2) in.parameters->FailKey("alpha", "a positive number");
+  in.parameters->MarkRead("factor");
+  RopeInput scaled = in;
+  scaled.theta *= std::pow(alpha, in.dim / (in.dim - 2.0));
+  return Default(scaled);
 }
 
 // _compute_linear_scaling_rope_parameters
@@ -176,32 +186,77 @@ std::vector<float> ByFactors(const RopeInput& in, const char* key) {
 RopeSpec LongRopes(const RopeInput& in) {
   const double context = OriginalContext(in);
   const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
-  const double amplitude =
+  double amplitude =
       in.parameters->Number("attention_factor")
           .value_or(factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(context)));
+  if (in.has_mscales) {
+    amplitude = Required(in.parameters, "short_mscale");
+    if (Required(in.parameters, "long_mscale") != amplitude) {
+      in.parameters->FailKey("long_mscale", "the number of short_mscale");
+    }
+  }
   return {in.dim, static_cast<float>(amplitude), ByFactors(in, "short_factor"),
           ByFactors(in, "long_factor"), static_cast<uint32_t>(context)};
+}
+
+// _compute_proportional_rope_parameters: a part of the frequencies of the whole head, then zeros.
+RopeSpec Proportional(const RopeInput& in) {
+  const double fraction = in.parameters->Number("partial_rotary_factor").value_or(1.0);
+  const double factor = in.parameters->Number("factor").value_or(1.0);
+  if (!(fraction >= 0 && fraction <= 1)) {
+    in.parameters->FailKey("partial_rotary_factor", "a number from 0 to 1");
+  }
+  if (!(factor > 0)) in.parameters->FailKey("factor", "a positive number");
+  RopeSpec rope = Default(in);
+  // Python: fraction * dim // 2.
+  const auto rotated = static_cast<size_t>(std::floor(fraction * in.dim / 2));
+  for (size_t i = 0; i < rope.inv_freq.size(); ++i) {
+    rope.inv_freq[i] = i < rotated ? rope.inv_freq[i] / static_cast<float>(factor) : 0.0f;
+  }
+  return rope;
+}
+
+// As get_llama_4_attn_scale of modeling_ministral3.py.
+void ReadTemperature(const RopeInput& in, RopeSpec* rope) {
+  constexpr const char* kBeta = "llama_4_scaling_beta";
+  const std::optional<double> beta = in.parameters->Number(kBeta);
+  if (!beta) in.parameters->FailKey(kBeta, "a number");
+  rope->query_temperature = static_cast<float>(*beta);
+  rope->query_temperature_step = static_cast<uint32_t>(OriginalContext(in));
 }
 
 struct RopeType {
   const char* name;
   RopeSpec (*compute)(const RopeInput&);
 };
-constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear}, {"dynamic", Dynamic},
-                               {"llama3", Llama3},   {"yarn", Yarn},     {"longrope", LongRopes},
-                               {"su", LongRopes}};
+constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear},
+                               {"dynamic", Dynamic}, {"llama3", Llama3},
+                               {"yarn", Yarn},       {"longrope", LongRopes},
+                               {"su", LongRopes},    {"proportional", Proportional}};
 
 // Keys that some known type reads. Ignored for the other types, as in transformers.
-constexpr const char* kKnownKeys[] = {
-    "factor",    "low_freq_factor",  "high_freq_factor", "original_max_position_embeddings",
-    "beta_fast", "beta_slow",        "mscale",           "mscale_all_dim",
-    "truncate",  "attention_factor", "short_factor",     "long_factor"};
+constexpr const char* kKnownKeys[] = {"factor",
+                                      "low_freq_factor",
+                                      "high_freq_factor",
+                                      "original_max_position_embeddings",
+                                      "beta_fast",
+                                      "beta_slow",
+                                      "mscale",
+                                      "mscale_all_dim",
+                                      "truncate",
+                                      "attention_factor",
+                                      "short_factor",
+                                      "long_factor",
+                                      "max_position_embeddings"};
 
-void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
+void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type, bool has_mrope,
                      const nlohmann::json& object, std::vector<std::string>* warnings) {
   std::vector<std::string> ignored, unknown;
+  // Which dimension of a position turns a pair: a token of text has the same position in all.
+  constexpr const char* kMrope[] = {"mrope_section", "mrope_interleaved"};
   for (const std::string& key : parameters.Unread()) {
-    if (object[key].is_null()) continue;
+    const bool is_mrope = std::find(std::begin(kMrope), std::end(kMrope), key) != std::end(kMrope);
+    if (object[key].is_null() || (has_mrope && is_mrope)) continue;
     const bool is_known =
         std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) != std::end(kKnownKeys);
     (is_known ? ignored : unknown).push_back(key);
@@ -217,10 +272,18 @@ void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
 
 // Returns how many elements of a head are rotated.
 uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query) {
+  // Whole heads: Proportional() reads the factor.
+  if (parameters->String("rope_type") == "proportional") return query.head_dim;
+  if (query.rotary_dim != 0) return query.rotary_dim;
   const std::optional<double> own = parameters->Number("partial_rotary_factor");
   const std::optional<double> outer = config->Number("partial_rotary_factor");
   const std::optional<double> percent =
       query.has_rotary_keys ? config->Number("rotary_pct") : std::nullopt;
+  if (query.ignores_partial_rotary) return query.head_dim;
+  // transformers then rotates whole heads, in spite of the class's default.
+  if (query.partial_rotary != 1.0 && !own && !percent && config->IsNull("partial_rotary_factor")) {
+    config->FailKey("partial_rotary_factor", "a number");
+  }
   const double fraction = own.value_or(percent.value_or(outer.value_or(query.partial_rotary)));
   ConfigReader* where = own ? parameters : config;
   const char* key = own || !percent ? "partial_rotary_factor" : "rotary_pct";
@@ -237,17 +300,24 @@ uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQue
 }
 
 nlohmann::json DefaultParameters(const RopeQuery& query) {
-  if (query.default_yarn == nullptr) return nlohmann::json::object();
-  const YarnDefaults& yarn = *query.default_yarn;
-  return {
-      {"rope_type", "yarn"},         {"factor", yarn.factor},
-      {"beta_fast", yarn.beta_fast}, {"beta_slow", yarn.beta_slow},
-      {"truncate", false},           {"original_max_position_embeddings", yarn.original_context}};
+  if (query.default_parameters == nullptr) return nlohmann::json::object();
+  return nlohmann::json::parse(query.default_parameters);
 }
 
 // Returns the object with the parameters for this layer type; the family's defaults if there is
 // none. *key: its name.
 nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std::string* key) {
+  if (query.is_by_type) {
+    const char* type = query.has_window ? "sliding_attention" : "full_attention";
+    const nlohmann::json* types = config->Find("rope_parameters");
+    *key = std::string("rope_parameters: ") + type;
+    if (types == nullptr || !types->is_object() || !types->contains(type) ||
+        !(*types)[type].is_object() || !(*types)[type].contains("rope_theta")) {
+      config->FailKey("rope_parameters",
+                      "an object with a rope_theta for full_attention and sliding_attention");
+    }
+    return (*types)[type];
+  }
   // A non-empty rope_scaling takes precedence over rope_parameters.
   const nlohmann::json* scaling = config->Find("rope_scaling");
   const nlohmann::json* parameters = config->Find("rope_parameters");
@@ -317,10 +387,13 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   in.dim = RotaryDim(config, &reader, query);
   in.max_context = query.max_context;
   in.top_level_original = config->Number("original_max_position_embeddings");
+  if (query.ignores_outer_original) in.top_level_original = std::nullopt;
   if (!in.top_level_original && query.default_original != 0) {
     in.top_level_original = query.default_original;
   }
   in.parameters = &reader;
+  in.has_mscales = query.has_mscales;
+  in.has_alpha = query.has_alpha;
   const std::optional<double> base =
       query.has_rotary_keys ? config->Number("rotary_emb_base") : std::nullopt;
   const std::optional<double> global = config->Number("rope_theta");
@@ -333,15 +406,17 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   if (in.theta <= 0) (own_theta ? &reader : config)->FailKey("rope_theta", "a positive number");
   const std::optional<std::string> old_type = reader.String("type");
   std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
-  if (query.has_longrope_only && type == "yarn") type = "longrope";
+  if (query.has_longrope_only && !query.has_mscales && type == "yarn") type = "longrope";
   if (query.has_longrope_only && type != "default" && type != "longrope" && type != "su") {
     reader.FailKey("rope_type", "default or longrope");
   }
 
+  if (query.ignores_partial_rotary && type != "default") reader.FailKey("rope_type", "default");
   for (const RopeType& row : kTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);
-    CheckUnreadKeys(reader, type, object, warnings);
+    if (query.has_query_temperature) ReadTemperature(in, &rope);
+    CheckUnreadKeys(reader, type, query.has_mrope, object, warnings);
     for (const float f : rope.inv_freq) {
       if (!std::isfinite(f)) Fail("%s: the frequencies are not finite", reader.label().c_str());
     }
@@ -349,7 +424,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   }
   Fail(
       "%s: type \"%s\" is not supported (supported: default, linear, dynamic, llama3, yarn, "
-      "longrope)",
+      "longrope, proportional)",
       reader.label().c_str(), type.c_str());
 }
 

@@ -10,14 +10,6 @@
 
 namespace arn::convert {
 
-// YaRN parameters, untruncated, for families whose configuration class has them by default.
-struct YarnDefaults {
-  double factor = 1.0;
-  double beta_fast = 32.0;
-  double beta_slow = 1.0;
-  uint32_t original_context = 0;  // tokens
-};
-
 // --rope: scaling that the config does not have, for contexts beyond the one it was trained for.
 struct RopeScaling {
   std::string type;  // "linear" or "yarn"
@@ -27,17 +19,26 @@ struct RopeScaling {
 struct RopeQuery {
   uint32_t head_dim = 0;
   uint32_t max_context = 0;
-  double theta = 10000.0;           // if the config has none
-  bool has_partial_rotary = false;  // the family may rotate only part of a head
-  double partial_rotary = 1.0;      // if the config has none
-  bool has_rotary_keys = false;     // rotary_pct and rotary_emb_base, the older names
+  double theta = 10000.0;               // if the config has none
+  bool has_partial_rotary = false;      // the family may rotate only part of a head
+  double partial_rotary = 1.0;          // if the config has none
+  bool ignores_partial_rotary = false;  // rotates whole heads; refuses types but the default
+  bool has_rotary_keys = false;         // rotary_pct and rotary_emb_base, the older names
+  uint32_t rotary_dim = 0;              // 0: by the fraction
   // Families whose windowed layers have their own frequencies: parameters by layer type, or
   // rope_local_base_freq, without scaling.
   bool is_by_window = false;
+  bool is_by_type = false;  // with is_by_window: only parameters by layer type, with a rope_theta
   bool has_window = false;
   double local_theta = 10000.0;
-  const YarnDefaults* default_yarn = nullptr;  // if the config has no parameter object
-  bool has_longrope_only = false;              // "yarn" too means longrope; refuses other types
+  const char* default_parameters = nullptr;  // JSON, if the config has no parameter object
+  bool has_longrope_only = false;            // "yarn" too means longrope; refuses other types
+  bool has_alpha = false;                    // type dynamic: alpha scales the base
+  // llama_4_scaling_beta, with original_max_position_embeddings as the step.
+  bool has_query_temperature = false;
+  bool has_mscales = false;  // longrope's amplitude: short_mscale and long_mscale, one number
+  bool has_mrope = false;    // takes keys that have no effect on text
+  bool ignores_outer_original = false;  // reads original_max_position_embeddings in the object only
   uint32_t default_original = 0;  // original_max_position_embeddings outside the object; 0: none
   // Refused if the config has a scaling of its own, or frequencies by layer type. Null: none.
   const RopeScaling* scaling = nullptr;

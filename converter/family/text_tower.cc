@@ -123,6 +123,7 @@ void LeaveLogitsAlone(TextTower* tower) {
           family.default_logits_softcap == 0 ? json() : json(family.default_logits_softcap));
     }
     if (family.has_multipliers) set("logits_scaling", 1.0, 1.0);
+    if (family.default_logit_scale != 0) set("logit_scale", 1.0, family.default_logit_scale);
   }
 }
 
@@ -200,7 +201,7 @@ TextTower FindTextTower(const json& config, const std::string& label) {
   tower.config[kTied] = ConfigReader(tower.config, tower.label).Bool(kTied, false) || is_tied;
   FillAbsent(wrapper->defaults, &tower.config);
   AdaptToFamily(&tower);
-  LeaveLogitsAlone(&tower);
+  if (!wrapper->caps_logits) LeaveLogitsAlone(&tower);
   return tower;
 }
 

@@ -12,6 +12,7 @@ struct Wrapper {
   const char* defaults = nullptr;  // JSON: what the whole model's class says of an absent key
   bool is_flat = false;            // the decoder's keys may lie beside those of the whole model
   const char* refusal = nullptr;   // why the decoder alone is not the model
+  bool caps_logits = false;        // as the decoder does
 };
 
 inline constexpr const char* kVoxtralDefaults =
@@ -29,6 +30,10 @@ inline constexpr Wrapper kWrappers[] = {
     {"DeepseekVLForConditionalGeneration", "llama", true},
     {"FastVlmForConditionalGeneration", "qwen2"},
     {"Gemma3ForConditionalGeneration", "gemma3_text", true},
+    {.architecture = "Gemma4ForConditionalGeneration",
+     .text_type = "gemma4_text",
+     .default_tied = true,
+     .caps_logits = true},
     {"GlmAsrForConditionalGeneration", "llama", true, kGlmAsrDefaults},
     {"GotOcr2ForConditionalGeneration", "qwen2", true},
     {"GraniteSpeechForConditionalGeneration", "granite", true},
@@ -55,6 +60,7 @@ inline constexpr Wrapper kWrappers[] = {
     {"Qwen2VLForConditionalGeneration", "qwen2_vl_text", false, nullptr, true},
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", false, nullptr, true},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl_text"},
+    {"Qwen3_5ForConditionalGeneration", "qwen3_5_text"},
     {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text"},
     {"SmolVLMForConditionalGeneration", "llama"},
     {"VideoLlama3ForConditionalGeneration", "qwen2"},
@@ -112,6 +118,8 @@ inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_m
 inline constexpr const char* kOtherTowers[] = {"aligner.",
                                                "audio_tower.",
                                                "connector.",
+                                               "embed_audio.",
+                                               "embed_vision.",
                                                "encoder.",
                                                "generation_aligner.",
                                                "generation_embeddings.",

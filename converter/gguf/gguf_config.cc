@@ -108,7 +108,7 @@ class ConfigMaker {
     n_heads_ = Required("attention.head_count");
     config_[family_.keys.heads] = n_heads_;
     const uint32_t kv_heads = KvHeads();
-    if (family_.has_kv_heads) {
+    if (family_.kv_heads == KvHeadRule::kGiven) {
       config_["num_key_value_heads"] = kv_heads;
     } else if (kv_heads != n_heads_) {
       metadata_->FailKey(Key("attention.head_count_kv"), "attention.head_count");
@@ -323,7 +323,7 @@ class ConfigMaker {
 
   void AddExperts() {
     if (family_.experts == ExpertRule::kNone) return;
-    const char* count = family_.reads_num_experts ? "num_experts" : "num_local_experts";
+    const char* count = family_.experts_key;
     config_[count] = Required("expert_count");
     config_["num_experts_per_tok"] = Required("expert_used_count");
     const std::optional<uint32_t> width = Count("expert_feed_forward_length");
@@ -332,7 +332,7 @@ class ConfigMaker {
       config_["interleave_moe_layer_step"] = *every;
     }
     const std::optional<uint32_t> shared = Count("expert_shared_count");
-    if (family_.has_shared_expert && shared.value_or(1) != 1) {
+    if (family_.shared_expert == SharedExpert::kOne && shared.value_or(1) != 1) {
       metadata_->FailKey(Key("expert_shared_count"), "1");
     }
     if (family_.qk_norm == QkNorm::kPlainOfRotated) {

@@ -20,6 +20,34 @@ std::string Reason(const std::string& what) {
   return colon == std::string::npos ? what : what.substr(colon + 2);
 }
 
+// Replaces Infinity, -Infinity and NaN outside strings, which Python writes and JSON does not have,
+// by what transformers 5 writes instead.
+std::string WithoutBareFloats(const std::string& text) {
+  std::string out;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) {
+      out.append(text, i, 2);
+      i += 2;
+      continue;
+    }
+    if (text[i] == '"') in_string = !in_string;
+    size_t length = 0;
+    for (const char* word : {"-Infinity", "Infinity", "NaN"}) {
+      if (!in_string && length == 0 && text.compare(i, std::strlen(word), word) == 0) {
+        length = std::strlen(word);
+      }
+    }
+    if (length == 0) {
+      out.push_back(text[i++]);
+      continue;
+    }
+    out += "{\"__float__\": \"" + text.substr(i, length) + "\"}";
+    i += length;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string ReadTextFile(const std::filesystem::path& path) {
@@ -55,6 +83,11 @@ nlohmann::json ParseJson(const std::string& text, const std::string& label) {
   try {
     return nlohmann::json::parse(text, watch_keys);
   } catch (const nlohmann::json::parse_error& error) {
+    const std::string strict = WithoutBareFloats(text);
+    open_objects.clear();
+    if (strict != text && nlohmann::json::accept(strict)) {
+      return nlohmann::json::parse(strict, watch_keys);
+    }
     // `byte` is 1-based: the character at which parsing failed.
     const size_t position = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
     size_t line = 1, column = 1;

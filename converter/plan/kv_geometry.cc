@@ -255,19 +255,20 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
   geometry.max_context = CountOf(&config, kMaxContext, INT32_MAX).value_or(0);
   uint32_t without_kv = 0, n_states = 0;
   if (const auto known = ReadLayerHeads(json, label)) {
+    bool is_beside = false;
     for (const LayerKindSpec& kind : *known) {
       if (kind.has_state()) {
         ++n_states;
         AddState(kind.state_floats(), &geometry.states);
-        continue;
       }
+      is_beside = is_beside || kind.is_hybrid;
+      if (!kind.has_attention()) continue;
       AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);
     }
     if (n_states != 0) {
       geometry.notes.push_back(Format(
-          "%u layer%s a recurrent state instead of keys and values, of the same size for any "
-          "context",
-          n_states, n_states == 1 ? " keeps" : "s keep"));
+          "%u layer%s a recurrent state %s keys and values, of the same size for any context",
+          n_states, n_states == 1 ? " keeps" : "s keep", is_beside ? "beside" : "instead of"));
     }
   } else {
     for (const Layer& layer : ReadLayers(json, &config, &geometry.notes)) {

@@ -65,20 +65,21 @@ void Planner::AddEncoder() {
   if (encoder.max_rows == 0) return;
   const TensorNames& names = *encoder.names;
   if (encoder.feature_width != 0) {
-    plan_.conv1 = AddConvolution("source.conv1", names.conv1, encoder.feature_width);
-    plan_.conv2 = AddConvolution("source.conv2", names.conv2, spec_.hidden);
+    plan_.conv1 = AddConvolution("encoder.conv1", names.conv1, encoder.feature_width);
+    plan_.conv2 = AddConvolution("encoder.conv2", names.conv2, spec_.hidden);
   }
   if (names.positions != nullptr) {
     SourcePart part;
     part.weight = sources_.Take(WeightName(names.positions), {encoder.max_rows, spec_.hidden});
     part.rows = encoder.max_rows;
     plan_.encoder_positions =
-        AddMatrix("source.positions", DType::kF32, false, {part}, spec_.hidden);
+        AddMatrix("encoder.positions", DType::kF32, false, {part}, spec_.hidden);
   }
   uint32_t relative_position_bias = kNoTensor;
   if (names.relative_position_bias != nullptr) {
-    relative_position_bias = AddRelativePositionBias(
-        "source.distance_bias", names.relative_position_bias, encoder.kinds[0].n_heads, true);
+    relative_position_bias =
+        AddRelativePositionBias("encoder.relative_position_bias", names.relative_position_bias,
+                                encoder.kinds[0].n_heads, true);
   }
   for (uint32_t i = 0; i < encoder.layer_kinds.size(); ++i) {
     const LayerKindSpec& kind = encoder.kinds[encoder.layer_kinds[i]];
@@ -89,7 +90,7 @@ void Planner::AddEncoder() {
     layer.relative_position_bias = relative_position_bias;
     plan_.encoder_layers.push_back(layer);
   }
-  AddNorm("source.final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden,
+  AddNorm("encoder.final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden,
           &plan_.encoder_final_norm, &plan_.encoder_final_norm_bias);
 }
 

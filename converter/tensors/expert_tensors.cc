@@ -20,31 +20,49 @@ void Planner::AddExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* la
   } else {
     AddStoredExperts(i, kind, layer);
   }
+  if (kind.has_router_correction) {
+    layer->router_correction = AddRouterCorrection(i, kind.n_experts);
+  }
   if (kind.shared_ffn_dim != 0) AddSharedExpert(i, kind, layer);
+}
+
+// Takes [n] or [1, n].
+uint32_t Planner::AddRouterCorrection(uint32_t i, uint32_t n) {
+  const std::string name = LayerName(spec_.names->router_correction, i);
+  const uint32_t index = AddConstant(OwnName(i, "router_correction"), n, 1.0f);
+  const std::vector<uint64_t> as_row = {1, n}, shape = {n};
+  SourcePart part;
+  part.weight = sources_.Take(name, sources_.Has(name, as_row) ? as_row : shape);
+  part.rows = 1;
+  plan_.tensors[index].offset = 0.0f;
+  plan_.tensors[index].parts = {part};
+  return index;
 }
 
 void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
   const TensorNames& names = *spec_.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim;
+  const bool has_bias = kind.has_mlp_bias && kind.has_expert_bias;
   for (uint32_t e = 0; e < kind.n_experts; ++e) {
     const auto name = [&](const char* pattern) {
       return LayerName(LayerName(pattern, i).c_str(), e);
     };
     const std::string own = OwnName(i, "experts.") + std::to_string(e);
-    const uint32_t gate_up =
-        AddMatrix(own + ".gate_up", formats_.weights, true,
-                  {Part(name(names.expert_gate), ffn, hidden, kind.has_mlp_bias),
-                   Part(name(names.expert_up), ffn, hidden, kind.has_mlp_bias)},
-                  hidden);
+    const uint32_t gate_up = AddMatrix(own + ".gate_up", formats_.weights, true,
+                                       {Part(name(names.expert_gate), ffn, hidden, has_bias),
+                                        Part(name(names.expert_up), ffn, hidden, has_bias)},
+                                       hidden);
     if (e == 0) layer->experts = gate_up;
-    AddMatrix(own + ".down", formats_.weights, true,
-              {OutPart(name(names.expert_down), ffn, kind.has_mlp_bias)}, ffn);
+    SourcePart out = OutPart(name(names.expert_down), ffn, has_bias);
+    out.factor *= kind.routed_factor;
+    AddMatrix(own + ".down", formats_.weights, true, {out}, ffn);
   }
 }
 
 void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
   const TensorNames& names = *spec_.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim, n = kind.n_experts;
+  const bool has_bias = kind.has_mlp_bias && kind.has_expert_bias;
   // One expert's part of the stacked tensor.
   struct Stack {
     const Checkpoint::Entry* weight;
@@ -66,9 +84,10 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
   const auto take = [&](const char* pattern, uint32_t rows, uint32_t cols) {
     const std::string name = LayerName(pattern, i);
     const std::vector<uint64_t> by_rows = {n, rows, cols}, by_cols = {n, cols, rows};
-    const bool is_transposed = names.expert_gate == nullptr || !sources_.Has(name, by_rows);
+    const bool is_transposed =
+        !names.is_stacked_by_rows && (names.expert_gate == nullptr || !sources_.Has(name, by_rows));
     return Stack{sources_.Take(name, is_transposed ? by_cols : by_rows),
-                 kind.has_mlp_bias ? sources_.Take(name + "_bias", {n, rows}) : nullptr, rows, cols,
+                 has_bias ? sources_.Take(name + "_bias", {n, rows}) : nullptr, rows, cols,
                  is_transposed};
   };
   const Stack gate_up = take(names.stacked_gate_up, 2 * ffn, hidden);
@@ -89,7 +108,7 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
         AddMatrix(own + ".gate_up", formats_.weights, true, std::move(parts), hidden);
     if (e == 0) layer->experts = index;
     SourcePart out = down.Of(e);
-    out.factor = spec_.residual_factor;
+    out.factor = spec_.residual_factor * kind.routed_factor;
     AddMatrix(own + ".down", formats_.weights, true, {out}, ffn);
   }
 }
@@ -98,14 +117,25 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
 void Planner::AddSharedExpert(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
   const TensorNames& names = *spec_.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.shared_ffn_dim;
+  const auto part = [&](const char* pattern, uint32_t rows) {
+    return Part(LayerName(pattern, i), rows, hidden, kind.has_mlp_bias);
+  };
+  std::vector<SourcePart> gate_up;
+  if (names.shared_gate_up != nullptr) {
+    gate_up = {part(names.shared_gate_up, 2 * ffn)};
+  } else {
+    gate_up = {part(names.shared_gate, ffn), part(names.shared_up, ffn)};
+  }
   layer->shared_gate_up =
-      AddMatrix(OwnName(i, "shared_gate_up"), formats_.weights, true,
-                {Part(LayerName(names.shared_gate, i), ffn, hidden, kind.has_mlp_bias),
-                 Part(LayerName(names.shared_up, i), ffn, hidden, kind.has_mlp_bias)},
-                hidden);
+      AddMatrix(OwnName(i, "shared_gate_up"), formats_.weights, true, std::move(gate_up), hidden);
   layer->shared_down =
       AddMatrix(OwnName(i, "shared_down"), formats_.weights, true,
                 {OutPart(LayerName(names.shared_down, i), ffn, kind.has_mlp_bias)}, ffn);
+  if (!kind.has_shared_gate) return;
+  // One row: f32 costs nothing, and keeps it exact.
+  layer->shared_gate =
+      AddMatrix(OwnName(i, "shared_gate"), DType::kF32, true,
+                {Part(LayerName(names.shared_gate_score, i), 1, hidden, false)}, hidden);
 }
 
 }  // namespace arn::convert

@@ -32,7 +32,100 @@ uint32_t Planner::AddByChannel(const std::string& name, const std::string& sourc
   return AddMatrix(name, DType::kF32, false, {part}, static_cast<uint32_t>(shape[0]));
 }
 
+void Planner::AddConvolution(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const std::string conv = LayerName(spec_.names->conv, i);
+  const uint32_t width = kind.conv_width();
+  layer->conv = AddByChannel(OwnName(i, "conv"), WeightName(conv), kind.conv_taps,
+                             {width, 1, kind.conv_taps}, false);
+  if (kind.has_conv_bias) {
+    layer->conv_bias = AddVector(OwnName(i, "conv_bias"), conv + ".bias", width, 0.0f);
+  }
+  // Mamba-2 stores [x | B | C], which are v, k and q.
+  if (!kind.is_linear() || spec_.names->mixer_in == nullptr) return;
+  const uint32_t keys = kind.linear_key_heads * kind.linear_key_dim;
+  for (const uint32_t id : {layer->conv, layer->conv_bias}) {
+    if (id == kNoTensor) continue;
+    uint32_t* blocks = plan_.tensors[id].parts[0].stored_blocks;
+    blocks[0] = blocks[1] = keys;
+    blocks[2] = kind.mixer_out_width();
+  }
+}
+
+// Returns the rows of [z | time steps | betas | q | k | v].
+std::vector<SourcePart> Planner::LinearAttentionParts(uint32_t i, const LayerKindSpec& kind) {
+  const TensorNames& names = *spec_.names;
+  const uint32_t hidden = spec_.hidden, width = kind.mixer_out_width(), heads = kind.linear_heads;
+  const uint32_t keys = kind.linear_key_heads * kind.linear_key_dim;
+  const bool bias = kind.has_mixer_in_bias;
+  if (names.mixer_qkv != nullptr) {
+    return {Part(LayerName(names.mixer_z, i), width, hidden, bias),
+            Part(LayerName(names.mixer_a, i), heads, hidden, bias),
+            Part(LayerName(names.mixer_b, i), heads, hidden, bias),
+            Part(LayerName(names.mixer_qkv, i), 2 * keys + width, hidden, bias)};
+  }
+  if (names.mixer_qkvz != nullptr) {
+    const SourcePart qkvz =
+        Part(LayerName(names.mixer_qkvz, i), 2 * keys + 2 * width, hidden, bias);
+    const SourcePart ba = Part(LayerName(names.mixer_ba, i), 2 * heads, hidden, bias);
+    // Takes `rows` rows from `first` on of each key head.
+    const auto each = [&](SourcePart part, uint32_t first, uint32_t rows) {
+      part.block_stride = part.rows / kind.linear_key_heads;
+      part.first_row = first;
+      part.block_rows = rows;
+      part.rows = rows * kind.linear_key_heads;
+      return part;
+    };
+    const uint32_t key = kind.linear_key_dim, values = width / kind.linear_key_heads;
+    const uint32_t shared = heads / kind.linear_key_heads;
+    return {each(qkvz, 2 * key + values, values),
+            each(ba, shared, shared),
+            each(ba, 0, shared),
+            each(qkvz, 0, key),
+            each(qkvz, key, key),
+            each(qkvz, 2 * key, values)};
+  }
+  const SourcePart in =
+      Part(LayerName(names.mixer_in, i), 2 * width + 2 * keys + heads, hidden, bias);
+  std::vector<SourcePart> parts = Split(in, {{0, width},
+                                             {2 * width + 2 * keys, heads},
+                                             {2 * width + keys, keys},
+                                             {2 * width, keys},
+                                             {width, width}});
+  const MatrixFactors& f = spec_.factors;
+  const float factors[] = {f.z, f.time_steps, f.c, f.b, f.x};
+  for (size_t part = 0; part < parts.size(); ++part) {
+    parts[part].factor = factors[part];
+    parts[part].input_factor = f.mixer_in;
+  }
+  return parts;
+}
+
+void Planner::AddLinearAttention(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  layer->mixer_in = AddMatrix(OwnName(i, "mixer_in"), formats_.weights, true,
+                              LinearAttentionParts(i, kind), spec_.hidden);
+  AddConvolution(i, kind, layer);
+  const auto row = [&](const char* name, bool is_negative_log) {
+    SourcePart part;
+    part.weight = sources_.Take(LayerName(name, i), {kind.linear_heads});
+    part.rows = 1;
+    part.is_negative_log = is_negative_log;
+    return part;
+  };
+  std::vector<SourcePart> heads = {row(names.scan_rates, spec_.rates_are_logs),
+                                   row(names.time_step_bias, false)};
+  if (!kind.has_delta_rule) heads.push_back(row(names.scan_skip, false));
+  layer->linear_heads = AddMatrix(OwnName(i, "linear_heads"), DType::kF32, false, std::move(heads),
+                                  kind.linear_heads);
+  if (kind.mixer_norm_group == 0) return;
+  const bool repeats = kind.norms_before_gate;
+  layer->mixer_norm =
+      AddVector(OwnName(i, "mixer_norm"), WeightName(LayerName(names.mixer_norm, i)),
+                repeats ? kind.mixer_norm_group : kind.mixer_out_width(), 0.0f);
+}
+
 void Planner::AddMixer(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  if (kind.is_linear()) return AddLinearAttention(i, kind, layer);
   const TensorNames& names = *spec_.names;
   const uint32_t hidden = spec_.hidden, width = kind.mixer_width;
   const auto matrix = [&](const char* name, std::vector<SourcePart> parts, uint32_t cols) {
@@ -44,12 +137,7 @@ void Planner::AddMixer(uint32_t i, const LayerKindSpec& kind, LayerTensors* laye
   // The checkpoint stores x, then its gate; the bundle stores the gate first.
   layer->mixer_in = matrix(
       "mixer_in", is_scan ? Split(in, {{width, width}, {0, width}}) : std::vector{in}, hidden);
-  const std::string conv = LayerName(names.conv, i);
-  layer->conv = AddByChannel(OwnName(i, "conv"), WeightName(conv), kind.conv_taps,
-                             {width, 1, kind.conv_taps}, false);
-  if (kind.has_conv_bias) {
-    layer->conv_bias = AddVector(OwnName(i, "conv_bias"), conv + ".bias", width, 0.0f);
-  }
+  AddConvolution(i, kind, layer);
   if (!is_scan) return;
   const uint32_t rank = kind.scan_rank, states = kind.scan_states;
   const SourcePart inputs = Part(LayerName(names.scan_inputs, i), rank + 2 * states, width, false);

@@ -32,10 +32,16 @@ class Planner {
     bool is_encoder = false;
 
     std::string Own(const char* name) const {
-      return (is_encoder ? "source." : "") + OwnName(layer, name);
+      return (is_encoder ? "encoder." : "") + OwnName(layer, name);
     }
     std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
   };
+
+  // True if the layer uses another one's keys and values.
+  bool SharesKv(const LayerScope& scope) const {
+    return !scope.is_encoder && !spec_.kv_layers.empty() &&
+           spec_.kv_layers[scope.layer] != scope.layer;
+  }
 
   const Checkpoint::Entry* EmbeddingSource();
   const Checkpoint::Entry* HeadSource(const Checkpoint::Entry* embedding);
@@ -43,16 +49,27 @@ class Planner {
   void AddLayer(uint32_t layer, const LayerKindSpec& kind);
   void AddAttention(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
   void AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  // latent_tensors.cc: queries and latent of latent attention.
+  void AddLatent(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+
+  void AddPerLayer(const LayerScope& scope, LayerTensors* out);
+  void AddPerLayerEmbeddings();
   std::vector<SourcePart> QkvParts(const LayerScope& scope, const LayerKindSpec& kind);
+  void SplitFused(const SourcePart& whole, const LayerKindSpec& kind, SourcePart* q, SourcePart* k,
+                  SourcePart* v) const;
   std::vector<SourcePart> UpParts(const LayerScope& scope, const LayerKindSpec& kind);
 
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
   void AddMixer(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                         const std::vector<uint64_t>& shape, bool is_negative_log);
 
   // expert_tensors.cc: router, experts and shared expert of a layer.
   void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  uint32_t AddRouterCorrection(uint32_t layer, uint32_t n_experts);
   void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddStackedExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddSharedExpert(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
@@ -60,7 +77,10 @@ class Planner {
   // Takes all rows of one matrix of a layer.
   SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
   // Takes a matrix whose result is added to the residual stream.
-  SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
+  SourcePart OutPart(const std::string& base, uint32_t cols, bool bias, float factor = 1.0f);
+
+  void AddActParameters(const LayerScope& scope, LayerTensors* layer);
+  void AddAlibi();
 
   // encoder_tensors.cc: encoder and cross-attention.
   void AddEncoder();
@@ -74,10 +94,12 @@ class Planner {
   // Each method adds a tensor to the plan and returns its index.
   uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,
                      float offset);
-  uint32_t AddOnes(const std::string& name, uint32_t count);
+  // A norm after a block, with the factor of the residual sum.
+  uint32_t AddPostNorm(const std::string& name, const std::string& source);
+  uint32_t AddConstant(const std::string& name, uint32_t count, float value);
   uint32_t AddMatrix(const std::string& name, DType dtype, bool is_multiplied,
                      std::vector<SourcePart> parts, uint32_t cols);
-  // Sets *bias for NormKind::kLayer.
+  // Sets *bias for NormKind::kLayer. A family without weights or biases gets ones or zeros.
   void AddNorm(const std::string& name, const std::string& source, NormKind kind, uint32_t count,
                uint32_t* weight, uint32_t* bias);
 

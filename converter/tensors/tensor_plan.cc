@@ -1,6 +1,7 @@
 #include "converter/tensors/tensor_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "converter/base/error.h"
 #include "converter/tensors/planner.h"
@@ -17,24 +18,46 @@ SourcePart Whole(const Checkpoint::Entry* entry, uint32_t rows) {
 }
 
 // Reorders rows of heads from RoPE pairs (0, 1), (2, 3), ... to pairs half of the rotated part
-// apart. Leaves q.k unchanged, because both get the same order.
+// apart. Leaves q.k unchanged, because both get the same order. REQUIRES: the rows of a head are
+// contiguous in the tensor.
 void AppendPairsApart(const SourcePart& whole, uint32_t n_heads, uint32_t head_dim,
                       uint32_t rotary_dim, std::vector<SourcePart>* parts) {
   for (uint32_t h = 0; h < n_heads; ++h) {
+    const uint32_t first_row = whole.SourceRow(h * head_dim);
     SourcePart part = whole;
     for (uint32_t side = 0; side < 2; ++side) {
       part.rows = rotary_dim / 2;
-      part.first_row = h * head_dim + side;
+      part.first_row = first_row + side;
       part.block_rows = 1;
       part.block_stride = 2;
       parts->push_back(part);
     }
     if (rotary_dim == head_dim) continue;
     part.rows = head_dim - rotary_dim;
-    part.first_row = h * head_dim + rotary_dim;
+    part.first_row = first_row + rotary_dim;
     part.block_rows = part.block_stride = 0;
     parts->push_back(part);
   }
+}
+
+// Takes the queries (half 0) or their gates (half 1) of [q, gate] of each head.
+SourcePart HalfOfHeads(SourcePart q, const LayerKindSpec& kind, uint32_t half) {
+  q.rows = kind.n_heads * kind.head_dim;
+  q.first_row = half * kind.head_dim;
+  q.block_rows = kind.head_dim;
+  q.block_stride = 2 * kind.head_dim;
+  return q;
+}
+
+// Return the names of the norms before the two blocks; null: there is none.
+const char* AttentionNormName(const TensorNames& names, const LayerKindSpec& kind) {
+  const bool is_renamed =
+      kind.is_parallel && !kind.shares_norm && names.parallel_attention_norm != nullptr;
+  return is_renamed ? names.parallel_attention_norm : names.attention_norm;
+}
+const char* FfnNormName(const TensorNames& names, const LayerKindSpec& kind) {
+  const bool is_renamed = kind.is_parallel && names.parallel_ffn_norm != nullptr;
+  return is_renamed ? names.parallel_ffn_norm : names.ffn_norm;
 }
 
 }  // namespace
@@ -55,48 +78,67 @@ Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Fo
     : spec_(spec),
       formats_(formats),
       warnings_(warnings),
-      sources_(checkpoint, spec.names->prefix, spec.architecture) {}
+      sources_(checkpoint, spec.names->prefix, spec.names->older_prefix, spec.architecture) {}
 
 TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
   const Checkpoint::Entry* embedding = EmbeddingSource();
   const Checkpoint::Entry* head = HeadSource(embedding);
-  const bool is_shared = head == embedding && formats_.embedding == formats_.head;
+  const bool is_shared =
+      head == embedding && formats_.embedding == formats_.head && !spec_.has_head_bias;
   // Stores a lookup-only table row by row; one that is also a matmul operand gets the kernel's
   // layout.
   plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared,
                               {Whole(embedding, spec_.vocab)}, spec_.hidden);
   if (names.positions != nullptr) {
-    const Checkpoint::Entry* positions =
-        sources_.Take(WeightName(names.positions), {spec_.max_context, spec_.hidden});
-    plan_.positions = AddMatrix("positions", DType::kF32, false,
-                                {Whole(positions, spec_.max_context)}, spec_.hidden);
+    SourcePart positions;
+    positions.weight = sources_.Take(WeightName(names.positions),
+                                     {spec_.position_offset + spec_.max_context, spec_.hidden});
+    positions.rows = spec_.max_context;
+    positions.first_row = spec_.position_offset;
+    plan_.positions = AddMatrix("positions", DType::kF32, false, {positions}, spec_.hidden);
   }
+  if (names.embedding_norm != nullptr) {
+    AddNorm("embedding_norm", names.embedding_norm, NormKind::kLayer, spec_.hidden,
+            &plan_.embedding_norm, &plan_.embedding_norm_bias);
+  }
+  if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   AddEncoder();
   if (names.relative_position_bias != nullptr) {
-    relative_position_bias_ = AddRelativePositionBias("distance_bias", names.relative_position_bias,
-                                                      spec_.kinds[0].n_heads, false);
+    relative_position_bias_ = AddRelativePositionBias(
+        "relative_position_bias", names.relative_position_bias, spec_.kinds[0].n_heads, false);
   }
+  if (!spec_.alibi_slopes.empty()) AddAlibi();
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
     AddLayer(i, spec_.kinds[spec_.layer_kinds[i]]);
   }
   AddNorm("final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden, &plan_.final_norm,
           &plan_.final_norm_bias);
-  plan_.head =
-      is_shared ? plan_.embedding
-                : AddMatrix("head", formats_.head, true, {Whole(head, spec_.vocab)}, spec_.hidden);
+  SourcePart head_part = Whole(head, spec_.vocab);
+  if (spec_.has_head_bias) {
+    head_part.bias = sources_.Take(std::string(names.head) + ".bias", {spec_.vocab});
+  }
+  plan_.head = is_shared ? plan_.embedding
+                         : AddMatrix("head", formats_.head, true, {head_part}, spec_.hidden);
   for (const char* copy : names.embedding_copies) {
     if (copy != nullptr) sources_.AllowCopy(WeightName(copy), embedding);
   }
   sources_.FailMissing(WeightName(names.head), " (tie_word_embeddings is false)");
+  if (const size_t n = names.extra_head == nullptr ? 0 : sources_.LeaveOut(names.extra_head)) {
+    warnings_->push_back(Format("left out: %s* (%zu tensors), a head that predicts further tokens",
+                                names.extra_head, n));
+  }
   sources_.RefuseExtra();
   return std::move(plan_);
 }
 
 // Finds a tied pair under either name.
 const Checkpoint::Entry* Planner::EmbeddingSource() {
-  const std::string name = WeightName(spec_.names->embedding);
+  std::string name = WeightName(spec_.names->embedding);
   const std::string head = WeightName(spec_.names->head);
+  if (const char* other = spec_.names->other_embedding) {
+    if (!sources_.Has(name) && sources_.Has(WeightName(other))) name = WeightName(other);
+  }
   const bool is_under_head = spec_.tied && !sources_.Has(name) && sources_.Has(head);
   return sources_.Take(is_under_head ? head : name, {spec_.vocab, spec_.hidden});
 }
@@ -120,6 +162,7 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   AddAttention(scope, kind, &layer);
   if (kind.has_cross_attention) AddCross(i, kind, &layer);
   AddFeedForward(scope, kind, &layer);
+  AddPerLayer(scope, &layer);
   layer.relative_position_bias =
       kind.has_relative_position_bias ? relative_position_bias_ : kNoTensor;
   plan_.layers.push_back(layer);
@@ -129,38 +172,61 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
                            LayerTensors* layer) {
   const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden, q_rows = kind.n_heads * kind.head_dim;
-  if (names.attention_norm != nullptr) {
-    AddNorm(scope.Own("attention_norm"), scope.Stored(names.attention_norm), kind.norm, hidden,
+  if (kind.mixer == Mixer::kNone) return;
+  if (const char* norm = AttentionNormName(names, kind)) {
+    AddNorm(scope.Own("attention_norm"), scope.Stored(norm), kind.norm, hidden,
             &layer->attention_norm, &layer->attention_norm_bias);
   }
-  const bool has_state = kind.has_state();
-  if (has_state) {
-    AddMixer(scope.layer, kind, layer);
-  } else {
+  if (kind.has_state()) AddMixer(scope.layer, kind, layer);
+  if (kind.is_latent()) {
+    AddLatent(scope, kind, layer);
+  } else if (kind.has_attention()) {
     layer->qkv = AddMatrix(scope.Own("qkv"), formats_.weights, true, QkvParts(scope, kind), hidden);
+  }
+  if (kind.has_attention_gate) {
+    const SourcePart q = Part(scope.Stored(names.q), 2 * q_rows, hidden, kind.has_qkv_bias);
+    layer->attention_gate = AddMatrix(scope.Own("attention_gate"), formats_.weights, true,
+                                      {HalfOfHeads(q, kind, 1)}, hidden);
   }
   if (kind.has_qk_norm) {
     const auto norm = [&](const char* name, const char* pattern, uint32_t n_heads) {
       const uint32_t count = (kind.qk_norm_spans_heads ? n_heads : 1) * kind.head_dim;
-      if (pattern == nullptr) return AddOnes(scope.Own(name), count);
+      if (pattern == nullptr) return AddConstant(scope.Own(name), count, 1.0f);
       return AddVector(scope.Own(name), WeightName(scope.Stored(pattern)), count,
                        spec_.norm_offset);
     };
     layer->q_norm = norm("q_norm", names.q_norm, kind.n_heads);
-    layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
+    if (!SharesKv(scope)) layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
   }
-  if (names.sinks != nullptr && !has_state) {
+  if (kind.has_v_norm && !SharesKv(scope)) {
+    layer->v_norm = AddConstant(scope.Own("v_norm"), kind.head_dim, 1.0f);
+  }
+  if (names.sinks != nullptr && kind.has_attention()) {
     layer->sinks = AddVector(scope.Own("sinks"), scope.Stored(names.sinks), kind.n_heads, 0.0f);
   }
-  const char* out = has_state ? names.mixer_out : names.attention_out;
-  const uint32_t out_cols = has_state ? kind.mixer_width : q_rows;
-  layer->attention_out =
-      AddMatrix(scope.Own("attention_out"), formats_.weights, true,
-                {OutPart(scope.Stored(out), out_cols, kind.has_attention_out_bias)}, out_cols);
+  const auto add_out = [&](const char* name, const char* pattern, uint32_t cols, bool bias,
+                           float factor) {
+    return AddMatrix(scope.Own(name), formats_.weights, true,
+                     {OutPart(scope.Stored(pattern), cols, bias, factor)}, cols);
+  };
+  if (kind.has_state()) {
+    (kind.is_hybrid ? layer->mixer_out : layer->attention_out) =
+        add_out(kind.is_hybrid ? "mixer_out" : "attention_out", names.mixer_out,
+                kind.mixer_out_width(), kind.has_mixer_out_bias, spec_.factors.mixer_out);
+  }
+  if (kind.has_attention()) {
+    const uint32_t cols = kind.is_latent() ? kind.n_heads * kind.latent_value_dim : q_rows;
+    layer->attention_out = add_out("attention_out", names.attention_out, cols,
+                                   kind.has_attention_out_bias, spec_.factors.attention_out);
+  }
+  if (names.attention_sub_norm != nullptr) {
+    layer->attention_sub_norm =
+        AddVector(scope.Own("attention_sub_norm"),
+                  WeightName(scope.Stored(names.attention_sub_norm)), q_rows, spec_.norm_offset);
+  }
   if (names.attention_post_norm != nullptr) {
     layer->attention_post_norm =
-        AddVector(scope.Own("attention_post_norm"),
-                  WeightName(scope.Stored(names.attention_post_norm)), hidden, spec_.norm_offset);
+        AddPostNorm(scope.Own("attention_post_norm"), scope.Stored(names.attention_post_norm));
   }
 }
 
@@ -168,24 +234,72 @@ void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
                              LayerTensors* layer) {
   const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden;
-  if (names.ffn_norm != nullptr) {
-    AddNorm(scope.Own("ffn_norm"), scope.Stored(names.ffn_norm), kind.norm, hidden,
-            &layer->ffn_norm, &layer->ffn_norm_bias);
+  if (kind.shares_norm) {
+    layer->ffn_norm = layer->attention_norm;
+    layer->ffn_norm_bias = layer->attention_norm_bias;
+  } else if (const char* norm = FfnNormName(names, kind); norm != nullptr && kind.ffn_dim != 0) {
+    AddNorm(scope.Own("ffn_norm"), scope.Stored(norm), kind.norm, hidden, &layer->ffn_norm,
+            &layer->ffn_norm_bias);
   }
   if (kind.n_experts != 0) {
     AddExperts(scope.layer, kind, layer);
   } else if (kind.ffn_dim != 0) {
     layer->gate_up =
         AddMatrix(scope.Own("gate_up"), formats_.weights, true, UpParts(scope, kind), hidden);
-    layer->down = AddMatrix(scope.Own("down"), formats_.weights, true,
-                            {OutPart(scope.Stored(names.down), kind.ffn_dim, kind.has_mlp_bias)},
-                            kind.ffn_dim);
+    if (kind.activation == Activation::kXielu) AddActParameters(scope, layer);
+    if (names.ffn_sub_norm != nullptr) {
+      layer->ffn_sub_norm =
+          AddVector(scope.Own("ffn_sub_norm"), WeightName(scope.Stored(names.ffn_sub_norm)),
+                    kind.ffn_dim, spec_.norm_offset);
+    }
+    layer->down = AddMatrix(
+        scope.Own("down"), formats_.weights, true,
+        {OutPart(scope.Stored(names.down), kind.ffn_dim, kind.has_mlp_bias, spec_.factors.down)},
+        kind.ffn_dim);
   }
   if (names.ffn_post_norm != nullptr) {
     layer->ffn_post_norm =
-        AddVector(scope.Own("ffn_post_norm"), WeightName(scope.Stored(names.ffn_post_norm)), hidden,
-                  spec_.norm_offset);
+        AddPostNorm(scope.Own("ffn_post_norm"), scope.Stored(names.ffn_post_norm));
   }
+}
+
+// The factors of the sum, 1 / sqrt(2), and of the projection, 1 / sqrt(hidden), are folded in.
+void Planner::AddPerLayerEmbeddings() {
+  const TensorNames& names = *spec_.names;
+  const uint32_t width = spec_.per_layer_width;
+  const auto n_layers = static_cast<uint32_t>(spec_.layer_kinds.size());
+  const uint32_t cols = width * n_layers;
+  plan_.per_layer_embedding =
+      AddMatrix("per_layer_embedding", formats_.embedding, false,
+                {Whole(sources_.Take(WeightName(names.per_layer_embedding), {spec_.vocab, cols}),
+                       spec_.vocab)},
+                cols);
+  SourcePart projection = Part(names.per_layer_projection, cols, spec_.hidden, false);
+  projection.factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec_.hidden)));
+  plan_.per_layer_projection =
+      AddMatrix("per_layer_projection", formats_.weights, true, {projection}, spec_.hidden);
+  plan_.per_layer_norm =
+      AddVector("per_layer_norm", WeightName(names.per_layer_projection_norm), width, 0.0f);
+  plan_.tensors[plan_.per_layer_norm].parts[0].factor = static_cast<float>(std::sqrt(0.5));
+}
+
+void Planner::AddPerLayer(const LayerScope& scope, LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
+  const uint32_t width = spec_.per_layer_width, hidden = spec_.hidden;
+  if (names.output_scale != nullptr) {
+    layer->output_scale =
+        AddVector(scope.Own("output_scale"), scope.Stored(names.output_scale), 1, 0.0f);
+  }
+  if (width == 0) return;
+  layer->per_layer_gate =
+      AddMatrix(scope.Own("per_layer_gate"), formats_.weights, true,
+                {Part(scope.Stored(names.per_layer_gate), width, hidden, false)}, hidden);
+  layer->per_layer_out =
+      AddMatrix(scope.Own("per_layer_out"), formats_.weights, true,
+                {OutPart(scope.Stored(names.per_layer_out), width, false)}, width);
+  layer->per_layer_norm =
+      AddVector(scope.Own("per_layer_norm"), WeightName(scope.Stored(names.per_layer_norm)), hidden,
+                spec_.norm_offset);
 }
 
 SourcePart Planner::Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias) {
@@ -199,9 +313,10 @@ SourcePart Planner::Part(const std::string& base, uint32_t rows, uint32_t cols, 
   return part;
 }
 
-SourcePart Planner::OutPart(const std::string& base, uint32_t cols, bool bias) {
+SourcePart Planner::OutPart(const std::string& base, uint32_t cols, bool bias, float factor) {
   SourcePart part = Part(base, spec_.hidden, cols, bias);
-  part.factor = spec_.residual_factor;
+  const bool has_post_norm = spec_.names->attention_post_norm != nullptr;
+  part.factor = has_post_norm ? factor : spec_.residual_factor * factor;
   return part;
 }
 
@@ -211,32 +326,76 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   const uint32_t kv_rows = kind.n_kv_heads * kind.head_dim;
   const uint32_t hidden = spec_.hidden;
   const bool bias = kind.has_qkv_bias;
+  if (SharesKv(scope)) {
+    // Checkpoints may keep the unused tensors.
+    for (const char* unused : {names.k, names.v, names.k_norm}) {
+      sources_.Ignore(WeightName(scope.Stored(unused)));
+      sources_.Ignore(scope.Stored(unused) + ".bias");
+    }
+    return {Part(scope.Stored(names.q), q_rows, hidden, bias)};
+  }
+  SourcePart q, k, v;
   if (names.qkv == nullptr) {
-    const SourcePart q = Part(scope.Stored(names.q), q_rows, hidden, bias);
-    const SourcePart k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
-    const SourcePart v = Part(scope.Stored(names.v), kv_rows, hidden, bias);
-    if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
-    const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
-    std::vector<SourcePart> parts;
-    AppendPairsApart(q, kind.n_heads, kind.head_dim, rotary_dim, &parts);
-    AppendPairsApart(k, kind.n_kv_heads, kind.head_dim, rotary_dim, &parts);
-    parts.push_back(v);
-    return parts;
+    q = Part(scope.Stored(names.q), (kind.has_attention_gate ? 2 : 1) * q_rows, hidden, bias);
+    if (kind.has_attention_gate) q = HalfOfHeads(q, kind, 0);
+    k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
+    v = kind.k_is_v ? k : Part(scope.Stored(names.v), kv_rows, hidden, bias);
+    q.input_factor = k.input_factor = v.input_factor = spec_.factors.attention_in;
+    k.factor = spec_.factors.k;
+  } else {
+    const SourcePart whole = Part(scope.Stored(names.qkv), q_rows + 2 * kv_rows, hidden, bias);
+    if (spec_.qkv_order == QkvOrder::kBlocks && !spec_.rotates_neighbours) return {whole};
+    SplitFused(whole, kind, &q, &k, &v);
   }
-  const SourcePart whole = Part(scope.Stored(names.qkv), q_rows + 2 * kv_rows, hidden, bias);
-  if (spec_.qkv_order == QkvOrder::kBlocks) return {whole};
-  if (kind.n_heads != kind.n_kv_heads) {
-    Fail("%s: q, k and v interleaved by head need as many kv heads as heads, found %u and %u",
-         spec_.architecture.c_str(), kind.n_kv_heads, kind.n_heads);
-  }
-  std::vector<SourcePart> parts(3, whole);
-  for (uint32_t p = 0; p < 3; ++p) {
-    parts[p].rows = q_rows;
-    parts[p].first_row = p * kind.head_dim;
-    parts[p].block_rows = kind.head_dim;
-    parts[p].block_stride = 3 * kind.head_dim;
-  }
+  if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
+  const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
+  std::vector<SourcePart> parts;
+  AppendPairsApart(q, kind.n_heads, kind.head_dim, rotary_dim, &parts);
+  AppendPairsApart(k, kind.n_kv_heads, kind.head_dim, rotary_dim, &parts);
+  parts.push_back(v);
   return parts;
+}
+
+// Finds the rows of q, k and v in a fused tensor.
+void Planner::SplitFused(const SourcePart& whole, const LayerKindSpec& kind, SourcePart* q,
+                         SourcePart* k, SourcePart* v) const {
+  const uint32_t dim = kind.head_dim;
+  const uint32_t q_rows = kind.n_heads * dim, kv_rows = kind.n_kv_heads * dim;
+  const auto rows = [&](uint32_t n, uint32_t first, uint32_t block, uint32_t stride) {
+    SourcePart part = whole;
+    part.rows = n;
+    part.first_row = first;
+    part.block_rows = block;
+    part.block_stride = stride;
+    return part;
+  };
+  switch (spec_.qkv_order) {
+    case QkvOrder::kBlocks:
+      *q = rows(q_rows, 0, 0, 0);
+      *k = rows(kv_rows, q_rows, 0, 0);
+      *v = rows(kv_rows, q_rows + kv_rows, 0, 0);
+      return;
+    case QkvOrder::kByHead: {
+      const uint32_t group_rows = kind.n_heads / kind.n_kv_heads * dim;
+      const uint32_t stride = group_rows + 2 * dim;
+      *q = rows(q_rows, 0, group_rows, stride);
+      *k = rows(kv_rows, group_rows, dim, stride);
+      *v = rows(kv_rows, group_rows + dim, dim, stride);
+      return;
+    }
+    case QkvOrder::kByShard: {
+      constexpr uint32_t kShards = 4;
+      if (kind.n_heads % kShards != 0) {
+        Fail("%s: %u heads are not a multiple of %u", spec_.architecture.c_str(), kind.n_heads,
+             kShards);
+      }
+      const uint32_t block = q_rows / kShards;
+      *q = rows(q_rows, 0, block, 3 * block);
+      *v = rows(q_rows, block, block, 3 * block);
+      *k = rows(q_rows, 2 * block, block, 3 * block);
+      return;
+    }
+  }
 }
 
 std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKindSpec& kind) {
@@ -246,8 +405,10 @@ std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKin
     return {Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias)};
   }
   std::vector<SourcePart> parts;
-  if (kind.is_gated)
+  if (kind.is_gated) {
     parts.push_back(Part(scope.Stored(names.gate), ffn, hidden, kind.has_mlp_bias));
+    parts.back().factor = spec_.factors.gate;
+  }
   const bool is_plain = !kind.is_gated && names.plain_up != nullptr;
   parts.push_back(
       Part(scope.Stored(is_plain ? names.plain_up : names.up), ffn, hidden, kind.has_mlp_bias));
@@ -256,28 +417,55 @@ std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKin
 
 void Planner::AddNorm(const std::string& name, const std::string& source, NormKind kind,
                       uint32_t count, uint32_t* weight, uint32_t* bias) {
-  *weight = AddVector(name, WeightName(source), count, spec_.norm_offset);
-  if (kind == NormKind::kLayer) *bias = AddVector(name + "_bias", source + ".bias", count, 0.0f);
+  *weight = spec_.has_norm_weights ? AddVector(name, WeightName(source), count, spec_.norm_offset)
+                                   : AddConstant(name, count, 1.0f);
+  if (kind != NormKind::kLayer) return;
+  *bias = spec_.has_norm_biases ? AddVector(name + "_bias", source + ".bias", count, 0.0f)
+                                : AddConstant(name + "_bias", count, 0.0f);
+}
+
+uint32_t Planner::AddPostNorm(const std::string& name, const std::string& source) {
+  const uint32_t index = AddVector(name, WeightName(source), spec_.hidden, spec_.norm_offset);
+  plan_.tensors[index].factor = spec_.residual_factor;
+  return index;
 }
 
 uint32_t Planner::AddVector(const std::string& name, const std::string& source, uint32_t count,
                             float offset) {
-  const uint32_t index = AddOnes(name, count);
-  PlannedTensor& tensor = plan_.tensors[index];
-  tensor.offset = offset;
-  tensor.parts = {Whole(sources_.Take(source, {count}), 1)};
+  const uint32_t index = AddConstant(name, count, offset);
+  plan_.tensors[index].parts = {Whole(sources_.Take(source, {count}), 1)};
   return index;
 }
 
-uint32_t Planner::AddOnes(const std::string& name, uint32_t count) {
+uint32_t Planner::AddConstant(const std::string& name, uint32_t count, float value) {
   PlannedTensor tensor;
   tensor.name = name;
   tensor.is_vector = true;
-  tensor.offset = 1.0f;
+  tensor.offset = value;
   tensor.rows = 1;
   tensor.cols = count;
   plan_.tensors.push_back(std::move(tensor));
   return static_cast<uint32_t>(plan_.tensors.size() - 1);
+}
+
+void Planner::AddActParameters(const LayerScope& scope, LayerTensors* layer) {
+  layer->act_parameters = AddConstant(scope.Own("act_parameters"), kXieluParameters, 0.0f);
+  for (uint32_t i = 0; i < kXieluParameters; ++i) {
+    const std::vector<uint64_t> shape(i < 2 ? 1 : 0, 1);
+    plan_.tensors[layer->act_parameters].parts.push_back(
+        Whole(sources_.Take(scope.Stored(scope.names->act_parameters[i]), shape), 1));
+  }
+}
+
+// One row per distance up to the longest context, for all layers.
+void Planner::AddAlibi() {
+  PlannedTensor tensor;
+  tensor.name = "alibi";
+  tensor.rows = spec_.max_context;
+  tensor.cols = static_cast<uint32_t>(spec_.alibi_slopes.size());
+  tensor.slopes = spec_.alibi_slopes;
+  plan_.tensors.push_back(std::move(tensor));
+  relative_position_bias_ = static_cast<uint32_t>(plan_.tensors.size() - 1);
 }
 
 uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_multiplied,

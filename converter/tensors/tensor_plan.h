@@ -39,11 +39,21 @@ struct SourcePart {
   uint64_t first_bias = 0;
   // Not 0: reorders each row from [cols / taps, taps] to [taps, cols / taps].
   uint32_t taps = 0;
+  // Not 0: the columns are three blocks of these sizes, stored last first.
+  uint32_t stored_blocks[3] = {};
   float factor = 1.0f;           // of weights and biases
+  float input_factor = 1.0f;     // of weights alone
   bool is_negative_log = false;  // stores -e^x of the weights
 
   uint32_t SourceRow(uint32_t row) const {
     return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
+  }
+  // Returns the stored column of a column.
+  uint32_t SourceColumn(uint32_t col) const {
+    const uint32_t first = stored_blocks[0], second = stored_blocks[1], third = stored_blocks[2];
+    if (first == 0) return col;
+    if (col < first) return col + second + third;
+    return col < first + second ? col - first + third : col - first - second;
   }
   // Returns the number of contiguous source rows from `row` on.
   uint32_t RunLength(uint32_t row) const {
@@ -57,9 +67,12 @@ struct PlannedTensor {
   WeightLayout layout;
   bool is_vector = false;
   float offset = 0.0f;  // added to a vector's elements, which are 0 without parts
+  float factor = 1.0f;  // then multiplies them
   uint32_t rows = 0;    // the sum of the parts' rows; 1 for a vector
   uint32_t cols = 0;
-  std::vector<SourcePart> parts;
+  std::vector<SourcePart> parts;  // a vector's follow one another
+  // ALiBi, in place of parts: row d is -d times these.
+  std::vector<float> slopes;
 
   bool has_bias() const;
   // Returns the number of elements, as a measure of the work.
@@ -71,6 +84,9 @@ inline constexpr uint32_t kNoTensor = kNoWeight;
 struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in write order
   std::vector<LayerTensors> layers;    // indices into tensors
+  uint32_t per_layer_embedding = kNoTensor;
+  uint32_t per_layer_projection = kNoTensor;
+  uint32_t per_layer_norm = kNoTensor;
   // Encoder, if any.
   std::vector<LayerTensors> encoder_layers;
   uint32_t conv1 = kNoTensor;
@@ -80,6 +96,8 @@ struct TensorPlan {
   uint32_t encoder_final_norm_bias = kNoTensor;
   uint32_t embedding = kNoTensor;
   uint32_t positions = kNoTensor;
+  uint32_t embedding_norm = kNoTensor;
+  uint32_t embedding_norm_bias = kNoTensor;
   uint32_t final_norm = kNoTensor;
   uint32_t final_norm_bias = kNoTensor;
   uint32_t head = kNoTensor;  // same as embedding if tied and of one format

@@ -28,6 +28,9 @@ std::string TensorSources::StoredName(const std::string& name) const {
     return name;
   }
   const std::string bare = name.substr(prefix_.size());
+  if (!older_prefix_.empty() && checkpoint_.Find(older_prefix_ + bare) != nullptr) {
+    return older_prefix_ + bare;
+  }
   return checkpoint_.Find(bare) != nullptr ? bare : name;
 }
 
@@ -56,6 +59,16 @@ void TensorSources::AllowCopy(const std::string& name, const Checkpoint::Entry* 
   const Checkpoint::Entry* copy = checkpoint_.Find(name);
   if (copy == nullptr || original == nullptr) return;
   if (copy == original || SameValues(*copy, *original)) used_.insert(name);
+}
+
+size_t TensorSources::LeaveOut(const std::string& prefix) {
+  size_t n = 0;
+  for (const auto& [name, entry] : checkpoint_.entries()) {
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    used_.insert(name);
+    ++n;
+  }
+  return n;
 }
 
 // Lists all missing tensors in one error, not just the first.

@@ -13,9 +13,14 @@ namespace arn::convert {
 
 class TensorSources {
  public:
-  // prefix: of all tensors but the head; a checkpoint may omit it. All arguments must outlive this.
-  TensorSources(const Checkpoint& checkpoint, const char* prefix, const std::string& architecture)
-      : checkpoint_(checkpoint), prefix_(prefix), architecture_(architecture) {}
+  // prefix: of all tensors but the head; a checkpoint may omit it, or have older_prefix (null: no
+  // other) in its place. All arguments must outlive this.
+  TensorSources(const Checkpoint& checkpoint, const char* prefix, const char* older_prefix,
+                const std::string& architecture)
+      : checkpoint_(checkpoint),
+        prefix_(prefix),
+        older_prefix_(older_prefix == nullptr ? "" : older_prefix),
+        architecture_(architecture) {}
 
   // Returns the tensor and marks it as used; returns null and records the name if it is missing.
   // Throws ConvertError if its shape or type differs.
@@ -29,6 +34,12 @@ class TensorSources {
   // unused.
   void AllowCopy(const std::string& name, const Checkpoint::Entry* original);
 
+  // Marks a tensor that nothing uses as used, if there is one.
+  void Ignore(const std::string& name) { used_.insert(StoredName(name)); }
+
+  // Marks all tensors whose names start with `prefix` as used; returns their number.
+  size_t LeaveOut(const std::string& prefix);
+
   // Throws ConvertError with the names of all missing tensors. Adds `hint` after the name if only
   // `only` is missing.
   void FailMissing(const std::string& only, const std::string& hint) const;
@@ -40,7 +51,7 @@ class TensorSources {
   std::string StoredName(const std::string& name) const;
 
   const Checkpoint& checkpoint_;
-  const std::string prefix_;
+  const std::string prefix_, older_prefix_;
   const std::string& architecture_;
   std::set<std::string> used_;
   std::vector<std::string> missing_;

@@ -192,6 +192,66 @@ std::vector<uint8_t> BuildByteTree(std::vector<std::pair<std::string, uint32_t>>
   return segment;
 }
 
+namespace {
+
+// Tells what may follow in UTF-8 (Unicode 15, table 3-7): `missing` continuation bytes, the next of
+// them in [first, last].
+struct Utf8State {
+  uint32_t missing = 0;
+  uint8_t first = 0x80, last = 0xBF;
+
+  // Reads a byte. Returns false if it may not come.
+  bool Read(uint8_t byte) {
+    if (missing > 0) {
+      if (byte < first || byte > last) return false;
+      *this = {missing - 1, 0x80, 0xBF};
+      return true;
+    }
+    if (byte < 0x80) return true;
+    if (byte < 0xC2 || byte > 0xF4) return false;
+    missing = byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
+    if (byte == 0xE0) first = 0xA0;
+    if (byte == 0xED) last = 0x9F;
+    if (byte == 0xF0) first = 0x90;
+    if (byte == 0xF4) last = 0x8F;
+    return true;
+  }
+};
+
+}  // namespace
+
+std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree) {
+  ByteTreeHeader header = {0, 0};
+  std::memcpy(&header, tree.data(), sizeof header);
+  std::vector<ByteNode> nodes(header.n_nodes);
+  std::memcpy(nodes.data(), tree.data() + sizeof header, nodes.size() * sizeof(ByteNode));
+  std::vector<std::vector<uint32_t>> lists(kPlaceLists);
+  std::vector<Utf8State> path(kMaxByteDepth + 1);  // before the byte of each depth
+  uint32_t bad_end = 0;                            // of the last subtree that is not UTF-8
+  for (uint32_t i = 0; i < header.n_nodes; ++i) {
+    const ByteNode& node = nodes[i];
+    if (const uint32_t list = PlaceList(node.byte()); list != kNoPlaces) lists[list].push_back(i);
+    if (node.depth() == kLongDepth) lists[kLongPlaces].push_back(i);
+    if (i < bad_end) continue;
+    Utf8State state = path[node.depth()];
+    if (state.Read(node.byte())) {
+      path[node.depth() + 1] = state;
+    } else {
+      lists[kBadPlaces].push_back(i);
+      bad_end = i + node.size();
+    }
+  }
+  std::vector<uint32_t> first = {0}, places;
+  for (const std::vector<uint32_t>& list : lists) {
+    places.insert(places.end(), list.begin(), list.end());
+    first.push_back(static_cast<uint32_t>(places.size()));
+  }
+  std::vector<uint8_t> segment;
+  Append(first.data(), first.size(), &segment);
+  Append(places.data(), places.size(), &segment);
+  return segment;
+}
+
 void BuildByteTrees(const TokenTexts& texts, TokenizerTables* tables) {
   const Speller speller(*tables);
   if (!speller.IsExact()) return;
@@ -217,6 +277,7 @@ void BuildByteTrees(const TokenTexts& texts, TokenizerTables* tables) {
     tables->start_byte_tree = BuildByteTree(std::move(first_tokens));
     if (tables->start_byte_tree.empty()) tables->byte_tree.clear();
   }
+  if (!tables->byte_tree.empty()) tables->byte_places = BuildBytePlaces(tables->byte_tree);
 }
 
 }  // namespace arn::convert

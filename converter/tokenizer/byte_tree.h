@@ -16,8 +16,12 @@ class TokenTexts;
 // the tree exceeds the format's numbers of nodes or ids.
 std::vector<uint8_t> BuildByteTree(std::vector<std::pair<std::string, uint32_t>> tokens);
 
+// Returns the segment byte_places of such a tree.
+std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree);
+
 // Sets byte_tree and start_byte_tree. Leaves both empty if what a token appends depends on more
-// than whether it is the first. REQUIRES: decoders, normalizers and added tokens are read.
+// than whether it is the first; else sets byte_places too. REQUIRES: decoders, normalizers and
+// added tokens are read.
 void BuildByteTrees(const TokenTexts& texts, TokenizerTables* tables);
 
 }  // namespace arn::convert

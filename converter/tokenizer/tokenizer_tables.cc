@@ -16,6 +16,7 @@ std::vector<SegmentPart> SegmentParts(const TokenizerTables& tables, TokenizerSe
   add(tables.scores, &segments->scores);
   add(tables.byte_tree, &segments->byte_tree);
   add(tables.start_byte_tree, &segments->start_byte_tree);
+  add(tables.byte_places, &segments->byte_places);
   for (size_t i = 0; i < tables.normalizers.size(); ++i) {
     add(tables.normalizers[i].charsmap, &segments->charsmaps[i]);
   }
@@ -88,6 +89,7 @@ flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& table
   table.add_max_word_chars(tables.max_word_chars);
   if (!tables.byte_tree.empty()) table.add_byte_tree(&segments.byte_tree);
   if (!tables.start_byte_tree.empty()) table.add_start_byte_tree(&segments.start_byte_tree);
+  if (!tables.byte_places.empty()) table.add_byte_places(&segments.byte_places);
   return table.Finish();
 }
 

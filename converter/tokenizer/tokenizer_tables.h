@@ -63,6 +63,7 @@ struct TokenizerTables {
   std::vector<uint8_t> scores;
   std::vector<uint8_t> byte_tree;
   std::vector<uint8_t> start_byte_tree;
+  std::vector<uint8_t> byte_places;
 
   fbs::TokenizerModel model = fbs::TokenizerModel::Bpe;
   double unk_score = 0;
@@ -123,6 +124,7 @@ struct TokenizerSegments {
   fbs::Segment scores;
   fbs::Segment byte_tree;
   fbs::Segment start_byte_tree;
+  fbs::Segment byte_places;
   std::vector<fbs::Segment> charsmaps;  // one per normalizer
 };
 

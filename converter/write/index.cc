@@ -12,11 +12,13 @@ static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt
 static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
 static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKind::kLayer));
 static_assert(static_cast<int>(fbs::Activation::Mish) == static_cast<int>(Activation::kMish));
+static_assert(static_cast<int>(fbs::Activation::Xielu) == static_cast<int>(Activation::kXielu));
 static_assert(static_cast<int>(fbs::Activation::MAX) + 1 == static_cast<int>(kActivationCount));
 static_assert(static_cast<int>(fbs::Activation::Relu) == static_cast<int>(Activation::kRelu));
-static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
+static_assert(static_cast<int>(fbs::RouteScore::SparseMixer) ==
+              static_cast<int>(RouteScore::kSparseMixer));
 static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
-static_assert(static_cast<int>(fbs::Mixer::Scan) == static_cast<int>(Mixer::kScan));
+static_assert(static_cast<int>(fbs::Mixer::None) == static_cast<int>(Mixer::kNone));
 static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
 
 Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment& segment,
@@ -41,28 +43,30 @@ Offset<fbs::LayerKind> BuildKind(const LayerKind& kind, flatbuffers::FlatBufferB
   return b.Finish();
 }
 
-Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
+Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer, uint32_t kv_layer,
                               flatbuffers::FlatBufferBuilder* builder) {
   fbs::LayerBuilder b(*builder);
   b.add_kind(kind);
+  b.add_kv_layer(kv_layer);
 #define ARN_ADD(name) b.add_##name(layer.name);
   ARN_LAYER_TENSORS(ARN_ADD)
 #undef ARN_ADD
   return b.Finish();
 }
 
-Offset<fbs::Source> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan,
-                                 flatbuffers::FlatBufferBuilder* builder) {
+Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan,
+                                  flatbuffers::FlatBufferBuilder* builder) {
   const EncoderSpec& encoder = spec.encoder;
   std::vector<Offset<fbs::LayerKind>> kinds;
   for (const LayerKindSpec& kind : encoder.kinds) kinds.push_back(BuildKind(kind, builder));
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < plan.encoder_layers.size(); ++i) {
-    layers.push_back(BuildLayer(encoder.layer_kinds[i], plan.encoder_layers[i], builder));
+    layers.push_back(
+        BuildLayer(encoder.layer_kinds[i], plan.encoder_layers[i], kNoTensor, builder));
   }
   const auto kinds_vector = builder->CreateVector(kinds);
   const auto layers_vector = builder->CreateVector(layers);
-  fbs::SourceBuilder b(*builder);
+  fbs::EncoderBuilder b(*builder);
   b.add_max_rows(encoder.max_rows);
   b.add_feature_width(encoder.feature_width);
   b.add_conv1(plan.conv1);
@@ -99,10 +103,12 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   }
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
-    layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i], builder));
+    const bool shares_kv = !spec.kv_layers.empty() && spec.kv_layers[i] != i;
+    layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i],
+                                shares_kv ? spec.kv_layers[i] : kNoTensor, builder));
   }
-  Offset<fbs::Source> source;
-  if (spec.encoder.max_rows != 0) source = BuildEncoder(spec, plan, builder);
+  Offset<fbs::Encoder> encoder;
+  if (spec.encoder.max_rows != 0) encoder = BuildEncoder(spec, plan, builder);
   const auto architecture = builder->CreateString(spec.architecture);
   const auto source_name = builder->CreateString(model.source_name);
   const auto kinds_vector = builder->CreateVector(kinds);
@@ -130,7 +136,15 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_final_norm_bias(plan.final_norm_bias);
   b.add_logits_factor(spec.logits_factor);
   b.add_logits_softcap(spec.logits_softcap);
-  if (spec.encoder.max_rows != 0) b.add_source(source);
+  b.add_per_layer_width(spec.per_layer_width);
+  b.add_per_layer_embedding(plan.per_layer_embedding);
+  b.add_per_layer_factor(spec.per_layer_factor());
+  b.add_per_layer_projection(plan.per_layer_projection);
+  b.add_per_layer_norm(plan.per_layer_norm);
+  b.add_per_layer_norm_epsilon(spec.per_layer_width == 0 ? 0.0f : spec.final_norm_epsilon);
+  if (spec.encoder.max_rows != 0) b.add_encoder(encoder);
+  b.add_embedding_norm(plan.embedding_norm);
+  b.add_embedding_norm_bias(plan.embedding_norm_bias);
   return b.Finish();
 }
 

@@ -43,22 +43,24 @@ void ReadTransposed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t c
   const uint32_t first = part.SourceRow(row), last = part.SourceRow(row + n - 1);
   std::vector<float> column(last - first + 1);
   for (uint32_t c = 0; c < cols; ++c) {
-    ReadFinite(*part.weight, part.first_element + c * stored_cols + first, column.size(),
-               column.data());
+    ReadFinite(*part.weight, part.first_element + part.SourceColumn(c) * stored_cols + first,
+               column.size(), column.data());
     for (uint32_t r = 0; r < n; ++r) {
       out[uint64_t{r} * cols + c] = column[part.SourceRow(row + r) - first];
     }
   }
 }
 
-// Replaces x[n, cols] by -e^x, for a part that is stored transposed, from its row `first` on.
+// Replaces x[n, cols] by -e^x, for a part that is stored transposed, from its row `first` on, or
+// one that is a vector.
 void NegativeExponentials(const SourcePart& part, uint32_t first, uint32_t n, uint32_t cols,
                           float* x) {
   for (uint64_t i = 0; i < uint64_t{n} * cols; ++i) {
     x[i] = static_cast<float>(-std::exp(static_cast<double>(x[i])));
     if (std::isfinite(x[i])) continue;
-    FailValue(*part.weight, i % cols * part.transposed_rows + first + i / cols,
-              "is too large for an exponent");
+    const bool is_transposed = part.transposed_rows != 0;
+    const uint64_t at = is_transposed ? i % cols * part.transposed_rows + first + i / cols : i;
+    FailValue(*part.weight, at, "is too large for an exponent");
   }
 }
 
@@ -80,6 +82,14 @@ void PutTapsFirst(uint32_t taps, uint32_t n, uint32_t cols, float* rows) {
 std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
   const uint64_t cols = tensor.cols;
   std::vector<float> values(rows * cols);
+  if (!tensor.slopes.empty()) {
+    for (uint32_t r = 0; r < rows; ++r) {
+      for (uint64_t h = 0; h < cols; ++h) {
+        values[r * cols + h] = -static_cast<float>(first + r) * tensor.slopes[h];
+      }
+    }
+    return values;
+  }
   for (uint32_t done = 0; done < rows;) {
     uint32_t row = 0;
     const SourcePart& part = PartOfRow(tensor, first + done, &row);
@@ -92,8 +102,8 @@ std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_
       ReadFinite(*part.weight, part.first_element + part.SourceRow(row) * cols, n * cols, to);
     }
     if (part.taps != 0) PutTapsFirst(part.taps, n, tensor.cols, to);
-    if (part.factor != 1.0f) {
-      for (uint64_t i = 0; i < n * cols; ++i) to[i] *= part.factor;
+    if (const float factor = part.factor * part.input_factor; factor != 1.0f) {
+      for (uint64_t i = 0; i < n * cols; ++i) to[i] *= factor;
     }
     if (part.is_negative_log) NegativeExponentials(part, row, n, tensor.cols, to);
     done += n;
@@ -119,10 +129,16 @@ std::vector<float> ReadBias(const PlannedTensor& tensor) {
 
 std::vector<float> ReadVector(const PlannedTensor& tensor) {
   std::vector<float> values(tensor.cols);
-  if (!tensor.parts.empty()) {
-    ReadFinite(*tensor.parts[0].weight, 0, tensor.cols, values.data());
+  uint64_t at = 0;
+  for (const SourcePart& part : tensor.parts) {
+    std::vector<float> stored(part.weight->tensor->elements());
+    ReadFinite(*part.weight, 0, stored.size(), stored.data());
+    for (uint32_t i = 0; i < stored.size(); ++i) {
+      values[at + i] = stored[part.SourceColumn(i)] * part.factor;
+    }
+    at += stored.size();
   }
-  for (float& value : values) value += tensor.offset;
+  for (float& value : values) value = (value + tensor.offset) * tensor.factor;
   return values;
 }
 

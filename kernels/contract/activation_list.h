@@ -19,4 +19,6 @@
   X(kQuickGelu, 6, quick_gelu)     /* x sigmoid(1.702 x) */                           \
   X(kTanh, 7, tanh)                                                                   \
   X(kSigmoid, 8, sigmoid)                                                             \
-  X(kMish, 9, mish) /* x tanh(log(1 + e^x)) */
+  X(kMish, 9, mish) /* x tanh(log(1 + e^x)) */                                        \
+  /* kAct only, with its four parameters (Huang and Schlag, arXiv:2411.13010). */     \
+  X(kXielu, 10, xielu)

@@ -65,6 +65,7 @@ struct KvHeadPlace {
 // `page`.
 inline KvHeadPlace KvPlaceAt(const KvGroup& group, bool keys, uint32_t page, uint32_t group_layer,
                              uint32_t kv_head) {
+  keys = keys || group.keys_only;
   const bool quantised = (page & kQuantisedPage) != 0;
   const KvPages& pages = quantised ? group.quantised : group.active;
   const uint64_t layer = pages.At(page & ~kQuantisedPage, group_layer);

@@ -6,6 +6,7 @@
 //   V        [n_kv_heads, page_tokens, head_dim]  v_type
 //   K scale  [n_kv_heads, page_tokens] f32        only when k_type is kInt8
 //   V scale  [n_kv_heads, page_tokens] f32        only when v_type is kInt8
+// A group with keys_only has no V and V scale: its values are its keys.
 // int8 value = round(x / scale), scale = max|x| / 127 over the head_dim elements of one token and
 // kv head (0 if all of them are 0). K is stored after RoPE.
 //
@@ -84,6 +85,7 @@ struct KvGroup {
   uint32_t n_layers = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
+  bool keys_only = false;    // the keys are the values too; never quantised
   uint32_t page_tokens = 0;  // a power of two; for an encoder group, the maximum number of encoder
                              // rows
   bool is_encoder = false;   // a page holds one sequence's encoder K and V, for cross-attention

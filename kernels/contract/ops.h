@@ -38,6 +38,7 @@ struct QkvRopeArgs {
   const float* angles;  // [rotary_dim]: cos, then sin; null: no rotation
   const float* q_norm;  // [head_dim], or [n_heads * head_dim] if norms_span_heads, or null
   const float* k_norm;
+  const float* v_norm;    // [head_dim] or null
   bool norms_span_heads;  // one norm over all q (or k) heads together; else per head
   float epsilon;
 };
@@ -84,5 +85,44 @@ struct ScanArgs {
   float* out;      // rows of out_stride
   size_t out_stride;
 };
+
+// Consecutive tokens of one sequence. Of each head, S [key_dim, value_dim] and g = exp(dt A):
+//   delta rule: S = g S + k (beta (v - g S^T k))^T;  y = S^T q / sqrt(key_dim)
+//   else:       S = g S + k (dt v)^T;                y = S^T q + D v
+// dt = clamp(softplus(step + bias)); beta is a sigmoid. The delta rule divides q and k by their
+// lengths, sqrt(sum of squares + kLengthEpsilon).
+struct LinearAttentionArgs {
+  const float* heads;  // [2 or 3, n_heads], as in LinearAttentionParams
+  bool has_skip;
+  bool has_delta_rule;
+  float time_step_low, time_step_high;
+  uint32_t n_heads, heads_per_key;  // heads that share q and k
+  uint32_t key_dim, value_dim;
+  // A head's states are panels of kStateColumns columns, and a narrower one of the rest: [panels]
+  // [key_dim, columns].
+  StateSlot state;
+  uint32_t n_rows;
+  const float* in;  // rows of in_stride
+  size_t in_stride;
+  const float* gates;  // rows of gates_stride: time steps, then betas
+  size_t gates_stride;
+  float* out;  // rows of n_heads * value_dim
+};
+// Returns the sizes and switches of a step, without addresses.
+LinearAttentionArgs LinearAttentionOf(const Program& program, const Step& step);
+inline constexpr uint32_t kStateColumns = 32;
+inline constexpr float kLengthEpsilon = 1e-6f;
+
+// x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).
+struct GateArgs {
+  const float* norm;  // null: no norm
+  bool norm_repeats;  // `norm` is of one group; else of all
+  uint32_t norm_group;
+  float epsilon;
+  Activation activation;
+  bool norms_first;
+};
+// Returns the arguments without the address of the norm.
+GateArgs GateOf(const Program& program, const GateParams& params);
 
 }  // namespace arn

@@ -19,7 +19,8 @@ AttentionKind WithoutQueries(AttentionKind kind) {
 
 float QueryTemperature(const AttentionKind& kind, uint32_t position) {
   if (kind.query_temperature == 0.0f) return 1.0f;
-  const auto steps = static_cast<float>((position + 1) / kind.query_temperature_step);
+  const auto steps =
+      static_cast<float>((position + kind.query_temperature_shift) / kind.query_temperature_step);
   return 1.0f + kind.query_temperature * std::log1p(steps);
 }
 

@@ -16,6 +16,7 @@ namespace arn {
 inline constexpr uint32_t kMaxHeadDim = 1024;
 inline constexpr uint32_t kMaxConvTaps = 64;
 inline constexpr uint32_t kMaxScanStates = 256;
+inline constexpr uint32_t kXieluParameters = 4;
 inline constexpr uint32_t kNoRope = UINT32_MAX;
 inline constexpr uint32_t kNoGroup = UINT32_MAX;
 
@@ -45,10 +46,14 @@ struct AttentionKind {
   float softcap = 0.0f;          // a score s then becomes softcap * tanh(s / softcap); 0: off
   uint32_t rope = 0;             // index into Program::ropes, or kNoRope: no rotation
   uint32_t group = 0;            // index into Program::kv_groups, or kNoGroup (kSelfAttention only)
-  // q at position p is multiplied by 1 + query_temperature * log(1 + floor((p + 1) /
-  // query_temperature_step)). 0: off.
+  // q at position p is multiplied by 1 + query_temperature * log(1 + floor((p +
+  // query_temperature_shift) / query_temperature_step)). 0: off.
   float query_temperature = 0.0f;
   uint32_t query_temperature_step = 0;
+  uint32_t query_temperature_shift = 1;
+  bool qk_norm_follows_rope = false;  // norms per head come after the rotation
+  float qkv_clip = 0.0f;  // q, k and v are first clamped to [-qkv_clip, qkv_clip]; norms that span
+                          // heads come before. 0: off
   // Cross-attention: keys and values come from the encoder output, and every query sees all of
   // them. The group has one page per sequence, large enough for the whole encoder output. window,
   // chunk and rope are ignored.

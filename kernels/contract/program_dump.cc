@@ -30,7 +30,12 @@ void DumpKind(const AttentionKind& kind, size_t i, StepText* out) {
   out->Print(" scale %.6g", static_cast<double>(kind.attention_scale));
   out->PrintFloat("softcap", kind.softcap, 0.0f);
   out->PrintFloat("temperature", kind.query_temperature, 0.0f);
-  if (kind.query_temperature != 0.0f) out->Print(" by %u", kind.query_temperature_step);
+  if (kind.query_temperature != 0.0f) {
+    out->Print(" by %u", kind.query_temperature_step);
+    if (kind.query_temperature_shift != 1) out->Print(" from %u", kind.query_temperature_shift);
+  }
+  if (kind.qk_norm_follows_rope) out->Print(" norms after rope");
+  out->PrintFloat("clip", kind.qkv_clip, 0.0f);
   if (kind.rope == kNoRope) {
     out->Print(" no rope");
   } else {

@@ -15,7 +15,7 @@ struct StateSlot {
   float* to = nullptr;          // after its last row; never the same slot as `from`
 };
 
-// Params: ConvParams or ScanParams.
+// Params: those of an op with a state.
 template <typename Params>
 StateSlot StateSlotOf(const Program& program, const Memory& memory, const Params& params,
                       const SequenceRows& sequence) {

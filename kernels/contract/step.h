@@ -35,8 +35,15 @@ enum class Op : uint8_t {
   kAddPositions,   // in place on in: adds the position's row
   kSelfAttention,  // in [q | k | v] of the whole encoder input -> out; bidirectional
   kStoreKv,        // in [k | v] -> the pages of a group
+  kScaleRow,       // in place on in: each row times the sigmoid of a number of its own
+  kMultiply,       // in place on in: times columns of another value, times a constant
+  kHeadLinear,     // in -> out: a matrix of its own for each head
+  // Ops of the decoder again:
+  kLinearAttention,  // in [q | k | v] and gates -> out: linear attention with decay, a matrix of
+                     // states per head
+  kGate,             // in place on in: times an activated gate, with a norm of groups if it has one
 };
-inline constexpr uint32_t kOpCount = 18;
+inline constexpr uint32_t kOpCount = 23;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -51,6 +58,10 @@ const char* ActivationName(Activation activation);  // "silu", "gelu_tanh", ...
 enum class RouteScore : uint8_t {
   kSoftmax = 0,  // over the logits of all experts
   kSigmoid = 1,  // of the expert's own logit
+  // Sparse mixer (Liu et al., "GRIN", 2024, arXiv:2409.12136): the largest logit, then the largest
+  // of the others, and so on. Each weight is a softmax over the experts not chosen before whose
+  // logit is close to the largest of them: within 2 router_jitter, relative.
+  kSparseMixer = 2,
 };
 
 enum class NormKind : uint8_t {
@@ -79,8 +90,8 @@ struct RopeAnglesParams {
 
 struct NormParams {
   static constexpr Op kOp = Op::kNorm;
-  WeightId weight = kNoWeight;
-  WeightId bias = kNoWeight;  // NormKind::kLayer
+  WeightId weight = kNoWeight;  // of kRms: [width of in], or [n] for each n neighbours
+  WeightId bias = kNoWeight;    // NormKind::kLayer
   float epsilon = 0.0f;
   NormKind kind = NormKind::kRms;
   bool accumulate = false;
@@ -104,6 +115,7 @@ struct QkvRopeParams {
   // as many elements as they have; or none.
   WeightId q_norm = kNoWeight;
   WeightId k_norm = kNoWeight;
+  WeightId v_norm = kNoWeight;  // [head_dim] or none
 };
 
 struct AttentionParams {
@@ -127,14 +139,27 @@ struct GatedActParams {
 struct ActParams {
   static constexpr Op kOp = Op::kAct;
   Activation activation = Activation::kSilu;
+  // Activation::kXielu: [alpha_p, alpha_n, beta, epsilon], the alphas before their softplus.
+  WeightId parameters = kNoWeight;
 };
+
+// Bounds the memory of a choice.
+inline constexpr uint32_t kMaxRouterGroups = 64;
 
 struct RouteParams {
   static constexpr Op kOp = Op::kRoute;
   uint16_t n_experts = 0;
   uint16_t n_chosen = 0;  // experts per row
   RouteScore route_score = RouteScore::kSoftmax;
-  bool norm_topk_prob = false;  // normalises the chosen weights to sum 1 (norm_topk_prob)
+  bool norm_topk_prob = false;  // divides the chosen weights by their sum
+  // Group-limited routing (Liu et al., 2024, arXiv:2412.19437): chooses among the experts of the
+  // n_groups_chosen groups whose two largest scores have the largest sums. 0: no groups.
+  uint16_t n_groups = 0;  // of consecutive experts
+  uint16_t n_groups_chosen = 0;
+  WeightId correction = kNoWeight;  // [n_experts], added to the scores for choosing only; or none
+  float topk_epsilon = 0.0f;        // added to the sum that norm_topk_prob divides by
+  float topk_least = 0.0f;          // which is at least this
+  float router_jitter = 0.0f;       // RouteScore::kSparseMixer
 };
 
 struct ExpertsParams {
@@ -192,6 +217,37 @@ struct ScanParams {
   uint32_t state_offset = 0;
 };
 
+// Heads of states [key_dim, value_dim]. `in` is [q | k | v]: (width of in - width of out) / 2
+// elements of q and as many of k, then v, as wide as out. Consecutive heads share a head of q and
+// k.
+struct LinearAttentionParams {
+  static constexpr Op kOp = Op::kLinearAttention;
+  // Rows of [2 or 3, heads]: decay rates (A, negative), the bias of the time steps, and the skip
+  // connection (D), if any.
+  WeightId heads = kNoWeight;
+  // Its first columns, as many as `out` has, are of kGate; then come the heads' time steps and, for
+  // the delta rule, their betas.
+  ValueId gates = kNoValue;
+  uint16_t group = 0;  // as in ConvParams
+  uint16_t group_layer = 0;
+  uint16_t key_dim = 0;
+  uint32_t state_offset = 0;
+  float time_step_low = 0.0f;   // time steps are at least this, after the softplus
+  float time_step_high = 0.0f;  // and at most this; 0: no limit
+  bool has_delta_rule = false;
+};
+
+// With a norm, each group of norm_group elements is normalised by its root mean square.
+struct GateParams {
+  static constexpr Op kOp = Op::kGate;
+  WeightId norm = kNoWeight;  // [norm_group], or [width of in], or none
+  uint32_t norm_group = 0;
+  float epsilon = 0.0f;
+  ValueId gate = kNoValue;  // its first columns, as many as `in` has, are the gate
+  Activation activation = Activation::kSilu;
+  bool norms_first = false;  // multiplies norm(in) by the gate; else normalises in times the gate
+};
+
 struct FeaturesParams {
   static constexpr Op kOp = Op::kFeatures;
 };
@@ -219,6 +275,32 @@ struct StoreKvParams {
   static constexpr Op kOp = Op::kStoreKv;
   uint16_t kind = 0;         // index into Program::kinds
   uint16_t group_layer = 0;  // index inside the KV group
+};
+
+struct ScaleRowParams {
+  static constexpr Op kOp = Op::kScaleRow;
+  ValueId scale = kNoValue;  // [1], before the sigmoid
+};
+
+struct MultiplyParams {
+  static constexpr Op kOp = Op::kMultiply;
+  ValueId by = kNoValue;       // its columns from `first` on; or none
+  WeightId scale = kNoWeight;  // [1], or none
+  uint32_t first = 0;
+};
+
+// A head of `in` is [first columns | width of gathered], one of `out` is [n_copied columns | width
+// of projected]: the first n_copied columns of the head of `in`, and its last times the head's
+// matrix. Behind the heads, `out` has the two tails.
+struct HeadLinearParams {
+  static constexpr Op kOp = Op::kHeadLinear;
+  WeightId weight = kNoWeight;  // [width of projected, width of gathered]; the next head's follows
+  uint16_t n_heads = 0;
+  uint16_t first = 0;
+  uint16_t n_copied = 0;        // at most `first`
+  ValueId gathered = kNoValue;  // rows of one head
+  ValueId projected = kNoValue;
+  ValueId tails[2] = {kNoValue, kNoValue};  // or none
 };
 
 // The largest of the structs above; a larger one does not compile.

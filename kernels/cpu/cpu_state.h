@@ -40,9 +40,10 @@ uint32_t BestColumn(const State& state, WeightId weight, const float* x, float f
 // Lets idle threads prefetch the weights of the first matmul among `steps`.
 void RequestPrefetch(const State& state, Span<const Step> steps);
 
-// Run kConv and kScan on all rows of a run.
+// Run kConv, kScan and kLinearAttention on all rows of a run.
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
+void RunLinearAttention(const State& state, const Step& step, const RunArgs& args);
 
 // Run kAttention on all rows of a run, and kSelfAttention on all encoder rows.
 void RunAttention(const State& state, const Step& step, const RunArgs& args);

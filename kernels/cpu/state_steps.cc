@@ -93,4 +93,29 @@ void RunScan(const State& state, const Step& step, const RunArgs& args) {
               });
 }
 
+void RunLinearAttention(const State& state, const Step& step, const RunArgs& args) {
+  const Program& program = *state.program;
+  const auto& p = step.Get<LinearAttentionParams>();
+  LinearAttentionTile base = {};
+  static_cast<LinearAttentionArgs&>(base) = LinearAttentionOf(program, step);
+  base.heads = FloatsOf(program, p.heads);
+  const uint64_t panels = uint64_t{base.n_heads} * CeilDiv(base.value_dim, kStateColumns);
+  const uint64_t rows = args.tokens.size() / args.sequences.size() + 1;
+  const uint64_t tile = kProductsPerTask / (rows * 3 * base.key_dim * kStateColumns) + 1;
+  const uint64_t tiles = CeilDiv(panels, tile);
+  state.threads.ForEach(
+      static_cast<size_t>(tiles * args.sequences.size()), [&](size_t, size_t task) {
+        const SequenceRows& s = args.sequences[task / tiles];
+        LinearAttentionTile a = base;
+        a.first = static_cast<uint32_t>(task % tiles * tile);
+        a.last = static_cast<uint32_t>(Min<uint64_t>(a.first + tile, panels));
+        a.state = StateSlotOf(program, state.memory, p, s);
+        a.n_rows = s.n_rows;
+        a.in = RowOf(state, step.in, s.first_row);
+        a.gates = RowOf(state, p.gates, s.first_row) + program.values[step.out].width;
+        a.out = RowOf(state, step.out, s.first_row);
+        state.simd.linear_attention(a);
+      });
+}
+
 }  // namespace arn::cpu

@@ -1,5 +1,6 @@
 // Steps other than matmuls and attention: split rows into tasks for the threads.
 #include <cmath>
+#include <cstring>
 
 #include "kernels/contract/check.h"
 #include "kernels/contract/route.h"
@@ -49,10 +50,11 @@ class Runner {
   }
 
   void Run(const Step& step, const NormParams& p) const {
-    const uint32_t width = Width(step.in);
+    // Values are dense, so a group of a row is a row of its own.
+    const uint32_t n = program_.weights[p.weight].cols, groups = Width(step.in) / n;
     const NormArgs norm = {p.kind, Vector(p.weight), Vector(p.bias), p.epsilon, p.accumulate};
-    ForRows(width, [&](uint32_t row) {
-      state_.simd.norm(norm, Row(step.in, row), width, Row(step.out, row));
+    ForRange(rows_ * groups, n, [&](uint32_t i) {
+      state_.simd.norm(norm, Data(step.in) + uint64_t{i} * n, n, Data(step.out) + uint64_t{i} * n);
     });
   }
 
@@ -62,6 +64,7 @@ class Runner {
     base.group_layer = p.group_layer;
     base.q_norm = Vector(p.q_norm);
     base.k_norm = Vector(p.k_norm);
+    base.v_norm = Vector(p.v_norm);
     base.norms_span_heads = NormsSpanHeads(program_, p);
     base.epsilon = p.epsilon;
     base.shares_kv = p.shares_kv;
@@ -84,13 +87,65 @@ class Runner {
 
   void Run(const Step& step, const ActParams& p) const {
     const uint32_t width = Width(step.in);
-    ForRange(rows_ * program_.values[step.in].row_factor, width,
-             [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, p.activation); });
+    ForRange(rows_ * program_.values[step.in].row_factor, width, [&](uint32_t row) {
+      state_.simd.act(Row(step.in, row), width, p.activation, Vector(p.parameters));
+    });
+  }
+
+  void Run(const Step& step, const GateParams& p) const {
+    GateArgs gate = GateOf(program_, p);
+    gate.norm = Vector(p.norm);
+    const uint32_t width = Width(step.in);
+    ForRows(width, [&](uint32_t row) {
+      state_.simd.gate(gate, Row(p.gate, row), width, Row(step.in, row));
+    });
   }
 
   void Run(const Step& step, const RouteParams& p) const {
-    ForRows(p.n_experts * p.n_chosen,
-            [&](uint32_t row) { Route(p, Row(step.in, row), Row(step.out, row)); });
+    ForRows(p.n_experts * p.n_chosen, [&](uint32_t row) {
+      Route(p, Vector(p.correction), Row(step.in, row), Row(step.out, row));
+    });
+  }
+
+  void Run(const Step& step, const ScaleRowParams& p) const {
+    ForRows(Width(step.in), [&](uint32_t row) {
+      state_.simd.scale_row(*Row(p.scale, row), Width(step.in), Row(step.in, row));
+    });
+  }
+
+  void Run(const Step& step, const MultiplyParams& p) const {
+    const float scale = p.scale == kNoWeight ? 1.0f : *Vector(p.scale);
+    ForRows(Width(step.in), [&](uint32_t row) {
+      const float* by = p.by == kNoValue ? nullptr : Row(p.by, row) + p.first;
+      state_.simd.multiply(by, scale, Width(step.in), Row(step.in, row));
+    });
+  }
+
+  // Each head's columns are gathered into dense rows and its result is scattered.
+  void Run(const Step& step, const HeadLinearParams& p) const {
+    const uint32_t n = Width(p.gathered), n_out = Width(p.projected);
+    const uint32_t out_head = p.n_copied + n_out;
+    for (uint32_t h = 0; h < p.n_heads; ++h) {
+      ForRows(p.first + n, [&](uint32_t row) {
+        const float* from = Row(step.in, row) + uint64_t{h} * (p.first + n);
+        std::memcpy(Row(step.out, row) + uint64_t{h} * out_head, from, p.n_copied * sizeof(float));
+        std::memcpy(Row(p.gathered, row), from + p.first, n * sizeof(float));
+      });
+      Observe(args_, p.weight + h, Data(p.gathered), rows_);
+      Matmul(state_, p.weight + h, Data(p.gathered), rows_, false, Data(p.projected));
+      ForRows(n_out, [&](uint32_t row) {
+        std::memcpy(Row(step.out, row) + uint64_t{h} * out_head + p.n_copied, Row(p.projected, row),
+                    n_out * sizeof(float));
+      });
+    }
+    ForRows(Width(step.out), [&](uint32_t row) {
+      float* to = Row(step.out, row) + uint64_t{p.n_heads} * out_head;
+      for (const ValueId tail : p.tails) {
+        if (tail == kNoValue) continue;
+        std::memcpy(to, Row(tail, row), Width(tail) * sizeof(float));
+        to += Width(tail);
+      }
+    });
   }
 
   // Loops over experts, so that each expert's weights are read once for all its rows, and not at
@@ -245,6 +300,11 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);
     case Op::kScan: return RunScan(state, step, args);
+    case Op::kHeadLinear: return runner.Run(step, step.Get<HeadLinearParams>());
+    case Op::kMultiply: return runner.Run(step, step.Get<MultiplyParams>());
+    case Op::kScaleRow: return runner.Run(step, step.Get<ScaleRowParams>());
+    case Op::kLinearAttention: return RunLinearAttention(state, step, args);
+    case Op::kGate: return runner.Run(step, step.Get<GateParams>());
   }
 }
 

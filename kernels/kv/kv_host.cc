@@ -160,6 +160,7 @@ void ApplyEdit(const Program& program, const Memory& memory, const KvEdit& edit)
       const KvHeadPage from = KvPageAt(group, pools, edit.from, params->group_layer, h);
       const KvHeadPage to = KvPageAt(group, pools, edit.to, params->group_layer, h);
       HeadCopy(group, true, from.k, to.k, rotation, edit.n_tokens).Run();
+      if (group.keys_only) continue;
       HeadCopy(group, false, from.v, to.v, rotation, edit.n_tokens).Run();
     }
   }

@@ -88,6 +88,11 @@ class Runner {
       case Op::kAddPositions: return Run(step, step.Get<AddPositionsParams>());
       case Op::kSelfAttention: return Run(step, step.Get<SelfAttentionParams>());
       case Op::kStoreKv: return Run(step, step.Get<StoreKvParams>());
+      case Op::kScaleRow: return Run(step, step.Get<ScaleRowParams>());
+      case Op::kMultiply: return Run(step, step.Get<MultiplyParams>());
+      case Op::kHeadLinear: return Run(step, step.Get<HeadLinearParams>());
+      case Op::kLinearAttention: return Run(step, step.Get<LinearAttentionParams>());
+      case Op::kGate: return Run(step, step.Get<GateParams>());
     }
   }
 
@@ -108,8 +113,10 @@ class Runner {
   void Run(const Step& step, const NormParams& p) {
     const NormArgs norm = {p.kind, state_.Vector(p.weight), state_.Vector(p.bias), p.epsilon,
                            p.accumulate};
-    for (uint32_t row = 0; row < rows_; ++row) {
-      reference::Norm(norm, Row(step.in, row), Width(step.in), Row(step.out, row));
+    // Values are dense, so a group of a row is a row of its own.
+    const uint32_t n = program_.weights[p.weight].cols, groups = Width(step.in) / n;
+    for (uint64_t i = 0; i < uint64_t{rows_} * groups; ++i) {
+      reference::Norm(norm, Data(step.in) + i * n, n, Data(step.out) + i * n);
     }
   }
 
@@ -128,12 +135,28 @@ class Runner {
 
   void Run(const Step& step, const ActParams& p) {
     for (uint32_t row = 0; row < rows_; ++row) {
-      reference::Act(Row(step.in, row), Width(step.in), p.activation);
+      reference::Act(Row(step.in, row), Width(step.in), p.activation, state_.Vector(p.parameters));
     }
   }
 
   void Run(const Step& step, const RouteParams& p) {
-    for (uint32_t row = 0; row < rows_; ++row) Route(p, Row(step.in, row), Row(step.out, row));
+    for (uint32_t row = 0; row < rows_; ++row) {
+      Route(p, state_.Vector(p.correction), Row(step.in, row), Row(step.out, row));
+    }
+  }
+
+  void Run(const Step& step, const ScaleRowParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::ScaleRow(*Row(p.scale, row), Width(step.in), Row(step.in, row));
+    }
+  }
+
+  void Run(const Step& step, const MultiplyParams& p) {
+    const float scale = p.scale == kNoWeight ? 1.0f : *state_.Vector(p.scale);
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const float* by = p.by == kNoValue ? nullptr : Row(p.by, row) + p.first;
+      reference::Multiply(by, scale, Width(step.in), Row(step.in, row));
+    }
   }
 
   void CopyFeatures(const Step& step) {
@@ -161,6 +184,7 @@ class Runner {
     a.rotary_dim = kind.rope == kNoRope ? 0 : program_.ropes[kind.rope].rotary_dim;
     a.q_norm = state_.Vector(p.q_norm);
     a.k_norm = state_.Vector(p.k_norm);
+    a.v_norm = state_.Vector(p.v_norm);
     a.norms_span_heads = NormsSpanHeads(program_, p);
     a.epsilon = p.epsilon;
     a.shares_kv = p.shares_kv;
@@ -259,6 +283,27 @@ class Runner {
     }
   }
 
+  void Run(const Step& step, const LinearAttentionParams& p) {
+    LinearAttentionArgs a = LinearAttentionOf(program_, step);
+    a.heads = state_.Vector(p.heads);
+    for (const SequenceRows& s : args_.sequences) {
+      a.state = StateSlotOf(program_, state_.memory, p, s);
+      a.n_rows = s.n_rows;
+      a.in = Row(step.in, s.first_row);
+      a.gates = Row(p.gates, s.first_row) + Width(step.out);
+      a.out = Row(step.out, s.first_row);
+      reference::LinearAttention(a);
+    }
+  }
+
+  void Run(const Step& step, const GateParams& p) {
+    GateArgs a = GateOf(program_, p);
+    a.norm = state_.Vector(p.norm);
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::Gate(a, Row(p.gate, row), Width(step.in), Row(step.in, row));
+    }
+  }
+
   // Applies the experts row by row, in routing order. An input weight scales a copy of the row.
   void Run(const Step& step, const ExpertsParams& p) {
     for (uint32_t row = 0; row < rows_; ++row) {
@@ -279,6 +324,26 @@ class Runner {
         for (uint32_t c = 0; c < Width(step.out); ++c) {
           out[c] += out_factor * Data(p.expert_out)[c];
         }
+      }
+    }
+  }
+
+  void Run(const Step& step, const HeadLinearParams& p) {
+    const uint32_t n = Width(p.gathered), n_out = Width(p.projected);
+    for (uint32_t row = 0; row < rows_; ++row) {
+      float* to = Row(step.out, row);
+      for (uint32_t h = 0; h < p.n_heads; ++h) {
+        const float* from = Row(step.in, row) + uint64_t{h} * (p.first + n);
+        std::memcpy(to, from, p.n_copied * sizeof(float));
+        std::memcpy(Data(p.gathered), from + p.first, n * sizeof(float));
+        MultiplyOneRow(p.weight + h, p.gathered, p.projected);
+        std::memcpy(to + p.n_copied, Data(p.projected), n_out * sizeof(float));
+        to += p.n_copied + n_out;
+      }
+      for (const ValueId tail : p.tails) {
+        if (tail == kNoValue) continue;
+        std::memcpy(to, Row(tail, row), Width(tail) * sizeof(float));
+        to += Width(tail);
       }
     }
   }

@@ -17,7 +17,8 @@ float Apply(Activation activation, float single) {
     }
     case Activation::kGelu:
       return static_cast<float>(0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440)));
-    case Activation::kClampedSwiglu: break;  // needs both halves
+    case Activation::kClampedSwiglu:  // needs both halves
+    case Activation::kXielu: break;   // needs parameters
     case Activation::kRelu: return Max(single, 0.0f);
     case Activation::kReluSquared: return Max(single, 0.0f) * Max(single, 0.0f);
     case Activation::kQuickGelu: return static_cast<float>(x / (1.0 + std::exp(-1.702 * x)));
@@ -27,6 +28,20 @@ float Apply(Activation activation, float single) {
       return static_cast<float>(x * std::tanh(std::log1p(std::exp(-std::fabs(x))) + Max(x, 0.0)));
   }
   return 0.0f;
+}
+
+double Softplus(float x) { return std::log1p(std::exp(static_cast<double>(x))); }
+
+// Huang and Schlag, "Deriving Activation Functions Using Integration", 2024.
+void Xielu(const float* parameters, float* x, uint32_t n) {
+  const auto beta = static_cast<double>(parameters[2]),
+             epsilon = static_cast<double>(parameters[3]);
+  const double alpha_p = Softplus(parameters[0]), alpha_n = beta + Softplus(parameters[1]);
+  for (uint32_t i = 0; i < n; ++i) {
+    const auto y = static_cast<double>(x[i]);
+    const double curve = y > 0.0 ? alpha_p * y * y : (std::expm1(Min(y, epsilon)) - y) * alpha_n;
+    x[i] = static_cast<float>(curve + beta * y);
+  }
 }
 
 }  // namespace
@@ -43,8 +58,18 @@ void GatedAct(const float* in, uint32_t n, Activation activation, float limit, f
   for (uint32_t i = 0; i < n; ++i) out[i] = Apply(activation, in[i]) * in[n + i];
 }
 
-void Act(float* x, uint32_t n, Activation activation) {
+void Act(float* x, uint32_t n, Activation activation, const float* parameters) {
+  if (activation == Activation::kXielu) return Xielu(parameters, x, n);
   for (uint32_t i = 0; i < n; ++i) x[i] = Apply(activation, x[i]);
+}
+
+void Multiply(const float* by, float scale, uint32_t n, float* x) {
+  for (uint32_t i = 0; i < n; ++i) x[i] *= by == nullptr ? scale : by[i] * scale;
+}
+
+void ScaleRow(float scale, uint32_t n, float* x) {
+  const float factor = Apply(Activation::kSigmoid, scale);
+  for (uint32_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
 float Softcap(float x, float softcap) {

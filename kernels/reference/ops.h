@@ -60,11 +60,21 @@ void Im2col(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uin
 // out[n] = activation(gate[n]) * up[n] with in = [gate | up]. limit: kClampedSwiglu only.
 void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out);
 
-// x[n] = activation(x[n]).
-void Act(float* x, uint32_t n, Activation activation);
+// x[n] = activation(x[n]). parameters: kXielu only.
+void Act(float* x, uint32_t n, Activation activation, const float* parameters);
+
+// x[n] *= by[n] * scale; by: 1 if null.
+void Multiply(const float* by, float scale, uint32_t n, float* x);
+
+// x[n] *= sigmoid(scale).
+void ScaleRow(float scale, uint32_t n, float* x);
 
 void Conv(const ConvArgs& args);
 void Scan(const ScanArgs& args);
+void LinearAttention(const LinearAttentionArgs& args);
+
+// x[n], in place.
+void Gate(const GateArgs& args, const float* gate, uint32_t n, float* x);
 
 // softcap * tanh(x / softcap), or x if softcap is 0 (Bello et al., 2016, arXiv:1611.09940).
 float Softcap(float x, float softcap);

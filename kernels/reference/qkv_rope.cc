@@ -1,6 +1,7 @@
 #include "kernels/contract/kv_page.h"
 #include "kernels/kv/kv_rows.h"
 #include "kernels/reference/ops.h"
+#include "platform/base/arith.h"
 
 namespace arn::reference {
 namespace {
@@ -38,12 +39,20 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const uint32_t dim = kind.head_dim;
   const uint32_t rotated_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
   if (args.norms_span_heads) NormAllHeads(args, qkv);
+  if (kind.qkv_clip != 0.0f) {
+    const uint32_t n_heads = kind.n_heads + (args.shares_kv ? 0 : 2 * kind.n_kv_heads);
+    for (uint32_t i = 0; i < n_heads * dim; ++i) {
+      qkv[i] = Max(-kind.qkv_clip, Min(qkv[i], kind.qkv_clip));
+    }
+  }
   for (uint32_t h = 0; h < rotated_heads; ++h) {
     float* head = qkv + uint64_t{h} * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
     const NormArgs norm_args = {NormKind::kRms, norm, nullptr, args.epsilon, false};
-    if (norm != nullptr && !args.norms_span_heads) Norm(norm_args, head, dim, head);
+    const bool has_norm = norm != nullptr && !args.norms_span_heads;
+    if (has_norm && !kind.qk_norm_follows_rope) Norm(norm_args, head, dim, head);
     if (args.angles != nullptr) Rotate(args.angles, args.rotary_dim, head);
+    if (has_norm && kind.qk_norm_follows_rope) Norm(norm_args, head, dim, head);
   }
   if (kind.query_temperature != 0.0f) {
     const float factor = QueryTemperature(kind, args.position);
@@ -54,11 +63,15 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const uint32_t page = KvPageOf(group, *args.table, args.position);
   const uint32_t slot = args.position % group.page_tokens;
   const float* k = qkv + uint64_t{kind.n_heads} * dim;
-  const float* v = k + uint64_t{kind.n_kv_heads} * dim;
+  float* v = qkv + uint64_t{kind.n_heads + kind.n_kv_heads} * dim;
   for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
     const KvHeadPage at = KvPageAt(group, args.pools, page, args.group_layer, h);
     StoreKvRow(k + uint64_t{h} * dim, group, slot, at.k);
-    StoreKvRow(v + uint64_t{h} * dim, group, slot, at.v);
+    if (group.keys_only) continue;
+    float* value = v + uint64_t{h} * dim;
+    const NormArgs norm = {NormKind::kRms, args.v_norm, nullptr, args.epsilon, false};
+    if (args.v_norm != nullptr) Norm(norm, value, dim, value);
+    StoreKvRow(value, group, slot, at.v);
   }
 }
 

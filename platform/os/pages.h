@@ -25,5 +25,11 @@ Status LockPages(Span<const std::byte> range);
 void ReleasePages(Span<std::byte> pages);
 // Returns the physical memory of whole pages in the range to the OS; their contents become zero.
 Status TrimPages(Span<std::byte> range);
+// For a range of a file mapping that is read in few, scattered places: no read-ahead, no huge
+// pages.
+void ExpectScatteredReads(Span<const std::byte> range);
+// Drops whole pages of a range of a read-only file mapping from this process. They are read again
+// on use.
+void ForgetPages(Span<const std::byte> range);
 
 }  // namespace arn

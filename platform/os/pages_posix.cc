@@ -13,6 +13,15 @@ uint64_t PageBytes() {
   return bytes > 0 ? static_cast<uint64_t>(bytes) : 4096;
 }
 
+// Calls madvise() for the whole pages of the range. Returns false if it fails.
+bool AdviseWholePages(Span<const std::byte> range, int advice) {
+  const uint64_t page = PageBytes();
+  const uint64_t first = AlignUp(reinterpret_cast<uintptr_t>(range.data()), page);
+  const uint64_t end = (reinterpret_cast<uintptr_t>(range.data()) + range.size()) & ~(page - 1);
+  return end <= first ||
+         madvise(reinterpret_cast<void*>(first), static_cast<size_t>(end - first), advice) == 0;
+}
+
 }  // namespace
 
 Result<Span<std::byte>> ReservePages(uint64_t bytes) {
@@ -57,13 +66,17 @@ void ReleasePages(Span<std::byte> pages) {
 }
 
 Status TrimPages(Span<std::byte> range) {
-  const uint64_t page = PageBytes();
-  const uint64_t first = AlignUp(reinterpret_cast<uintptr_t>(range.data()), page);
-  const uint64_t end = (reinterpret_cast<uintptr_t>(range.data()) + range.size()) & ~(page - 1);
-  if (end <= first) return Status::kOk;
-  void* start = range.data() + (first - reinterpret_cast<uintptr_t>(range.data()));
-  return madvise(start, static_cast<size_t>(end - first), MADV_DONTNEED) == 0 ? Status::kOk
-                                                                              : Status::kIo;
+  return AdviseWholePages({range.data(), range.size()}, MADV_DONTNEED) ? Status::kOk : Status::kIo;
 }
+
+// Hints: without them the pages merely stay longer.
+void ExpectScatteredReads(Span<const std::byte> range) {
+  (void)AdviseWholePages(range, MADV_RANDOM);
+#ifdef MADV_NOHUGEPAGE
+  (void)AdviseWholePages(range, MADV_NOHUGEPAGE);
+#endif
+}
+
+void ForgetPages(Span<const std::byte> range) { (void)AdviseWholePages(range, MADV_DONTNEED); }
 
 }  // namespace arn

@@ -2,8 +2,8 @@
 #include <new>
 
 #include "platform/base/layout.h"
-#include "platform/os/civil_time.h"
 #include "platform/os/pages.h"
+#include "runtime/api/chat_time.h"
 #include "runtime/api/handles.h"
 #include "runtime/chat/chat.h"
 
@@ -65,29 +65,6 @@ Status CreateChat(const Model& model, const arn_chat_options* options, void* mem
   made->memory = block.subspan(kHead, block.size() - kHead);
   made->max_steps = read.max_steps == 0 ? chat::kDefaultMaxSteps : read.max_steps;
   *out = reinterpret_cast<arn_chat*>(made);
-  return Status::kOk;
-}
-
-Status ReadTime(const arn_chat_time* given, chat::CivilTime* out, Diag* diag) {
-  CalendarTime t = {};
-  if (given == nullptr) {
-    t = ReadUtcTime();
-  } else {
-    t = {given->year,   given->month,  given->day,        given->hour,
-         given->minute, given->second, given->microsecond};
-  }
-  const auto fits = [](int32_t value) { return value >= 0 && value < 256; };
-  *out = {t.year,
-          static_cast<uint8_t>(t.month),
-          static_cast<uint8_t>(t.day),
-          static_cast<uint8_t>(t.hour),
-          static_cast<uint8_t>(t.minute),
-          static_cast<uint8_t>(t.second),
-          t.microsecond};
-  if (!fits(t.month) || !fits(t.day) || !fits(t.hour) || !fits(t.minute) || !fits(t.second) ||
-      !chat::IsValid(*out)) {
-    return diag->Fail(Status::kBadArgument, "now is not a time in the years 1 to 9999");
-  }
   return Status::kOk;
 }
 

@@ -5,6 +5,7 @@
 #include "platform/os/clock.h"
 #include "platform/os/pages.h"
 #include "runtime/api/handles.h"
+#include "runtime/chat/reply_format.h"
 
 namespace arn::api {
 namespace {
@@ -15,16 +16,45 @@ ARN_SAME(ARN_CONSTRAINT_JSON_SCHEMA, kJsonSchema);
 ARN_SAME(ARN_CONSTRAINT_REGEX, kRegex);
 ARN_SAME(ARN_CONSTRAINT_GRAMMAR, kGrammar);
 ARN_SAME(ARN_CONSTRAINT_CHOICES, kChoices);
+ARN_SAME(ARN_CONSTRAINT_TOOL_CALLS, kToolCalls);
 #undef ARN_SAME
+static_assert(static_cast<uint32_t>(ToolChoice::kAuto) == ARN_TOOL_CHOICE_AUTO);
+static_assert(static_cast<uint32_t>(ToolChoice::kRequired) == ARN_TOOL_CHOICE_REQUIRED);
+static_assert(static_cast<uint32_t>(ToolChoice::kNone) == ARN_TOOL_CHOICE_NONE);
+static_assert(static_cast<uint32_t>(ToolChoice::kNamed) == ARN_TOOL_CHOICE_NAMED);
 static_assert(ARN_AT_NEXT_TOKEN == Constrainer::kAtNextChoice);
 
 constexpr uint64_t kBlockAlign = 64;
 
-Status ReadConstraintOptions(const arn_constraint_options* options, TokenConstraintOptions* out,
-                             uint32_t* first, Diag* diag) {
+// Format of a model whose bundle says nothing of replies.
+constexpr chat::ReplyFormat kUnknownFormat;
+
+Status ReadToolCalls(const Model& model, const arn_constraint_options& read, ToolCallOptions* out,
+                     Diag* diag) {
+  if (read.tool_choice > ARN_TOOL_CHOICE_NAMED) {
+    return diag->Fail(Status::kUnsupported, "tool_choice %u is not known", read.tool_choice);
+  }
+  const bool is_named = read.tool_choice == ARN_TOOL_CHOICE_NAMED;
+  if (is_named != (read.tool_name != nullptr)) {
+    return diag->Fail(Status::kBadArgument, "tool_name is %s, and tool_choice %s",
+                      is_named ? "NULL" : "given", is_named ? "needs it" : "is another");
+  }
+  if (read.prompt == nullptr && read.prompt_bytes > 0) {
+    return diag->Fail(Status::kBadArgument, "prompt is NULL and has %zu bytes", read.prompt_bytes);
+  }
+  out->format = model.templates != nullptr ? &model.templates->reply() : &kUnknownFormat;
+  out->choice = static_cast<ToolChoice>(read.tool_choice);
+  out->name = StringView(read.tool_name, read.tool_name_bytes);
+  out->is_single = read.single_call == 1;
+  out->start = chat::StartOfReply(*out->format, {read.prompt, read.prompt_bytes});
+  return Status::kOk;
+}
+
+Status ReadConstraintOptions(const Model& model, const arn_constraint_options* options,
+                             TokenConstraintOptions* out, uint32_t* first, Diag* diag) {
   arn_constraint_options read = ARN_CONSTRAINT_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_constraint_options", &read, diag));
-  if (read.kind > ARN_CONSTRAINT_CHOICES) {
+  if (read.kind > ARN_CONSTRAINT_TOOL_CALLS) {
     return diag->Fail(Status::kUnsupported, "constraint kind %u is not known", read.kind);
   }
   if (read.text == nullptr) return diag->Fail(Status::kBadArgument, "constraint text is NULL");
@@ -33,19 +63,37 @@ Status ReadConstraintOptions(const arn_constraint_options* options, TokenConstra
     uint32_t value;
   } flags[] = {{"any_order", read.any_order},
                {"any_whitespace", read.any_whitespace},
-               {"choose_forced", read.choose_forced}};
+               {"choose_forced", read.choose_forced},
+               {"any_spelling", read.any_spelling},
+               {"single_call", read.single_call}};
   for (const auto& flag : flags) {
     if (flag.value <= 1) continue;
     return diag->Fail(Status::kBadArgument, "%s is %u, expected 0 or 1", flag.name, flag.value);
   }
-  if (read.kind != ARN_CONSTRAINT_JSON_SCHEMA && (read.any_order | read.any_whitespace) != 0) {
-    return diag->Fail(Status::kBadArgument, "%s is 1, which only a JSON schema can have",
-                      read.any_order != 0 ? "any_order" : "any_whitespace");
+  const bool is_schema = read.kind == ARN_CONSTRAINT_JSON_SCHEMA;
+  const bool is_calls = read.kind == ARN_CONSTRAINT_TOOL_CALLS;
+  const struct {
+    const char* name;
+    bool is_set, may_be;
+    const char* owner;
+  } uses[] = {{"any_order", read.any_order != 0, is_schema || is_calls, "a JSON schema"},
+              {"any_whitespace", read.any_whitespace != 0, is_schema, "a JSON schema"},
+              {"any_spelling", read.any_spelling != 0, is_schema, "a JSON schema"},
+              {"tool_choice", read.tool_choice != 0, is_calls, "tools"},
+              {"tool_name", read.tool_name != nullptr, is_calls, "tools"},
+              {"single_call", read.single_call != 0, is_calls, "tools"},
+              {"prompt", read.prompt != nullptr, is_calls, "tools"}};
+  for (const auto& use : uses) {
+    if (!use.is_set || use.may_be) continue;
+    return diag->Fail(Status::kBadArgument, "%s is given, which only %s can have", use.name,
+                      use.owner);
   }
+  if (is_calls) ARN_TRY(ReadToolCalls(model, read, &out->constraint.calls, diag));
   out->constraint.kind = static_cast<ConstraintKind>(read.kind);
   out->constraint.text = StringView(read.text, read.text_bytes);
   out->constraint.any_order = read.any_order == 1;
   out->constraint.any_whitespace = read.any_whitespace == 1;
+  out->constraint.any_spelling = read.any_spelling == 1;
   out->chooses_forced = read.choose_forced == 1;
   *first = read.first;
   return Status::kOk;
@@ -82,7 +130,7 @@ Status Create(const Model& model, const arn_constraint_options* options, Span<st
               TokenConstraint** out, Diag* diag) {
   TokenConstraintOptions read;
   uint32_t first = 0;
-  ARN_TRY(ReadConstraintOptions(options, &read, &first, diag));
+  ARN_TRY(ReadConstraintOptions(model, options, &read, &first, diag));
   TokenSet tokens;
   ARN_TRY(ReadTokenBytes(model, &tokens.bytes, diag));
   tokens.tokenizer = model.tokenizer;
@@ -146,7 +194,7 @@ arn_status arn_session_set_constraint(arn_session* session, const arn_constraint
     if (options == nullptr) return s.SetConstraint(nullptr, 0);
     TokenConstraintOptions read;
     uint32_t first = 0;
-    ARN_TRY(ReadConstraintOptions(options, &read, &first, s.diag()));
+    ARN_TRY(ReadConstraintOptions(s.model(), options, &read, &first, s.diag()));
     return s.SetConstraint(&read, first);
   });
 }

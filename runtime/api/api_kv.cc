@@ -1,4 +1,4 @@
-// Implements the arn_session_* calls that read the KV cache.
+// Implements the arn_session_* calls that read and write the KV cache.
 #include "runtime/api/handles.h"
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
@@ -26,6 +26,14 @@ arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uint32_t fi
                                float* keys, float* values) {
   if (session == nullptr || (keys == nullptr && values == nullptr)) return ARN_BAD_ARGUMENT;
   return OnSession(session, [&](Session& s) { return s.ReadKv(layer, first, n, keys, values); });
+}
+
+arn_status arn_session_write_kv(arn_session* session, const int32_t* ids, size_t n,
+                                const float* const* keys, const float* const* values) {
+  if (session == nullptr || (ids == nullptr && n != 0) || keys == nullptr || values == nullptr) {
+    return ARN_BAD_ARGUMENT;
+  }
+  return OnSession(session, [&](Session& s) { return s.WriteKv({ids, n}, keys, values); });
 }
 
 }  // extern "C"

@@ -119,6 +119,8 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.all_logits = read.all_logits == 1;
   session.constraint_bytes = read.constraint_bytes;
   session.max_constraints = read.max_constraints;
+  session.state_snapshots = read.state_snapshots;
+  session.snapshot_every = read.snapshot_every;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   session.hardware_only |= traits.hardware_only;
   if (traits.fallback != nullptr) return PlanWithFallback(model, traits, session, out, diag);
@@ -138,6 +140,9 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->activations_bytes = plan.RegionBytes(Region::kActivations);
   out->io_bytes = plan.RegionBytes(Region::kIo);
   out->constraints_bytes = plan.constraints.TotalBytes();
+  out->snapshots_bytes = plan.SnapshotBytes();
+  out->state_snapshots = plan.options.state_snapshots;
+  out->snapshot_every = plan.options.snapshot_every;
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
   out->context_tokens = plan.options.context_tokens;

@@ -1,6 +1,18 @@
 // Implements arn_reply_* for libraries without chat templates (ARENITE_CHAT_TEMPLATES):
 // arn_reply_create returns ARN_UNSUPPORTED.
 #include "runtime/api/handles.h"
+#include "runtime/api/reply_feed.h"
+
+namespace arn::api {
+
+Span<const int32_t> CloseReasoning(arn_reply*, uint32_t) { return {}; }
+
+Status CheckBudget(const arn_reply*, Diag* diag) {
+  return diag->Fail(Status::kUnsupported,
+                    "this library is built without chat templates (ARENITE_CHAT_TEMPLATES)");
+}
+
+}  // namespace arn::api
 
 arn_status arn_reply_create(const arn_model* model, const arn_reply_options*, void*, uint64_t,
                             char* error, size_t error_bytes, arn_reply** out_reply) {

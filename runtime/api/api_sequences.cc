@@ -42,6 +42,15 @@ uint32_t arn_session_first_rewind_position(const arn_session* session) {
   return session == nullptr ? 0 : ToSession(session)->sequences().FirstRewindPosition();
 }
 
+uint32_t arn_session_resume_position(const arn_session* session, uint32_t position) {
+  return session == nullptr ? 0 : ToSession(session)->sequences().ResumePosition(position);
+}
+
+arn_status arn_session_mark(arn_session* session) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return OnSession(session, [](Session& s) { return s.Mark(); });
+}
+
 arn_status arn_session_trim(arn_session* session, uint64_t* out_bytes) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   uint64_t bytes = 0;

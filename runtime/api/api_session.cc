@@ -3,6 +3,7 @@
 #include "platform/os/pages.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
+#include "runtime/api/reply_feed.h"
 #include "runtime/backends.h"
 
 namespace arn::api {
@@ -63,12 +64,41 @@ Status CreateSession(const Model& model, const arn_session_options* options, voi
   return status;
 }
 
-constexpr size_t kMaxStops = 16;
+}  // namespace
+
+// Passes the tokens of a generation to a reply.
+struct ReplyFeed {
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  bool has_ended = false;  // a callback asked for it
+
+  static int32_t OnToken(void* user, int32_t id, const char* text, size_t bytes) {
+    auto& feed = *static_cast<ReplyFeed*>(user);
+    const arn_generate_options& to = feed.options;
+    if (to.callback != nullptr && to.callback(to.user, id, text, bytes) != 0) feed.has_ended = true;
+    arn_reply_next(to.reply, id, OnEvent, &feed);
+    return feed.has_ended ? 1 : 0;
+  }
+  static int32_t OnEvent(void* user, uint32_t event, const char* text, size_t bytes) {
+    auto& feed = *static_cast<ReplyFeed*>(user);
+    if (feed.options.on_event(feed.options.user, event, text, bytes) != 0) feed.has_ended = true;
+    return feed.has_ended ? 1 : 0;
+  }
+  static Span<const int32_t> Interject(void* user) {
+    const arn_generate_options& to = static_cast<ReplyFeed*>(user)->options;
+    return CloseReasoning(to.reply, to.reasoning_budget);
+  }
+  void Finish(arn::Finish finish) {
+    const bool is_whole = finish == arn::Finish::kEos || finish == arn::Finish::kStop ||
+                          finish == arn::Finish::kContext;
+    if (options.reply != nullptr && is_whole) arn_reply_end(options.reply, OnEvent, this);
+  }
+};
 
 Status ReadGenerateOptions(const arn_generate_options* options, StringView* stops,
-                           GenerateOptions* out, Diag* diag) {
+                           GenerateOptions* out, arn_generate_options* given, Diag* diag) {
   arn_generate_options read = ARN_GENERATE_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_generate_options", &read, diag));
+  *given = read;
   if (read.ignore_eos > 1) {
     return diag->Fail(Status::kBadArgument, "ignore_eos is %u, expected 0 or 1", read.ignore_eos);
   }
@@ -92,7 +122,25 @@ Status ReadGenerateOptions(const arn_generate_options* options, StringView* stop
   return Status::kOk;
 }
 
-}  // namespace
+// Lets the generation feed the reply of `read`, if there is one.
+Status FeedReply(const arn_generate_options& read, GenerateOptions* out, ReplyFeed* feed,
+                 Diag* diag) {
+  if (read.reply == nullptr) {
+    if (read.on_event == nullptr && read.reasoning_budget == 0) return Status::kOk;
+    return diag->Fail(Status::kBadArgument, "%s needs a reply",
+                      read.on_event != nullptr ? "on_event" : "reasoning_budget");
+  }
+  if (read.on_event == nullptr) {
+    return diag->Fail(Status::kBadArgument, "reply is given, and on_event is NULL");
+  }
+  if (read.reasoning_budget != 0) ARN_TRY(CheckBudget(read.reply, diag));
+  feed->options = read;
+  out->callback = ReplyFeed::OnToken;
+  if (read.reasoning_budget != 0) out->interject = ReplyFeed::Interject;
+  out->user = feed;
+  return Status::kOk;
+}
+
 }  // namespace arn::api
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
@@ -211,9 +259,13 @@ arn_status arn_session_generate(arn_session* session, const arn_generate_options
   return OnSession(session, [&](Session& s) {
     StringView stops[kMaxStops];
     GenerateOptions read;
-    ARN_TRY(ReadGenerateOptions(options, stops, &read, s.diag()));
+    ReplyFeed feed;
+    arn_generate_options given;
+    ARN_TRY(ReadGenerateOptions(options, stops, &read, &given, s.diag()));
+    ARN_TRY(FeedReply(given, &read, &feed, s.diag()));
     GenerateResult result;
     const Status status = s.Generate(read, &result);
+    if (status == Status::kOk) feed.Finish(result.finish);
     if (out_result == nullptr) return status;
     arn_generate_result out = ARN_GENERATE_RESULT_INIT;
     out.n_tokens = result.n_tokens;

@@ -74,6 +74,9 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   out.kv_file_bytes_read = s.kv_file_stats().bytes_read;
   out.kv_file_bytes_written = s.kv_file_stats().bytes_written;
   out.kv_file_wait_ns = s.kv_file_stats().waited_ns;
+  out.recomputed_tokens = s.stats().recomputed_tokens;
+  out.n_state_snapshots =
+      static_cast<uint32_t>(sequences.cache().snapshots().places(sequences.selected()).size());
   FillDevice(s, &out);
   return ToC(WriteStruct(out, out_stats));
 }

@@ -13,11 +13,18 @@
 namespace arn {
 
 // Token mixer of a layer.
-enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
+enum class Mixer : uint8_t {
+  kAttention = 0,
+  kConv = 1,
+  kScan = 2,
+  kLinearAttention = 3,
+  kNone = 4
+};
 
 // X(type, name, default, low, high), in the order in which they are written. low and high are the
 // range that the reader accepts; an enum's are its own. The bounds are expressions of the reader,
-// which defines has_attention, has_state and is_scan (0 or 1) and `kind`, the fields as read.
+// which defines has_attention, has_state, has_channels (a convolution or a scan), is_scan and
+// is_linear (0 or 1), and `kind`, the fields as read.
 // docs/bundle-format.md and bundle.fbs say what a field means.
 // clang-format off
 #define ARN_LAYER_KIND_FIELDS(X)                                                                \
@@ -47,10 +54,36 @@ enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
   X(bool, weighs_input, false, 0, 1)                                                            \
   X(uint32_t, shared_ffn_dim, 0, 0, kind.n_experts == 0 ? 0 : kMaxWidth / 2)                    \
   X(Mixer, mixer, Mixer::kAttention, 0, 0)                                                      \
-  X(uint32_t, mixer_width, 0, has_state, has_state * (kMaxWidth / 3))                           \
+  X(uint32_t, mixer_width, 0, has_channels, has_channels * (kMaxWidth / 3))                     \
   X(uint32_t, conv_taps, 0, has_state, has_state * kMaxConvTaps)                                \
   X(uint32_t, scan_states, 0, is_scan, is_scan * kMaxScanStates)                                \
-  X(uint32_t, scan_rank, 0, is_scan, is_scan * kMaxWidth)
+  X(uint32_t, scan_rank, 0, is_scan, is_scan * kMaxWidth)                                       \
+  X(uint32_t, router_groups, 0, 0, Min(kind.n_experts, kMaxRouterGroups))                       \
+  X(uint32_t, router_groups_used, 0, kind.router_groups == 0 ? 0 : 1, kind.router_groups)       \
+  X(float, topk_epsilon, 0.0f, 0.0f, kAnyFloat)                                                 \
+  X(float, topk_least, 0.0f, 0.0f, kAnyFloat)                                                   \
+  X(float, router_jitter, 0.0f, 0.0f, kAnyFloat)                                                \
+  X(uint32_t, latent_dim, 0, 0, has_attention * kMaxHeadDim)                                    \
+  X(uint32_t, latent_key_dim, 0, kind.latent_dim == 0 ? 0 : 1,                                  \
+    kind.latent_dim == 0 ? 0 : kMaxHeadDim)                                                     \
+  X(uint32_t, latent_value_dim, 0, kind.latent_dim == 0 ? 0 : 1,                                \
+    kind.latent_dim == 0 ? 0 : kMaxHeadDim)                                                     \
+  X(uint32_t, latent_query_rank, 0, 0, kind.latent_dim == 0 ? 0 : kMaxWidth)                    \
+  X(float, latent_norm_epsilon, 0.0f, 0.0f, 1.0f)                                               \
+  X(uint32_t, linear_heads, 0, is_linear, is_linear * kMaxHeads)                                \
+  X(uint32_t, linear_key_heads, 0, is_linear, is_linear * kind.linear_heads)                    \
+  X(uint32_t, linear_key_dim, 0, is_linear, is_linear * kMaxHeadDim)                            \
+  X(uint32_t, linear_value_dim, 0, is_linear, is_linear * kMaxHeadDim)                          \
+  X(bool, has_delta_rule, false, 0, is_linear)                                                  \
+  X(float, time_step_low, 0.0f, 0.0f, kAnyFloat)                                                \
+  X(float, time_step_high, 0.0f, 0.0f, kAnyFloat)                                               \
+  X(uint32_t, mixer_norm_group, 0, 0, is_linear * kMaxWidth)                                    \
+  X(bool, norms_before_gate, false, 0, 1)                                                       \
+  X(bool, has_attention_gate, false, 0, has_attention)                                          \
+  X(bool, is_hybrid, false, 0, has_state)                                                       \
+  X(uint32_t, query_temperature_shift, 1, 0, 1)                                                 \
+  X(bool, qk_norm_follows_rope, false, 0, 1)                                                    \
+  X(float, qkv_clip, 0.0f, 0.0f, kAnyFloat)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \
@@ -60,7 +93,12 @@ enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
   X(cross_norm) X(cross_norm_bias) X(cross_q) X(cross_kv) X(cross_out)                          \
   X(shared_gate_up) X(shared_down)                                                              \
   X(mixer_in) X(conv) X(conv_bias) X(scan_low) X(scan_steps) X(scan_mix) X(scan_rates)          \
-  X(scan_skip)
+  X(scan_skip) X(router_correction) X(shared_gate) X(v_norm) X(per_layer_gate)                 \
+  X(per_layer_out) X(per_layer_norm) X(output_scale)                                            \
+  X(query_low) X(query_low_norm) X(latent_rotated) X(latent) X(latent_norm)                     \
+  X(latent_keys) X(latent_values)                                                               \
+  X(linear_heads) X(mixer_norm) X(attention_gate) X(mixer_out)                                  \
+  X(attention_sub_norm) X(ffn_sub_norm) X(act_parameters)
 // clang-format on
 
 // A layer type: everything that may differ between layers but weights.
@@ -69,13 +107,30 @@ struct LayerKind {
   ARN_LAYER_KIND_FIELDS(ARN_DECLARE)
 #undef ARN_DECLARE
 
-  bool has_state() const { return mixer != Mixer::kAttention; }
+  // Attention to one latent vector per token, of which keys and values of all heads are made
+  // (multi-head latent attention).
+  bool is_latent() const { return latent_dim != 0; }
+  bool has_attention() const { return mixer == Mixer::kAttention || is_hybrid; }
+  bool has_state() const { return mixer != Mixer::kAttention && mixer != Mixer::kNone; }
+  bool is_linear() const { return mixer == Mixer::kLinearAttention; }
+  uint32_t mixer_out_width() const {
+    return is_linear() ? linear_heads * linear_value_dim : mixer_width;
+  }
+  // Channels of the convolution: of linear attention, those of q, k and v.
+  uint32_t conv_width() const { return mixer_out_width() + 2 * linear_key_heads * linear_key_dim; }
   // State of one layer and sequence in f32 elements: the last convolution inputs [conv_taps - 1,
-  // mixer_width], then the scan states [scan_states, mixer_width].
-  uint32_t conv_floats() const { return has_state() ? (conv_taps - 1) * mixer_width : 0; }
-  uint32_t state_floats() const { return conv_floats() + scan_states * mixer_width; }
-  // Output width of the mixer's first matrix: [b | c | x] or [z | x].
-  uint32_t mixer_in_width() const { return (mixer == Mixer::kConv ? 3 : 2) * mixer_width; }
+  // conv_width], then the scan states [scan_states, mixer_width], or those of the heads.
+  uint32_t conv_floats() const { return has_state() ? (conv_taps - 1) * conv_width() : 0; }
+  uint32_t state_floats() const {
+    return conv_floats() + scan_states * mixer_width +
+           linear_heads * linear_key_dim * linear_value_dim;
+  }
+  // Output width of the mixer's first matrix: [b | c | x], [z | x], or of linear attention [z |
+  // time steps | betas | q | k | v], without betas if it has no delta rule.
+  uint32_t mixer_in_width() const {
+    if (!is_linear()) return (mixer == Mixer::kConv ? 3 : 2) * mixer_width;
+    return mixer_out_width() + (has_delta_rule ? 2 : 1) * linear_heads + conv_width();
+  }
 
   bool operator==(const LayerKind&) const = default;
 };

@@ -29,6 +29,12 @@
 //   order of the nodes at which their bytes end: node i has ids[first_id(i) .. first_id(i + 1)),
 //   and the last node is only the end of that range. Ids before those of node 0 append nothing.
 //   Special tokens, ids without text and tokens of more than kMaxByteDepth bytes are in no tree.
+//
+// byte_places: u32 [kPlaceLists + 1], u32 [last of them]
+//   Where bytes stand in byte_tree: list i is the second array from element i of the first up to
+//   element i + 1, nodes in ascending order. PlaceList(b) lists the nodes of byte b; list
+//   kBadPlaces those at which a text stops being the beginning of UTF-8, list kLongPlaces those of
+//   depth kLongDepth.
 #pragma once
 
 #include <cstddef>
@@ -66,6 +72,28 @@ struct ByteNode {
   uint32_t depth() const { return depth_and_ids & ((1u << kDepthBits) - 1); }
   uint32_t first_id() const { return depth_and_ids >> kDepthBits; }
 };
+// Controls, '"' and '\\' share list 0. Letters, digits, spaces and bytes from 0x80 on have none.
+inline constexpr uint32_t kBadPlaces = 1;
+inline constexpr uint32_t kLongPlaces = 2;
+inline constexpr uint32_t kLongDepth = 32;
+inline constexpr uint32_t kPlaceLists = 33;
+inline constexpr uint32_t kNoPlaces = 0xFFFFFFFFu;
+inline constexpr uint32_t PlaceList(uint8_t byte) {
+  if (byte < 0x20 || byte == 0x7F || byte == '"' || byte == '\\') return 0;
+  const uint8_t lower = byte | 0x20;
+  const bool is_letter = lower >= 'a' && lower <= 'z', is_digit = byte >= '0' && byte <= '9';
+  if (byte == ' ' || byte >= 0x80 || is_letter || is_digit) return kNoPlaces;
+  // '!', '#' .. '/', ':' .. '@', '[', ']' .. '`', '{' .. '~'
+  uint32_t list = kLongPlaces + 1;
+  for (uint8_t b = 0x21; b < byte; ++b) {
+    const uint8_t l = b | 0x20;
+    const bool has_list =
+        b != '"' && b != '\\' && !(l >= 'a' && l <= 'z') && !(b >= '0' && b <= '9');
+    list += has_list ? 1 : 0;
+  }
+  return list;
+}
+static_assert(PlaceList('~') + 1 == kPlaceLists);
 inline constexpr uint32_t kMaxByteDepth = 1u << ByteNode::kDepthBits;
 inline constexpr uint32_t kMaxByteNodes = (1u << 24) - 1;
 inline constexpr uint32_t kMaxByteIds = (1u << (32 - ByteNode::kDepthBits)) - 1;

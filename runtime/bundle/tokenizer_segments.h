@@ -20,7 +20,8 @@ Status EachTokenizerSegment(const fbs::Tokenizer& table, const Visit& visit) {
                   {table.trie(), "tokenizer.trie"},
                   {table.scores(), "tokenizer.scores"},
                   {table.byte_tree(), "tokenizer.byte_tree"},
-                  {table.start_byte_tree(), "tokenizer.start_byte_tree"}};
+                  {table.start_byte_tree(), "tokenizer.start_byte_tree"},
+                  {table.byte_places(), "tokenizer.byte_places"}};
   for (const auto& s : segments) {
     if (s.segment != nullptr) ARN_TRY(visit(s.segment, s.name));
   }

@@ -39,12 +39,12 @@ void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows,
   if (group->n_quantised_pages != 0) group->n_pages += n_sequences - 1;
 }
 
-CacheGroup StateGroupOf(uint32_t n_sequences) {
+CacheGroup StateGroupOf(uint32_t n_sequences, uint32_t n_snapshots) {
   CacheGroup group;
   group.is_state = true;
   group.page_tokens = kStatePageTokens;
   group.table_pages = 2;
-  group.n_pages = 2 * n_sequences;
+  group.n_pages = (group.table_pages + n_snapshots) * n_sequences;
   return group;
 }
 

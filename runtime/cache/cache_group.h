@@ -35,8 +35,9 @@ uint32_t QuantisedPages(const CacheGroup& group, uint32_t context_tokens, uint32
 // Sets n_pages and n_quantised_pages to the maximum for n_sequences.
 void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows, uint32_t n_sequences);
 
-// Returns a group of slots, two per sequence: its state and the one that a run writes.
-CacheGroup StateGroupOf(uint32_t n_sequences);
+// Returns a group of slots. Per sequence: its state, the one that a run writes, and those of its
+// snapshots.
+CacheGroup StateGroupOf(uint32_t n_sequences, uint32_t n_snapshots = 0);
 
 // Returns a cross-attention group: one page per sequence with at least encoder_rows rows.
 CacheGroup EncoderGroupOf(uint32_t n_sequences, uint32_t encoder_rows);

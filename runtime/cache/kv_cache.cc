@@ -13,14 +13,15 @@ uint32_t RowsOf(uint32_t n_sequences) { return n_sequences + (n_sequences > 1 ? 
 
 }  // namespace
 
-Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
-                   KvCachePlan* out) {
+Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences,
+                   const SnapshotOptions& snapshots, Layout* layout, KvCachePlan* out) {
   *out = KvCachePlan();
   if (groups.size() > kMaxKvGroups) return Status::kInternal;
   out->n_groups = static_cast<uint32_t>(groups.size());
   out->n_sequences = n_sequences;
   const uint64_t rows = RowsOf(n_sequences);
   uint64_t tables = 0, pages_of_one = 0, quantisable = 0;
+  uint32_t n_state_groups = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     out->groups[g] = groups[g];
     const uint64_t entries = groups[g].table_pages * rows;
@@ -35,6 +36,7 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
       quantisable += entries;
     }
     tables += n_sequences;
+    n_state_groups += groups[g].is_state ? 1 : 0;
     pages_of_one += groups[g].table_pages;
   }
   // A reservation quantises old pages and copies at most one per table, and a failed one may leave
@@ -51,7 +53,7 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
   ARN_ASSIGN(out->moves,
              layout->AddArray(Region::kConstants, MaxRowMoves(n_sequences), sizeof(RowMove)));
   ARN_ASSIGN(out->edits, layout->AddArray(Region::kConstants, edits, sizeof(KvEdit)));
-  return Status::kOk;
+  return StateSnapshots::MakePlan(snapshots, n_state_groups, n_sequences, layout, &out->snapshots);
 }
 
 void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t context_tokens) {
@@ -67,6 +69,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   reorder_ = memory.As<uint32_t>(plan.reorder);
   moves_ = memory.As<RowMove>(plan.moves);
   n_moves_ = 0;
+  snapshots_.Init(plan.snapshots, memory, n_sequences_);
   for (uint32_t g = 0; g < n_groups_; ++g) {
     groups_[g] = plan.groups[g];
     pools_[g].Init(plan.pools[g], memory, groups_[g].n_pages);
@@ -266,15 +269,18 @@ Status KvCache::Reserve(Span<const Growth> growths) {
 
 void KvCache::Commit(Span<const Growth> growths) {
   for (const Growth& growth : growths) {
+    const uint32_t to_snapshot = TokensToSnapshot(growth.sequence);
     lengths_[growth.sequence] += growth.n_tokens;
     for (uint32_t g = 0; g < n_groups_; ++g) {
       if (!groups_[g].is_state || Table(growth.sequence, g).n_pages < 2) continue;
       DropPages(growth.sequence, g, 0, 1);  // slot before the run
     }
+    if (growth.n_tokens >= to_snapshot) KeepSnapshot(growth.sequence, false);
   }
 }
 
 void KvCache::Clear(uint32_t sequence) {
+  DropSnapshotsBehind(sequence, 0);
   for (uint32_t g = 0; g < n_groups_; ++g) {
     PageTable& table = Table(sequence, g);
     // Last first: the pool is a stack, so this keeps the order of pages.
@@ -315,6 +321,7 @@ Status KvCache::Fork(uint32_t from, uint32_t to) {
       Retain(g, source.pages[i]);
     }
   }
+  ShareSnapshots(from, to);
   return Status::kOk;
 }
 
@@ -348,6 +355,7 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
   // All parents are retained by now, so no page in use is freed in between.
   for (uint32_t i = 0; i < parents.size(); ++i) {
     if (parents[i] == first + i) continue;
+    DropSnapshotsBehind(first + i, 0);
     for (uint32_t g = 0; g < n_groups_; ++g) {
       const PageTable& table = Table(first + i, g);
       for (uint32_t k = table.n_pages; k > 0; --k) Release(g, table.pages[k - 1]);
@@ -360,20 +368,29 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
 uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
   uint32_t first = 0;
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_encoder) continue;
+    const bool has_snapshots = groups_[g].is_state && snapshots_.is_on();
+    if (groups_[g].is_encoder || has_snapshots) continue;
     const uint32_t held = tables(sequence)[g].first_page * groups_[g].page_tokens;
     first = Max(first, FirstPositionToGoOnFrom(groups_[g], held, lengths_[sequence]));
   }
-  return Min(first, lengths_[sequence]);
+  first = Min(first, lengths_[sequence]);
+  if (!snapshots_.is_on() || first == 0) return first;
+  // States are restored first, at a position that the pages allow too.
+  for (const SnapshotPlace& place : snapshots_.places(sequence)) {
+    if (place.position >= first) return place.position;
+  }
+  return lengths_[sequence];
 }
 
 bool KvCache::CanRewindFrom(uint32_t length) const {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const CacheGroup& group = groups_[g];
-    if (group.is_encoder) continue;
+    if (group.is_encoder || (group.is_state && snapshots_.is_on())) continue;
     const uint32_t seen = FirstVisible(length, group.window, group.chunk);
     const uint32_t held = seen - seen % group.page_tokens;
-    if (FirstPositionToGoOnFrom(group, held, length) >= length) return false;
+    const uint32_t first = FirstPositionToGoOnFrom(group, held, length);
+    // With snapshots, only the start of the sequence is a position that is always kept.
+    if (snapshots_.is_on() ? first != 0 : first >= length) return false;
   }
   return true;
 }
@@ -394,12 +411,14 @@ Status KvCache::Rewind(uint32_t sequence, uint32_t position) {
   if (position > lengths_[sequence] || position < FirstRewindPosition(sequence)) {
     return Status::kBadState;
   }
-  Cut(sequence, position);
+  Cut(sequence, ResumePosition(sequence, position));
   return Status::kOk;
 }
 
 void KvCache::Cut(uint32_t sequence, uint32_t position) {
+  DropSnapshotsBehind(sequence, position);
   ReleaseAfter(sequence, position);
+  if (position != lengths_[sequence]) ReturnToSnapshot(sequence, position);
   lengths_[sequence] = position;
 }
 

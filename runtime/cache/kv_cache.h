@@ -2,8 +2,9 @@
 // one page table per group and sequence. Windows and chunks release pages that no later token
 // attends to; forks share pages, and the first write to a shared page copies it. A state group has
 // one page (slot) per sequence; a run writes a second one, which becomes the slot at Commit, so
-// shared slots are never written. Integers only: touches no tensor and no page. Changes of page
-// contents are recorded as edits for the backend.
+// shared slots are never written, and a snapshot of the states is a reference to their slots.
+// Integers only: touches no tensor and no page. Changes of page contents are recorded as edits for
+// the backend.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "runtime/cache/cache_group.h"
 #include "runtime/cache/page_pool.h"
 #include "runtime/cache/row_moves.h"
+#include "runtime/cache/state_snapshots.h"
 
 namespace arn {
 
@@ -35,9 +37,11 @@ struct KvCachePlan {
   Slice edits;                  // KvEdit [max_edits]
   Slice reorder;                // u32 [2, n_sequences]
   Slice moves;                  // RowMove [MaxRowMoves(n_sequences)]
+  StateSnapshots::Plan snapshots;
 };
-Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
-                   KvCachePlan* out);
+// REQUIRES: groups of states have slots for the snapshots (StateGroupOf).
+Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences,
+                   const SnapshotOptions& snapshots, Layout* layout, KvCachePlan* out);
 
 // Tokens to add to a sequence.
 struct Growth {
@@ -67,13 +71,14 @@ class KvCache {
   // that share them. Replaces a shared or quantised page that will be written by a copy (an edit).
   // kContextFull, with no page taken, if a sequence would exceed its capacity or a pool has too few
   // pages. Lengths change only at Commit, once the tokens' K and V are written; Reserve may be
-  // repeated after a failed run.
+  // repeated after a failed run. Commit keeps a snapshot of the states if a sequence has reached or
+  // passed a multiple of their distance.
   Status Reserve(Span<const Growth> growths);
   void Commit(Span<const Growth> growths);
 
   // Returns how many tokens can be reserved at once, any of which Cut() can remove, with the same
   // result as reserving one at a time: those before the next page is quantised; one if there are
-  // states, which cannot be rewound.
+  // states, of which only the last is kept.
   uint32_t TokensBeforeQuantising(uint32_t sequence) const;
 
   // Releases pages that the next tokens do not attend to; first step of Reserve().
@@ -86,20 +91,26 @@ class KvCache {
 
   // Clears a sequence and its encoder output; frees pages without other references.
   void Clear(uint32_t sequence);
-  // Makes `to` a copy of `from` that shares all its pages. kBadState unless `to` is empty.
+  // Makes `to` a copy of `from` that shares all its pages and snapshots. kBadState unless `to` is
+  // empty.
   Status Fork(uint32_t from, uint32_t to);
   // Makes sequence first + i a copy of what parents[i] was before the call, for all i at once, by
   // sharing pages. A parent may occur several times and may be any sequence; its reserved but
-  // uncommitted tokens are dropped. kBadArgument, with nothing changed, if an index is not a
-  // sequence.
+  // uncommitted tokens are dropped. A sequence that changes has no snapshots then. kBadArgument,
+  // with nothing changed, if an index is not a sequence.
   Status Reorder(uint32_t first, Span<const uint32_t> parents);
   // Row copies of the last Reorder, to reorder other per-sequence rows alike. Row n_sequences() is
   // temporary.
   Span<const RowMove> moves() const { return {moves_, n_moves_}; }
-  // Removes the tokens from `position` on. kBadState if pages that `position` attends to are gone,
-  // or if there are states, which cannot be rewound.
+  // Removes the tokens from ResumePosition(position) on. kBadState if pages that this position
+  // attends to are gone, or if there are states without a snapshot.
   Status Rewind(uint32_t sequence, uint32_t position);
-  // As Rewind to any position up to the length, for callers that recompute all tokens in each run.
+  // Returns the largest position up to `position` that the sequence can continue from without
+  // running earlier tokens: `position` itself without states or at the length, else that of the
+  // last snapshot before; 0 if there is none.
+  uint32_t ResumePosition(uint32_t sequence, uint32_t position) const;
+  // Removes the tokens from `position` on, and the snapshots behind it. REQUIRES: position is
+  // ResumePosition(position), unless the caller recomputes all tokens in each run.
   void Cut(uint32_t sequence, uint32_t position);
   // True if a sequence of this length can be rewound by one token even after a failed reservation,
   // which has released the pages that the next token does not attend to.
@@ -109,6 +120,13 @@ class KvCache {
   bool CanRepeatLast(uint32_t sequence) const;
   // Returns the smallest position that Rewind allows.
   uint32_t FirstRewindPosition(uint32_t sequence) const;
+
+  // Keeps a snapshot of the sequence's states, as a mark if `is_mark`; gives up another if its
+  // slots are full (ChooseSnapshotToDrop). Nothing happens without states, slots or tokens.
+  void KeepSnapshot(uint32_t sequence, bool is_mark);
+  const StateSnapshots& snapshots() const { return snapshots_; }
+  // Returns the tokens that the sequence may append before Commit keeps its next regular snapshot.
+  uint32_t TokensToSnapshot(uint32_t sequence) const;
 
   // Drops the `dropped` tokens after the first `pinned` ones and moves the later ones down.
   // REQUIRES: both are multiples of ShiftTokens(groups), pinned + dropped <= length. Moved keys
@@ -133,7 +151,10 @@ class KvCache {
   // [n_pages], unaligned, each below the group's n_pages of its type. REQUIRES: everything fits and
   // every page is in a table.
   void BeginRestore(const uint32_t n_pages[][kPageKinds]);
-  void RestoreLength(uint32_t sequence, uint32_t length) { lengths_[sequence] = length; }
+  void RestoreLength(uint32_t sequence, uint32_t length, uint32_t encoder_rows = 0) {
+    lengths_[sequence] = length;
+    encoder_rows_[sequence] = encoder_rows;
+  }
   void RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
                     const void* entries);
 
@@ -153,6 +174,11 @@ class KvCache {
     return pages_[g] + uint64_t{sequence} * groups_[g].table_pages;
   }
   void CopyRow(const RowMove& move);
+  void DropSnapshot(uint32_t sequence, size_t i);
+  void DropSnapshotsBehind(uint32_t sequence, uint32_t position);
+  void ShareSnapshots(uint32_t from, uint32_t to);
+  // Replaces the sequence's states by those of its last snapshot if that is at `position`.
+  void ReturnToSnapshot(uint32_t sequence, uint32_t position);
   KvEdit* AddEdit(uint32_t g, uint32_t from, uint32_t to);
   // Releases the pages after `position`.
   void ReleaseAfter(uint32_t sequence, uint32_t position);
@@ -191,6 +217,7 @@ class KvCache {
   uint32_t* reorder_ = nullptr;
   RowMove* moves_ = nullptr;
   uint32_t n_moves_ = 0;
+  StateSnapshots snapshots_;
 };
 
 }  // namespace arn

@@ -55,7 +55,10 @@ void KvCache::BeginRestore(const uint32_t n_pages[][kPageKinds]) {
     pools_[g].Restart(n_pages[g][0]);
     quantised_pools_[g].Restart(n_pages[g][1]);
   }
-  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = encoder_rows_[s] = 0;
+  for (uint32_t s = 0; s < n_sequences_; ++s) {
+    lengths_[s] = encoder_rows_[s] = 0;
+    snapshots_.Clear(s);  // the pools have no references any more
+  }
   n_edits_ = 0;
 }
 

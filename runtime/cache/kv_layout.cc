@@ -40,11 +40,12 @@ Status PlanPages(const KvGroup& group, uint32_t k_bits, uint32_t v_bits, uint32_
   // below 2^50 bytes.
   const uint64_t heads = group.n_kv_heads;
   const uint64_t k = AlignUp(heads * KvValueBytes(group, group.k_type, k_bits), kSliceAlign);
-  const uint64_t v = AlignUp(heads * KvValueBytes(group, group.v_type, v_bits), kSliceAlign);
+  const uint64_t v_heads = group.keys_only ? 0 : heads;
+  const uint64_t v = AlignUp(v_heads * KvValueBytes(group, group.v_type, v_bits), kSliceAlign);
   const uint64_t k_scale =
       AlignUp(heads * KvScaleBytes(group, true, group.k_type, k_bits), kSliceAlign);
   const uint64_t v_scale =
-      AlignUp(heads * KvScaleBytes(group, false, group.v_type, v_bits), kSliceAlign);
+      AlignUp(v_heads * KvScaleBytes(group, false, group.v_type, v_bits), kSliceAlign);
   out->v_offset = k;
   out->k_scale_offset = k + v;
   out->v_scale_offset = k + v + k_scale;
@@ -62,7 +63,8 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                       DTypeName(options.k_type), DTypeName(options.v_type));
   }
   out->k_type = options.k_type;
-  out->v_type = options.v_type;
+  out->v_type = options.keys_only ? options.k_type : options.v_type;
+  out->keys_only = options.keys_only;
   out->n_layers = n_layers;
   out->n_kv_heads = n_kv_heads;
   out->head_dim = head_dim;

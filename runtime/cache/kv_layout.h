@@ -19,6 +19,7 @@ struct KvOptions {
   uint32_t n_pages = 0;            // active pages
   uint32_t n_quantised_pages = 0;  // 0: pages are never quantised
   bool by_layer = false;           // each layer has its parts of all pages together
+  bool keys_only = false;          // no values; v_type is ignored
 };
 
 // Fills `out` for n_layers layers of [n_kv_heads, head_dim] and adds the pools to the layout.

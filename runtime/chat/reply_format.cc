@@ -2,6 +2,7 @@
 
 #include "platform/base/result.h"
 #include "runtime/bundle/bundle_generated.h"
+#include "runtime/chat/reply_mark.h"
 #include "runtime/text/utf8.h"
 
 namespace arn::chat {
@@ -53,6 +54,9 @@ Status Check(const ReplyFormat& format, Diag* diag) {
        !IsMark(format.parameter_end))) {
     return fail("parameters need a beginning, the end of a name and an end");
   }
+  if (IsMark(format.other_calls_begin) != IsMark(format.other_name_end)) {
+    return fail("another spelling of calls needs a beginning and the end of a name");
+  }
   if (format.arguments == ArgumentSyntax::kBareKeys && !IsMark(format.quote)) {
     return fail("arguments with bare keys need a quote");
   }
@@ -88,9 +92,35 @@ Status ReadReplyFormat(const fbs::ReplyFormat* table, ReplyFormat* out, Diag* di
       {"parameter_name_end", table->parameter_name_end(), &out->parameter_name_end},
       {"parameter_end", table->parameter_end(), &out->parameter_end},
       {"quote", table->quote(), &out->quote},
+      {"other_calls_begin", table->other_calls_begin(), &out->other_calls_begin},
+      {"other_name_end", table->other_name_end(), &out->other_name_end},
   };
   for (const auto& mark : marks) ARN_TRY(ReadMark(mark.name, mark.text, mark.out, diag));
+  out->is_compact = table->is_compact();
   return Check(*out, diag);
+}
+
+// Templates may open the reasoning at the end of the prompt, or close an empty one.
+ReplyStart StartOfReply(const ReplyFormat& format, std::string_view prompt) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const auto trim = [kSpace](std::string_view text) {
+    const size_t begin = text.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) return std::string_view();
+    return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+  };
+  // Takes a mark off the end of the prompt.
+  const auto take = [&prompt, trim](std::string_view mark) {
+    mark = trim(mark);
+    prompt = trim(prompt);
+    const bool has_mark = !mark.empty() && prompt.size() >= mark.size() &&
+                          prompt.substr(prompt.size() - mark.size()) == mark;
+    if (has_mark) prompt.remove_suffix(mark.size());
+    return has_mark;
+  };
+  if (!format.has_reasoning()) return ReplyStart::kOpen;
+  if (take(format.reasoning_begin)) return ReplyStart::kInReasoning;
+  const bool is_closed = take(format.reasoning_end) && take(format.reasoning_begin);
+  return is_closed ? ReplyStart::kInText : ReplyStart::kOpen;
 }
 
 }  // namespace arn::chat

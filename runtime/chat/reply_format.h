@@ -1,15 +1,5 @@
-// ReplyFormat: how a model writes reasoning and tool calls into a reply, as its chat template shows
-// them (runtime/bundle/bundle.fbs). A reply is
-//
-//   [reasoning_begin reasoning reasoning_end] [content_begin] text [calls]
-//   calls = calls_begin call (call_separator call)* calls_end
-//   call  = [id name_begin] name name_end arguments [id_begin id]
-//
-// with everything in brackets optional.
+// Reads how a model writes reasoning and tool calls into a reply.
 #pragma once
-
-#include <cstdint>
-#include <string_view>
 
 #include "platform/base/diag.h"
 #include "platform/base/status.h"
@@ -23,38 +13,10 @@ struct ReplyFormat;  // runtime/bundle/bundle.fbs
 
 namespace chat {
 
-enum class ArgumentSyntax : uint8_t {
-  kNone = 0,        // the template shows no tool calls
-  kJson = 1,        // {"city": "Oslo", "days": 2}
-  kPython = 2,      // city="Oslo", days=2
-  kBareKeys = 3,    // {city:<quote>Oslo<quote>,days:2}
-  kParameters = 4,  // parameter_begin city parameter_name_end Oslo parameter_end, and so on
-};
-inline constexpr uint8_t kArgumentSyntaxCount = 5;
-
-// All texts point into the bundle. Parsers match them without regard to ASCII white space.
-struct ReplyFormat {
-  std::string_view reasoning_begin;  // empty: the template shows no reasoning
-  std::string_view reasoning_end;
-  std::string_view content_begin;  // between the start of the turn and the text
-  ArgumentSyntax arguments = ArgumentSyntax::kNone;
-  std::string_view calls_begin;
-  std::string_view name_begin;  // empty: no id before the name
-  std::string_view name_end;
-  std::string_view id_begin;        // empty: no id after the arguments
-  std::string_view call_separator;  // empty: one call per reply
-  std::string_view calls_end;
-  std::string_view parameter_begin;  // kParameters
-  std::string_view parameter_name_end;
-  std::string_view parameter_end;
-  std::string_view quote;  // kBareKeys: before and after each string
-
-  bool has_reasoning() const { return !reasoning_begin.empty(); }
-  bool has_calls() const { return arguments != ArgumentSyntax::kNone; }
-};
-
 // Reads a bundle's table, which is untrusted. Null gives a format without reasoning and calls.
 Status ReadReplyFormat(const fbs::ReplyFormat* table, ReplyFormat* out, Diag* diag);
+// Returns where the reply to a prompt begins.
+ReplyStart StartOfReply(const ReplyFormat& format, std::string_view prompt);
 
 }  // namespace chat
 }  // namespace arn

@@ -125,14 +125,19 @@ ReplyParser::Step ReplyParser::TextStep(bool is_last) {
   };
   if (format_->has_reasoning()) look(format_->reasoning_begin);
   look(format_->content_begin);
-  if (CallsMayBegin()) look(format_->calls_begin);
+  if (CallsMayBegin()) {
+    look(format_->calls_begin);
+    look(format_->other_calls_begin);
+  }
   if (is_partial && !is_last) return Step::kNeedsMore;
   if (longest == 0) {
     PassByte(ReplyEvent::kText);
     return Step::kGoesOn;
   }
-  if (found == format_->calls_begin && CallsMayBegin()) {
+  const bool is_other = found == format_->other_calls_begin;
+  if ((found == format_->calls_begin || is_other) && CallsMayBegin()) {
     state_ = State::kName;
+    is_other_ = is_other;
     name_at_ = longest;
     return Step::kGoesOn;
   }
@@ -158,12 +163,13 @@ ReplyParser::Step ReplyParser::ReasoningStep(bool is_last) {
 
 // `text` follows a name. An empty mark ends a name before any other character.
 bool ReplyParser::IsNameEnd(std::string_view text, size_t* used, bool* is_partial) const {
-  if (IsEmpty(format_->name_end)) {
+  const std::string_view name_end = is_other_ ? format_->other_name_end : format_->name_end;
+  if (IsEmpty(name_end)) {
     *used = 0;
     *is_partial = false;
     return !text.empty();
   }
-  const Match match = CompareMark(text, format_->name_end, used);
+  const Match match = CompareMark(text, name_end, used);
   *is_partial = match == Match::kPartial;
   return match == Match::kFull;
 }
@@ -362,6 +368,7 @@ ReplyParser::Step ReplyParser::AfterStep(bool is_last) {
     case Found::kSeparator:
       EndCall("");
       state_ = State::kName;
+      is_other_ = false;
       name_at_ = longest;
       break;
   }

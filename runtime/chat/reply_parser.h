@@ -77,7 +77,8 @@ class ReplyParser {
   bool drops_space_ = true;  // white space before the next character is dropped
   bool has_text_ = false;    // text was sent since the start or the last call
   bool is_first_parameter_ = true;
-  size_t name_at_ = 0;  // kName: offset of the name, or of the id before it, in held_
+  bool is_other_ = false;  // the call is in the format's other spelling
+  size_t name_at_ = 0;     // kName: offset of the name, or of the id before it, in held_
   ArgumentReader arguments_;
   ParameterValue value_;
   size_t n_key_ = 0, n_name_ = 0, n_held_ = 0;

@@ -15,6 +15,15 @@ Value Get(const Value& object, std::string_view key) {
   return NoneValue();
 }
 
+// Returns the type of parameters whose schema has only an enum.
+ToolTypes::Type TypeOfValues(const Value& values) {
+  if (values.kind != Kind::kList || values.list->size == 0) return ToolTypes::Type::kUnknown;
+  for (uint32_t i = 0; i < values.list->size; ++i) {
+    if (!values.list->items[i].IsString()) return ToolTypes::Type::kUnknown;
+  }
+  return ToolTypes::Type::kString;
+}
+
 }  // namespace
 
 Status ToolTypes::Read(std::string_view json, Heap* heap, Diag* diag) {
@@ -36,7 +45,9 @@ ToolTypes::Type ToolTypes::TypeOf(std::string_view tool, std::string_view parame
     const Value& function = inner.kind == Kind::kDict ? inner : item;
     const Value name = Get(function, "name");
     if (!name.IsString() || name.view() != tool) continue;
-    const Value type = Get(Get(Get(Get(function, "parameters"), "properties"), parameter), "type");
+    const Value schema = Get(Get(Get(function, "parameters"), "properties"), parameter);
+    const Value type = Get(schema, "type");
+    if (type.kind == Kind::kNone) return TypeOfValues(Get(schema, "enum"));
     if (type.IsString()) return type.view() == "string" ? Type::kString : Type::kOther;
     if (type.kind != Kind::kList) return Type::kUnknown;
     for (uint32_t t = 0; t < type.list->size; ++t) {

@@ -11,6 +11,13 @@ struct ByteSet {
 
   static ByteSet All() { return Range(0, 255); }
   static ByteSet Of(uint8_t byte) { return Range(byte, byte); }
+  // White space of JSON (RFC 8259, 2).
+  static ByteSet Spaces() {
+    ByteSet set;
+    constexpr char kSpaces[4] = {' ', '\t', '\n', '\r'};
+    for (const char c : kSpaces) set.Add(static_cast<uint8_t>(c));
+    return set;
+  }
   static ByteSet Range(uint8_t first, uint8_t last) {
     ByteSet set;
     set.AddRange(first, last);

@@ -287,10 +287,45 @@ Span<const CodePointRange> CodePoints::Ranges() {
   return {reinterpret_cast<const CodePointRange*>(terms_->PushedSince(mark_)), n};
 }
 
+namespace {
+
+bool Has(Span<const CodePointRange> ranges, uint32_t code_point) {
+  for (const CodePointRange& range : ranges) {
+    if (code_point >= range.first && code_point <= range.last) return true;
+  }
+  return false;
+}
+
+// The escapes of one letter; those that kCanonicalJson needs, or all.
+Term ShortEscapes(Terms* terms, Span<const CodePointRange> ranges, bool needed_only) {
+  ByteSet letters;
+  for (const ShortEscape& escape : kShortEscapes) {
+    if (needed_only && escape.code_point == '/') continue;
+    if (Has(ranges, escape.code_point)) letters.Add(escape.letter);
+  }
+  return terms->Concat(terms->Byte('\\'), terms->Bytes(letters));
+}
+
+// \u00xx for the controls that have no escape of one letter.
+Term ControlEscapes(Terms* terms, Span<const CodePointRange> ranges) {
+  ByteSet digits[2];
+  for (uint32_t c = 0; c < 0x20; ++c) {
+    bool is_short = false;
+    for (const ShortEscape& escape : kShortEscapes) is_short |= escape.code_point == c;
+    const auto digit = static_cast<uint8_t>(c % 16 < 10 ? '0' + c % 16 : 'a' + c % 16 - 10);
+    if (!is_short && Has(ranges, c)) digits[c / 16].Add(digit);
+  }
+  const Term numbers[] = {terms->Concat(terms->Byte('0'), terms->Bytes(digits[0])),
+                          terms->Concat(terms->Byte('1'), terms->Bytes(digits[1]))};
+  return terms->Concat(terms->Literal("\\u00"), terms->Either(numbers));
+}
+
+}  // namespace
+
 Term CharacterTerm(Terms* terms, Span<const CodePointRange> ranges, TextForm form) {
   Term forms[16];
   size_t n = 0;
-  const bool is_json = form == TextForm::kJsonString;
+  const bool is_json = form != TextForm::kUtf8;
   for (const Encoding& encoding : kUtf8) {
     Term term = TrieBuilder(terms, encoding).Build(ranges, 0, 0);
     if (is_json && encoding.last == 0x7F && term != kNothing) {
@@ -302,19 +337,14 @@ Term CharacterTerm(Terms* terms, Span<const CodePointRange> ranges, TextForm for
     }
     forms[n++] = term;
   }
-  if (is_json) {
+  if (form == TextForm::kJsonString) {
     for (const Encoding& encoding : kJsonEscapes) {
       forms[n++] = TrieBuilder(terms, encoding).Build(ranges, 0, 0);
     }
-    ByteSet letters;
-    for (const CodePointRange& range : ranges) {
-      for (const ShortEscape& escape : kShortEscapes) {
-        if (escape.code_point >= range.first && escape.code_point <= range.last) {
-          letters.Add(escape.letter);
-        }
-      }
-    }
-    forms[n++] = terms->Concat(terms->Byte('\\'), terms->Bytes(letters));
+    forms[n++] = ShortEscapes(terms, ranges, /*needed_only=*/false);
+  } else if (form == TextForm::kCanonicalJson) {
+    forms[n++] = ShortEscapes(terms, ranges, /*needed_only=*/true);
+    forms[n++] = ControlEscapes(terms, ranges);
   }
   return terms->Either({forms, n});
 }

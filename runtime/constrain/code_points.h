@@ -21,6 +21,9 @@ enum class TextForm : uint8_t {
   // As in a JSON string: UTF-8 except '"', '\' and controls; or \uXXXX in either case, a pair of
   // them above U+FFFF; or \" \\ \/ \b \f \n \r \t.
   kJsonString,
+  // The one way of those that writers of JSON have: UTF-8; \" \\ \b \f \n \r \t; and \u00xx in
+  // lower case for the other controls.
+  kCanonicalJson,
 };
 
 // Pushes the general categories of all code points, as runs: first code point << 8 | category.

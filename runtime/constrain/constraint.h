@@ -9,6 +9,7 @@
 #include "platform/base/status.h"
 #include "runtime/constrain/terms.h"
 #include "runtime/constrain/token_bytes.h"
+#include "runtime/constrain/tool_calls.h"
 
 namespace arn {
 
@@ -17,13 +18,16 @@ enum class ConstraintKind : uint8_t {
   kRegex = 1,       // a text that a regular expression matches from its beginning to its end
   kGrammar = 2,     // a text of a grammar in GBNF
   kChoices = 3,     // one of several texts, which NUL bytes separate
+  kToolCalls = 4,   // a reply that may call tools
 };
 
 struct ConstraintOptions {
   ConstraintKind kind = ConstraintKind::kRegex;
   StringView text;              // the schema, expression, grammar or choices; UTF-8
-  bool any_order = false;       // kJsonSchema: properties in any order, not in the schema's
+  bool any_order = false;       // kJsonSchema, kToolCalls: properties in any order
   bool any_whitespace = false;  // kJsonSchema: whitespace where JSON permits it, not compact
+  bool any_spelling = false;    // kJsonSchema: strings in every way that JSON permits
+  ToolCallOptions calls;        // kToolCalls: `text` is the tools
 };
 
 // A compiled constraint and the states of `n_states` texts. All memory is the caller's block; when
@@ -57,6 +61,13 @@ class Constraint {
   // Clears `bits`, and sets bit id % 32 of word id / 32 for every id of the tree whose bytes are
   // all allowed. Ids beyond the bits are left out.
   void FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits);
+  // The same, where most tokens are allowed because most characters lead back to the state, or to
+  // one that differs from it in a count: takes `all`, the bits of all ids of the tree, and refuses
+  // some. kOthers, and nothing is done: other states. kShort: of the tokens of more than kLongDepth
+  // bytes, those that the count forbids are still set. REQUIRES: `places` are those of the tree.
+  enum class Filled : uint8_t { kOthers, kShort, kAll };
+  Filled FillMaskOfLoop(uint32_t state, const ByteTree& tree, const BytePlaces& places,
+                        Span<const uint32_t> all, Span<uint32_t> bits);
 
   // Equal keys mean that the same may follow.
   uint64_t StateKey(uint32_t state) const {
@@ -86,6 +97,10 @@ class Constraint {
   bool MakeRoom(uint32_t n_live);
   void ResetCursors();
   Term Walk(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok);
+  template <typename Refuse>
+  void WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse);
+  bool FindExits(Term loop, ByteSet* exits);
+  bool LoopsByCharacters(Term loop);
 
   Terms* terms_ = nullptr;
   // The beginning, the states, and then the states on the way through a text or tree.

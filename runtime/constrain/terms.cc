@@ -142,6 +142,18 @@ void Terms::Define(Term rule, Term body) {
   node(rule).a = Concat(y, Repeat(x, 0, kUnbounded));
 }
 
+Term Terms::WithoutLimit(Term term, uint32_t least) {
+  const bool is_sequence = node(term).kind == kConcat;
+  const Term first = is_sequence ? node(term).a : term;
+  const Node& n = node(first);
+  if (n.kind != kRepeat || n.b != 0 || n.c < least || n.c == kUnbounded || IsNullable(n.a)) {
+    return term;
+  }
+  const Term rest = is_sequence ? node(term).b : kEmpty;
+  const Term free = Concat(Repeat(n.a, 0, kUnbounded), rest);
+  return failed() ? term : free;
+}
+
 Term Terms::Custom(const CustomOps* ops, Span<const Term> terms, Span<const uint32_t> data) {
   uint32_t index = 0;
   while (index < n_ops_ && ops_[index] != ops) ++index;

@@ -99,6 +99,10 @@ class Terms {
   // From `min` to `max` times. REQUIRES: min <= max.
   Term Repeat(Term term, uint32_t min, uint32_t max);
   Term Optional(Term term) { return Repeat(term, 0, 1); }
+  // Where the term begins with a repetition of 0 to n times, n >= `least`, of what is not empty:
+  // the term with a repetition without end. Else the term. For strings that begin with less than
+  // `least` bytes of the repetition, both are the same.
+  Term WithoutLimit(Term term, uint32_t least);
   // Intersection and complement; kNothing if no string is left. REQUIRES: IsRegular() operands.
   Term Both(Term a, Term b);
   Term Complement(Term term);

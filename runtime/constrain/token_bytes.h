@@ -31,6 +31,16 @@ struct ByteTree {
   Span<const uint32_t> EmptyIds() const { return ids.subspan(0, nodes.data()->first_id()); }
 };
 
+// Lists the nodes of a tree by their punctuation (byte_places of runtime/bundle/token_tables.h).
+struct BytePlaces {
+  Span<const uint32_t> first;  // [kPlaceLists + 1]; empty: there is no index
+  Span<const uint32_t> nodes;
+
+  Span<const uint32_t> List(uint32_t i) const {
+    return nodes.subspan(first[i], first[i + 1] - first[i]);
+  }
+};
+
 class TokenBytes {
  public:
   // `checks`: checks all that walking the trees relies on: depths that grow by at most 1, subtrees
@@ -41,10 +51,13 @@ class TokenBytes {
   // Return the bytes that tokens append in the middle of a text, and as its first token.
   const ByteTree& tree() const { return tree_; }
   const ByteTree& start_tree() const { return start_tree_; }
+  // Returns the places of tree().
+  const BytePlaces& places() const { return places_; }
 
  private:
   ByteTree tree_;
   ByteTree start_tree_;
+  BytePlaces places_;
 };
 
 }  // namespace arn

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
@@ -11,6 +12,7 @@ namespace arn {
 namespace {
 
 constexpr uint32_t kEngineAlign = 64;
+constexpr uint32_t kMaxSpecials = 32;
 
 template <typename T>
 Status Take(Arena* arena, uint64_t n, Span<T>* out) {
@@ -57,7 +59,7 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
       Max<uint64_t>(kMinMasks, Min<uint64_t>(kMaxMasks, block_bytes / 4 / mask_bytes)));
   ARN_TRY(Take(arena, uint64_t{n_masks_} * n_words_, &mask_bits_));
   ARN_TRY(Take(arena, n_words_, &result_bits_));
-  ARN_TRY(Take(arena, tokenizer.max_piece_bytes(), &piece_));
+  ARN_TRY(Take(arena, Max<size_t>(tokenizer.max_piece_bytes(), kSpecialBytes), &piece_));
   if (!chooses_forced_) {
     ARN_TRY(Take(arena, kMaxForcedBytes, &forced_bytes_));
     ARN_TRY(Take(arena, kMaxForcedBytes, &forced_ids_));
@@ -66,12 +68,15 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
   for (const uint32_t id : tokens_.bytes.tree().ids) {
     if (id < tokens_.vocab) has_text_[id / 32] |= 1u << (id % 32);
   }
+  ConstraintOptions constraint = options.constraint;
+  ARN_TRY(FindSpecials(constraint, arena));
+  constraint.calls.specials = specials_;
   // The rest of the block is the engine's.
   own_bytes_ = AlignUp(arena->used_bytes(), uint64_t{kEngineAlign});
   if (own_bytes_ >= block_bytes) return Status::kOutOfMemory;
   const uint64_t rest = block_bytes - own_bytes_;
   ARN_ASSIGN(void* memory, arena->Allocate(rest, kEngineAlign));
-  ARN_TRY(Constraint::Compile(options.constraint, n_states + 1,
+  ARN_TRY(Constraint::Compile(constraint, n_states + 1,
                               {static_cast<std::byte*>(memory), static_cast<size_t>(rest)},
                               &constraint_, diag));
   for (uint32_t s = 0; s < n_states; ++s) Reset(s);
@@ -106,7 +111,42 @@ bool TokenConstraint::IsEnd(int32_t id) const {
   return false;
 }
 
+// Finds the special tokens in the marks of a format of tool calls.
+Status TokenConstraint::FindSpecials(const ConstraintOptions& options, Arena* arena) {
+  if (options.kind != ConstraintKind::kToolCalls) return Status::kOk;
+  ARN_TRY(Take(arena, kMaxSpecials, &specials_));
+  const ReplyMarks marks = MarksOf(*options.calls.format);
+  const uint32_t n_ids = Min(tokens_.vocab, tokens_.tokenizer->n_tokens());
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < n_ids && n < kMaxSpecials; ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (HasText(id) || !tokens_.tokenizer->IsSpecial(id)) continue;
+    const StringView text = tokens_.tokenizer->TokenText(id);
+    const std::string_view view(text.data, text.size);
+    bool is_in_mark = false;
+    for (const StringView mark : marks.texts) {
+      is_in_mark |= text.size > 0 &&
+                    std::string_view(mark.data, mark.size).find(view) != std::string_view::npos;
+    }
+    if (is_in_mark) specials_[n++] = {id, text, IsEnd(id)};
+  }
+  specials_ = specials_.subspan(0, n);
+  return Status::kOk;
+}
+
+bool TokenConstraint::IsInFormat(int32_t id) const {
+  for (const SpecialToken& special : specials_) {
+    if (special.id == id && !special.ends) return true;
+  }
+  return false;
+}
+
 Span<const uint8_t> TokenConstraint::BytesOf(uint32_t state, int32_t id) {
+  if (IsInFormat(id)) {
+    auto* bytes = reinterpret_cast<uint8_t*>(piece_.data());
+    WriteSpecial(id, bytes);
+    return {bytes, kSpecialBytes};
+  }
   const size_t n = tokens_.tokenizer->AppendedBytes(id, states_[state].n_tokens == 0, piece_);
   return {reinterpret_cast<const uint8_t*>(piece_.data()), n};
 }
@@ -115,9 +155,23 @@ bool TokenConstraint::Allows(uint32_t state, int32_t id, size_t* n_bytes) {
   if (n_bytes != nullptr) *n_bytes = 0;
   ++counts_.candidates_tested;
   if (IsEnd(id)) return AllowsEnd(state);
-  if (states_[state].has_ended || !HasText(id)) return false;
+  return AllowsBytes(state, id, n_bytes);
+}
+
+bool TokenConstraint::AllowsBytes(uint32_t state, int32_t id, size_t* n_bytes) {
+  const bool is_special = IsInFormat(id);
+  if (states_[state].has_ended || (!is_special && !HasText(id))) return false;
+  const Span<const uint8_t> bytes = BytesOf(state, id);
+  // A token of that byte must not look like a special one.
+  if (!is_special && !specials_.empty() &&
+      std::memchr(bytes.data(), kSpecialByte, bytes.size()) != nullptr) {
+    return false;
+  }
   size_t n_ok = 0;
-  const bool is_allowed = constraint_->Accepts(state, BytesOf(state, id), &n_ok);
+  const bool is_allowed = constraint_->Accepts(state, bytes, &n_ok);
+  if (n_bytes != nullptr && is_special) {
+    n_ok = is_allowed ? tokens_.tokenizer->TokenText(id).size : 0;
+  }
   if (n_bytes != nullptr) *n_bytes = n_ok;
   return is_allowed;
 }
@@ -158,13 +212,29 @@ void TokenConstraint::FindForced(uint32_t state) {
   const size_t n = constraint_->Forced(
       state, {reinterpret_cast<uint8_t*>(forced_bytes_.data()), forced_bytes_.size()});
   if (n == 0) return;
-  const Span<const uint8_t> text(reinterpret_cast<const uint8_t*>(forced_bytes_.data()), n);
+  // A special token joins with nothing.
+  const void* const special = std::memchr(forced_bytes_.data(), kSpecialByte, n);
+  const size_t n_text =
+      special == nullptr
+          ? n
+          : static_cast<size_t>(static_cast<const char*>(special) - forced_bytes_.data());
+  if (special != nullptr && n_text == 0) {
+    if (n < kSpecialBytes) return;
+    const auto byte = [this](size_t i) { return static_cast<uint8_t>(forced_bytes_[i]); };
+    s.forced[0] = byte(1) << 16 | byte(2) << 8 | byte(3);
+    s.n_forced = 1;
+    s.next_forced = 0;
+    return;
+  }
+  const Span<const uint8_t> text(reinterpret_cast<const uint8_t*>(forced_bytes_.data()), n_text);
   // Nothing can join the text with what follows if that is its end.
   const auto scratch = static_cast<uint32_t>(states_.size());
   constraint_->CopyState(state, scratch);
-  const bool is_last = n < forced_bytes_.size() && constraint_->Advance(scratch, text) &&
-                       constraint_->MustEnd(scratch);
-  const size_t n_certain = is_last ? n : CertainBytes(TreeOf(state), tokens_.bytes.tree(), text);
+  const bool is_last =
+      special != nullptr || (n < forced_bytes_.size() && constraint_->Advance(scratch, text) &&
+                             constraint_->MustEnd(scratch));
+  const size_t n_certain =
+      is_last ? n_text : CertainBytes(TreeOf(state), tokens_.bytes.tree(), text);
   if (n_certain == 0) return;
   size_t n_ids = 0;
   Tokenizer::EncodeOptions plain;
@@ -207,6 +277,28 @@ Span<uint32_t> TokenConstraint::MaskBits(const CachedMask* mask) const {
   return mask_bits_.subspan(static_cast<size_t>(mask - masks_) * n_words_, n_words_);
 }
 
+void TokenConstraint::FillMask(uint32_t state, Span<uint32_t> bits) {
+  auto filled = Constraint::Filled::kOthers;
+  const ByteTree& tree = tokens_.bytes.tree();
+  const BytePlaces& places = tokens_.bytes.places();
+  if (states_[state].n_tokens != 0) {
+    filled = constraint_->FillMaskOfLoop(state, tree, places, has_text_, bits);
+  }
+  if (filled == Constraint::Filled::kOthers) constraint_->FillMask(state, TreeOf(state), bits);
+  if (filled != Constraint::Filled::kShort) return;
+  const ByteNode* const nodes = tree.nodes.data();
+  for (const uint32_t node : places.List(kLongPlaces)) {
+    const uint32_t end = nodes[node + nodes[node].size()].first_id();
+    for (uint32_t i = nodes[node].first_id(); i < end; ++i) {
+      const uint32_t id = tree.ids[i];
+      if (id >= tokens_.vocab || (bits[id / 32] >> (id % 32) & 1) == 0) continue;
+      if (!constraint_->Accepts(state, BytesOf(state, static_cast<int32_t>(id)))) {
+        bits[id / 32] &= ~(1u << (id % 32));
+      }
+    }
+  }
+}
+
 Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
   auto* mask = const_cast<CachedMask*>(FindMask(state));
   if (mask == nullptr) {
@@ -216,7 +308,7 @@ Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
     }
     mask_age_ = mask->priority;
     const uint64_t start = MonotonicNs();
-    constraint_->FillMask(state, TreeOf(state), MaskBits(mask));
+    FillMask(state, MaskBits(mask));
     ++counts_.masks_filled;
     // The walk may have changed the key, but not the language. A mask that failed is not found
     // again.
@@ -229,6 +321,12 @@ Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
     std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
   } else {
     std::memcpy(bits.data(), MaskBits(mask).data(), bits.size() * sizeof(uint32_t));
+  }
+  for (const SpecialToken& special : specials_) {
+    if (special.ends || static_cast<uint32_t>(special.id) >= tokens_.vocab) continue;
+    if (AllowsBytes(state, special.id, nullptr)) {
+      bits[static_cast<uint32_t>(special.id) / 32] |= 1u << (special.id % 32);
+    }
   }
   const bool may_end = AllowsEnd(state);
   const auto set_end = [&](uint32_t id) {

@@ -3,7 +3,8 @@
 //
 // The constrained text is what the tokens append after the prompt; its first token is decoded as
 // the first of a text (docs/constraints.md). End tokens are allowed exactly where the text may end.
-// Special tokens and ids without text are never allowed.
+// Special tokens, but those that a format of tool calls is made of, and ids without text are never
+// allowed.
 #pragma once
 
 #include <cstddef>
@@ -125,11 +126,15 @@ class TokenConstraint {
   const ByteTree& TreeOf(uint32_t state) const {
     return states_[state].n_tokens == 0 ? tokens_.bytes.start_tree() : tokens_.bytes.tree();
   }
-  // The bytes that the token appends, in piece_.
+  // The bytes that the token appends, or those that stand for a special one, in piece_.
   Span<const uint8_t> BytesOf(uint32_t state, int32_t id);
   const CachedMask* FindMask(uint32_t state) const;
   Span<uint32_t> MaskBits(const CachedMask* mask) const;
+  void FillMask(uint32_t state, Span<uint32_t> bits);
   void FindForced(uint32_t state);
+  Status FindSpecials(const ConstraintOptions& options, Arena* arena);
+  bool IsInFormat(int32_t id) const;
+  bool AllowsBytes(uint32_t state, int32_t id, size_t* n_bytes);
   bool AllowsEnd(uint32_t state) { return ends_allowed_ && CanEnd(state); }
 
   TokenSet tokens_;
@@ -147,6 +152,7 @@ class TokenConstraint {
   Span<char> forced_bytes_;   // [kMaxForcedBytes]
   Span<int32_t> forced_ids_;  // [kMaxForcedBytes]
   bool chooses_forced_ = false;
+  Span<SpecialToken> specials_;  // of the format of tool calls
   Span<const int32_t> extra_ends_;
   bool ends_allowed_ = true;
   uint64_t own_bytes_ = 0;

@@ -79,6 +79,23 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
   return Status::kOk;
 }
 
+Status ApplySnapshotDefaults(const ModelSpec& spec, SessionOptions* options, Diag* diag) {
+  if (options->state_snapshots > kMaxStateSnapshots) {
+    return diag->Fail(Status::kBadArgument, "state_snapshots is %u, expected at most %u",
+                      options->state_snapshots, kMaxStateSnapshots);
+  }
+  if (options->state_snapshots == 0 && options->snapshot_every != 0) {
+    return diag->Fail(Status::kBadArgument, "snapshot_every is %u, but state_snapshots is 0",
+                      options->snapshot_every);
+  }
+  bool has_state = false;
+  for (uint32_t g = 0; g < spec.n_groups; ++g) has_state |= spec.groups[g].state_floats != 0;
+  if (!has_state || options->no_cache) options->state_snapshots = options->snapshot_every = 0;
+  const bool is_default = options->state_snapshots != 0 && options->snapshot_every == 0;
+  if (is_default) options->snapshot_every = options->prefill_chunk;
+  return Status::kOk;
+}
+
 Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options, Diag* diag) {
   if (options->encoder_rows > encoder.max_rows) {
     return diag->Fail(Status::kBadArgument,
@@ -133,6 +150,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   ARN_TRY(ApplyQuantisingDefaults(options, diag));
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
+  ARN_TRY(ApplySnapshotDefaults(model.spec, options, diag));
   return ApplySequenceDefaults(options, diag);
 }
 
@@ -143,7 +161,7 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   out.window = group.window;
   out.chunk = group.chunk;
   out.table_pages = TablePages(out, options.context_tokens, max_rows);
-  if (QuantisesPages(options)) out.residual = options.kv_residual;
+  if (QuantisesPages(options) && !group.keys_only) out.residual = options.kv_residual;
   PlanPools(&out, options.context_tokens, max_rows, options.max_sequences);
   if (options.kv_tokens < uint64_t{options.max_sequences} * options.context_tokens) {
     const auto most =
@@ -212,16 +230,19 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
       continue;
     }
     if (group.state_floats != 0) {
-      groups[g] = StateGroupOf(options.max_sequences);
+      groups[g] = StateGroupOf(options.max_sequences, options.state_snapshots);
       ARN_TRY(PlanStateGroup(group.n_layers, group.state_floats, groups[g].n_pages, layout,
                              &plan->kv_groups[g], diag));
       continue;
     }
     groups[g] = PlanGroup(group, options, program.max_rows);
-    ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim,
-                        PageOptions(options, groups[g]), layout, &plan->kv_groups[g], diag));
+    KvOptions kv = PageOptions(options, groups[g]);
+    kv.keys_only = group.keys_only;
+    ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
+                        &plan->kv_groups[g], diag));
   }
-  ARN_TRY(PlanKvCache({groups, model.spec.n_groups}, options.max_sequences, layout, &plan->cache));
+  ARN_TRY(PlanKvCache({groups, model.spec.n_groups}, options.max_sequences,
+                      {options.state_snapshots, options.snapshot_every}, layout, &plan->cache));
   plan->program.kv_groups = {plan->kv_groups, model.spec.n_groups};
   plan->Bind();
   ARN_TRY(PlanActivations(program, layout));
@@ -330,6 +351,14 @@ uint64_t SessionPlan::TotalBytes() const {
   uint64_t total = 0;
   for (Region region : kBlockOrder) total += BlockBytes(region);
   return total;
+}
+
+uint64_t SessionPlan::SnapshotBytes() const {
+  uint64_t bytes = 0;
+  for (const KvGroup& group : program.kv_groups) {
+    if (group.state_floats != 0) bytes += group.active.page_bytes;
+  }
+  return bytes * options.max_sequences * options.state_snapshots;
 }
 
 uint64_t SessionPlan::KvBytesPerToken() const {

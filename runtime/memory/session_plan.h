@@ -80,7 +80,11 @@ struct SessionOptions {
   PaceOptions pace;
   uint64_t constraint_bytes = 0;  // of each constraint; 0: none
   uint32_t max_constraints = 0;   // different ones at a time; 0: one for each sequence
-  bool sensors = false;           // find temperature and energy sensors; implied by a thermal limit
+  // Snapshots of the recurrent states kept for each sequence. The plan has 0 if there is nothing to
+  // keep: a model without such states, or no_cache.
+  uint32_t state_snapshots = 0;
+  uint32_t snapshot_every = 0;  // tokens between two of them; 0: prefill_chunk, or no snapshots
+  bool sensors = false;         // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
   const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
 };
@@ -100,6 +104,7 @@ static_assert(kMinKvPageTokens % kKvStrip == 0);
 inline constexpr uint32_t kMaxKvPageTokens = 1024;
 inline constexpr uint32_t kMaxSequences = 1024;
 inline constexpr uint32_t kMaxSamplingWords = 1u << 20;
+inline constexpr uint32_t kMaxStateSnapshots = 1024;
 // Maximum bytes of a stop string that a session holds back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
@@ -175,6 +180,8 @@ struct SessionPlan {
   SamplingLimits sampling_limits() const {
     return {program.vocab, options.logits_processors, options.sampling_words};
   }
+  // Returns the bytes of the slots for snapshots, a part of the KV region.
+  uint64_t SnapshotBytes() const;
   // Returns the KV bytes of one token once its page is quantised, ignoring windows.
   uint64_t KvBytesPerToken() const;
 };

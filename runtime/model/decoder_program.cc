@@ -10,9 +10,9 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 22;
-constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
-constexpr uint64_t kViewsPerKind = 19;       // LayerValues but x and norms; q alone
+constexpr uint32_t kStepsPerLayer = 47;
+constexpr uint32_t kStepsOutsideLayers = 6;  // embeddings, norms of theirs, projection, logits
+constexpr uint64_t kViewsPerKind = 30;       // LayerValues but x and norms; q alone
 
 // True if two layers have the same steps, so that value lifetimes of one fit the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
@@ -20,13 +20,35 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
     return (x == none) == (y == none);
   };
   const LayerKindSpec &ka = spec.kinds[a.kind], &kb = spec.kinds[b.kind];
-  return ka.is_parallel == kb.is_parallel && ka.is_gated == kb.is_gated && ka.mixer == kb.mixer &&
-         both(ka.ffn_dim, kb.ffn_dim, 0) && both(ka.n_experts, kb.n_experts, 0) &&
-         both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
+  return ka.is_parallel == kb.is_parallel && a.shares_norm(ka) == b.shares_norm(kb) &&
+         ka.is_gated == kb.is_gated && ka.mixer == kb.mixer && ka.is_latent() == kb.is_latent() &&
+         both(ka.latent_query_rank, kb.latent_query_rank, 0) && ka.is_hybrid == kb.is_hybrid &&
+         ka.has_attention_gate == kb.has_attention_gate && both(ka.ffn_dim, kb.ffn_dim, 0) &&
+         both(ka.n_experts, kb.n_experts, 0) && both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
          both(a.attention_norm, b.attention_norm, kNoWeight) &&
          both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
          both(a.ffn_norm, b.ffn_norm, kNoWeight) &&
-         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight);
+         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) &&
+         both(a.attention_sub_norm, b.attention_sub_norm, kNoWeight) &&
+         both(a.ffn_sub_norm, b.ffn_sub_norm, kNoWeight) &&
+         both(a.shared_gate, b.shared_gate, kNoWeight) &&
+         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight);
+}
+
+// Adds the embeddings that each layer reads a part of.
+void AddPerLayer(const PerLayerSpec& spec, const LayerValues& v, StepList* steps) {
+  EmbedParams embed;
+  embed.weight = spec.embedding;
+  embed.factor = spec.factor;
+  steps->Add(Step(embed, kNoValue, v.per_layer));
+  LinearParams projection;
+  projection.weight = spec.projection;
+  steps->Add(Step(projection, v.x, v.per_layer_projected));
+  NormParams norm;
+  norm.weight = spec.norm;
+  norm.epsilon = spec.norm_epsilon;
+  norm.accumulate = true;
+  steps->Add(Step(norm, v.per_layer_projected, v.per_layer));
 }
 
 // Returns the room for values of a model with this many layer types.
@@ -41,9 +63,9 @@ uint64_t DecoderProgramBytes(const fbs::Model& model) {
   const uint64_t n_layers = model.layers() == nullptr ? 0 : model.layers()->size();
   const uint64_t n_kinds = model.kinds() == nullptr ? 0 : model.kinds()->size();
   return (n_layers * kStepsPerLayer + kStepsOutsideLayers + kMaxRopeKinds) * sizeof(Step) +
-         (EncoderSteps(model.source()) + 2 * n_layers) * sizeof(Step) +
-         MaxValues(n_kinds + EncoderKinds(model.source())) * sizeof(Value) +
-         (2 * n_kinds + EncoderKinds(model.source())) * sizeof(AttentionKind) + 3 * kSliceAlign;
+         (EncoderSteps(model.encoder()) + 2 * n_layers) * sizeof(Step) +
+         MaxValues(n_kinds + EncoderKinds(model.encoder())) * sizeof(Value) +
+         (2 * n_kinds + EncoderKinds(model.encoder())) * sizeof(AttentionKind) + 3 * kSliceAlign;
 }
 
 Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
@@ -67,6 +89,15 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
   builder.Add(Step(embed, kNoValue, v.x));
+  if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
+  if (spec.embedding_norm != kNoWeight) {
+    NormParams norm;
+    norm.kind = NormKind::kLayer;
+    norm.weight = spec.embedding_norm;
+    norm.bias = spec.embedding_norm_bias;
+    norm.epsilon = spec.final_norm_epsilon;
+    builder.Add(Step(norm, v.x, v.x));
+  }
   ValueId angles[kMaxRopeKinds];
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
@@ -86,8 +117,9 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), angles, &builder);
     if (i == 0 && is_uniform) {
       for (ValueId id = v.x; id < builder.n_values(); ++id) {
-        const bool crosses_layers = id == v.x || std::find(angles, angles + spec.ropes.size(),
-                                                           id) != angles + spec.ropes.size();
+        const bool crosses_layers =
+            id == v.x || id == v.per_layer ||
+            std::find(angles, angles + spec.ropes.size(), id) != angles + spec.ropes.size();
         if (!crosses_layers) builder.FreezeLifetimes(id);
       }
     }

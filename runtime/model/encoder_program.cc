@@ -39,9 +39,9 @@ void AddConvolution(ValueId in, ValueId columns, ValueId out, WeightId weight,
 void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepList* steps) {
   const uint32_t width = encoder.feature_width;
   const ValueId frames = NewEncoderValue("frames", width, 2, steps);
-  const ValueId first = NewEncoderValue("unfolded", kTaps * width, 2, steps);
+  const ValueId first = NewEncoderValue("columns", kTaps * width, 2, steps);
   const ValueId convolved = NewEncoderValue("convolved", hidden, 2, steps);
-  const ValueId second = NewEncoderValue("unfolded", kTaps * hidden, 1, steps);
+  const ValueId second = NewEncoderValue("columns", kTaps * hidden, 1, steps);
   steps->Add(Step(FeaturesParams(), kNoValue, frames));
   AddConvolution(frames, first, convolved, encoder.conv1, encoder.conv_activation, steps);
   AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
@@ -50,13 +50,13 @@ void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepLis
 LayerValues NewEncoderValues(const EncoderSpec& encoder, uint32_t hidden, StepList* steps) {
   const LayerWidths w = WidestOf(encoder.kinds, encoder.layers);
   LayerValues v;
-  v.x = NewEncoderValue("source", hidden, 1, steps);
-  v.normed = NewEncoderValue("source_normed", hidden, 1, steps);
-  v.qkv = NewEncoderValue("source_qkv", w.qkv, 1, steps);
-  v.attention = NewEncoderValue("source_attention", w.attention, 1, steps);
-  v.ffn_normed = NewEncoderValue("source_ffn_normed", hidden, 1, steps);
-  if (w.gate_up != 0) v.gate_up = NewEncoderValue("source_gate_up", w.gate_up, 1, steps);
-  if (w.activated != 0) v.activated = NewEncoderValue("source_activated", w.activated, 1, steps);
+  v.x = NewEncoderValue("encoder", hidden, 1, steps);
+  v.normed = NewEncoderValue("encoder_normed", hidden, 1, steps);
+  v.qkv = NewEncoderValue("encoder_qkv", w.qkv, 1, steps);
+  v.attention = NewEncoderValue("encoder_attention", w.attention, 1, steps);
+  v.ffn_normed = NewEncoderValue("encoder_ffn_normed", hidden, 1, steps);
+  if (w.gate_up != 0) v.gate_up = NewEncoderValue("encoder_gate_up", w.gate_up, 1, steps);
+  if (w.activated != 0) v.activated = NewEncoderValue("encoder_activated", w.activated, 1, steps);
   return v;
 }
 
@@ -92,6 +92,7 @@ void FillKinds(const ModelSpec& spec, Span<AttentionKind> out) {
     cross.window = cross.chunk = 0;
     cross.rope = kNoRope;
     cross.query_temperature = 0.0f;
+    cross.qkv_clip = 0.0f;
     cross.is_cross_attention = true;
     cross.group = spec.encoder.group;
   }
@@ -100,7 +101,7 @@ void FillKinds(const ModelSpec& spec, Span<AttentionKind> out) {
   }
 }
 
-uint64_t EncoderKinds(const fbs::Source* encoder) {
+uint64_t EncoderKinds(const fbs::Encoder* encoder) {
   return encoder == nullptr || encoder->kinds() == nullptr ? 0 : encoder->kinds()->size();
 }
 
@@ -109,7 +110,7 @@ uint64_t EncoderSteps(const EncoderSpec& encoder, uint64_t n_layers) {
   return encoder.layers.size() * kStepsPerEncoderLayer + 2 * n_layers + kStepsOutsideEncoderLayers;
 }
 
-uint64_t EncoderSteps(const fbs::Source* encoder) {
+uint64_t EncoderSteps(const fbs::Encoder* encoder) {
   if (encoder == nullptr || encoder->layers() == nullptr) return 0;
   return encoder->layers()->size() * kStepsPerEncoderLayer + kStepsOutsideEncoderLayers;
 }

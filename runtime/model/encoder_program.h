@@ -10,11 +10,11 @@ namespace arn {
 // cross-attention, in the same order, and the encoder's own.
 uint64_t ProgramKinds(const ModelSpec& spec);
 void FillKinds(const ModelSpec& spec, Span<AttentionKind> out);
-uint64_t EncoderKinds(const fbs::Source* encoder);
+uint64_t EncoderKinds(const fbs::Encoder* encoder);
 
 // Returns an upper bound of the steps that AddEncoder adds.
 uint64_t EncoderSteps(const EncoderSpec& encoder, uint64_t n_layers);
-uint64_t EncoderSteps(const fbs::Source* encoder);
+uint64_t EncoderSteps(const fbs::Encoder* encoder);
 
 // Adds the steps from tokens or features to the cross-attention keys and values of each decoder
 // layer.

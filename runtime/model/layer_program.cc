@@ -59,6 +59,7 @@ class LayerSteps {
     qkv.epsilon = kind_.norm_epsilon;
     qkv.q_norm = layer_.q_norm;
     qkv.k_norm = layer_.k_norm;
+    qkv.v_norm = layer_.v_norm;
     Add(qkv, v.qkv);
     AttentionParams attention;
     attention.kind = qkv.kind;
@@ -67,6 +68,15 @@ class LayerSteps {
     attention.relative_position_bias = layer_.relative_position_bias;
     attention.sinks = layer_.sinks;
     Add(attention, v.qkv, v.attention);
+  }
+
+  // Multiplies the attention's output by the sigmoid of a projection of its input.
+  void AddAttentionGate(ValueId in) {
+    AddLinear(layer_.attention_gate, in, v.attention_gate);
+    GateParams gate;
+    gate.gate = v.attention_gate;
+    gate.activation = Activation::kSigmoid;
+    Add(gate, v.attention);
   }
 
   // Attention of the encoder's rows to each other.
@@ -88,6 +98,15 @@ class LayerSteps {
     AddLinear(layer_.cross_out, v.attention, v.x);
   }
 
+  // Adds a norm inside a block, in place.
+  void AddSubNorm(ValueId x, WeightId weight) {
+    if (weight == kNoWeight) return;
+    NormParams norm;
+    norm.weight = weight;
+    norm.epsilon = kind_.norm_epsilon;
+    Add(norm, x, x);
+  }
+
   void AddFeedForward(ValueId in) {
     AddLinear(layer_.gate_up, in, v.gate_up);
     ValueId activated = v.activated;
@@ -97,8 +116,10 @@ class LayerSteps {
       activated = v.gate_up;
       ActParams act;
       act.activation = kind_.activation;
+      act.parameters = layer_.act_parameters;
       Add(act, v.gate_up);
     }
+    AddSubNorm(activated, layer_.ffn_sub_norm);
     AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm);
   }
 
@@ -109,6 +130,12 @@ class LayerSteps {
     route.n_chosen = static_cast<uint16_t>(kind_.n_experts_used);
     route.route_score = kind_.route_score;
     route.norm_topk_prob = kind_.norm_topk_prob;
+    route.n_groups = static_cast<uint16_t>(kind_.router_groups);
+    route.n_groups_chosen = static_cast<uint16_t>(kind_.router_groups_used);
+    route.correction = layer_.router_correction;
+    route.topk_epsilon = kind_.topk_epsilon;
+    route.topk_least = kind_.topk_least;
+    route.router_jitter = kind_.router_jitter;
     Add(route, v.route_logits, v.topk);
     ExpertsParams experts;
     experts.weight = layer_.experts;
@@ -126,7 +153,74 @@ class LayerSteps {
     if (kind_.shared_ffn_dim == 0) return;
     AddLinear(layer_.shared_gate_up, in, v.shared_gate_up);
     AddGatedAct(v.shared_gate_up, v.shared_activated);
+    if (layer_.shared_gate != kNoWeight) {
+      AddLinear(layer_.shared_gate, in, v.shared_gate);
+      ScaleRowParams scale;
+      scale.scale = v.shared_gate;
+      Add(scale, v.shared_activated);
+    }
     AddLinear(layer_.shared_down, v.shared_activated, v.x);
+  }
+
+  // Adds the layer's part of the per-layer embeddings, gated by x.
+  void AddPerLayer() {
+    AddLinear(layer_.per_layer_gate, v.x, v.per_layer_gated);
+    ActParams act;
+    act.activation = kind_.activation;
+    Add(act, v.per_layer_gated);
+    MultiplyParams multiply;
+    multiply.by = v.per_layer;
+    multiply.first = place_.index * v.per_layer_width;
+    Add(multiply, v.per_layer_gated);
+    AddBlock(v.per_layer_gated, layer_.per_layer_out, v.normed, layer_.per_layer_norm);
+  }
+
+  // Queries and the key of latent attention, in absorbed form: a head's query is multiplied by the
+  // head's key matrix, so that it meets the latent itself (Liu et al., 2024, arXiv:2405.04434).
+  void AddLatentQkv(ValueId in) {
+    ValueId query_in = in;
+    if (kind_.latent_query_rank != 0) {
+      AddLinear(layer_.query_low, in, v.query_low);
+      AddLatentNorm(layer_.query_low_norm, v.query_low);
+      query_in = v.query_low;
+    }
+    AddLinear(layer_.qkv, query_in, v.query);
+    AddLinear(layer_.latent_rotated, in, v.latent_rotated);
+    AddLinear(layer_.latent, in, v.latent);
+    AddLatentNorm(layer_.latent_norm, v.latent);
+    HeadLinearParams absorb;
+    absorb.weight = layer_.latent_keys;
+    absorb.n_heads = static_cast<uint16_t>(kind_.n_heads);
+    absorb.first = absorb.n_copied = static_cast<uint16_t>(kind_.head_dim - kind_.latent_dim);
+    absorb.gathered = v.head_key;
+    absorb.projected = v.head_latent;
+    absorb.tails[0] = v.latent_rotated;
+    absorb.tails[1] = v.latent;
+    Add(absorb, v.query, v.qkv);
+  }
+
+  // Makes the heads' outputs of what they saw of the latents.
+  void AddLatentValues() {
+    HeadLinearParams values;
+    values.weight = layer_.latent_values;
+    values.n_heads = static_cast<uint16_t>(kind_.n_heads);
+    values.first = static_cast<uint16_t>(kind_.head_dim - kind_.latent_dim);
+    values.gathered = v.head_latent;
+    values.projected = v.head_value;
+    Add(values, v.attention, v.head_outputs);
+  }
+
+  void AddLatentNorm(WeightId weight, ValueId value) {
+    NormParams norm;
+    norm.weight = weight;
+    norm.epsilon = kind_.latent_norm_epsilon;
+    Add(norm, value, value);
+  }
+
+  void AddOutputScale() {
+    MultiplyParams multiply;
+    multiply.scale = layer_.output_scale;
+    Add(multiply, v.x);
   }
 
  private:
@@ -147,30 +241,50 @@ class LayerSteps {
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
               const LayerValues& v, const ValueId* angles, StepList* steps) {
   LayerSteps add(layer, kind, place, v, steps);
+  const bool has_mixer = kind.mixer != Mixer::kNone;
   const ValueId attention_in =
-      add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias);
+      has_mixer ? add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias) : v.x;
   ValueId ffn_in = kNoValue;
-  if (kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  if (layer.shares_norm(kind)) {
+    ffn_in = attention_in;
+  } else if (kind.is_parallel) {
+    ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  }
+  ValueId out = v.attention;
   if (kind.has_state()) {
-    AddMixer(layer, kind, place.index, attention_in, v.mixer, steps);
-  } else {
-    add.AddLinear(layer.qkv, attention_in, v.qkv);
+    out = AddMixer(layer, kind, place.index, attention_in, v.mixer, steps);
+    if (kind.is_hybrid) add.AddLinear(layer.mixer_out, out, v.x);
+  }
+  if (kind.has_attention()) {
+    out = kind.is_latent() ? v.head_outputs : v.attention;
+    if (kind.is_latent()) {
+      add.AddLatentQkv(attention_in);
+    } else {
+      add.AddLinear(layer.qkv, attention_in, v.qkv);
+    }
     if (place.is_encoder) {
       add.AddSelfAttention();
     } else {
       add.AddAttention(angles);
     }
+    if (kind.is_latent()) add.AddLatentValues();
+    if (kind.has_attention_gate) add.AddAttentionGate(attention_in);
   }
-  add.AddBlock(kind.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
-               layer.attention_post_norm);
+  if (has_mixer) {
+    add.AddSubNorm(out, layer.attention_sub_norm);
+    add.AddBlock(out, layer.attention_out, v.normed, layer.attention_post_norm);
+  }
   if (layer.cross_q != kNoWeight) add.AddCrossAttention();
-  if (kind.ffn_dim == 0) return;
-  if (!kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  if (kind.ffn_dim != 0 && !kind.is_parallel) {
+    ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  }
   if (kind.n_experts != 0) {
     add.AddExperts(ffn_in);
-  } else {
+  } else if (kind.ffn_dim != 0) {
     add.AddFeedForward(ffn_in);
   }
+  if (layer.per_layer_gate != kNoWeight) add.AddPerLayer();
+  if (layer.output_scale != kNoWeight) add.AddOutputScale();
 }
 
 }  // namespace arn

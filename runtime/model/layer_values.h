@@ -7,31 +7,43 @@
 namespace arn {
 
 struct MixerValues {
-  ValueId mixed = kNoValue;  // [b | c | x] or [z | x]
+  ValueId mixed = kNoValue;  // LayerKind::mixer_in_width
   ValueId convolved = kNoValue;
   ValueId low = kNoValue;  // this and the following: Mixer::kScan only
   ValueId time_steps = kNoValue;
   ValueId mix = kNoValue;
+  ValueId out = kNoValue;  // Mixer::kLinearAttention
 };
 
 // Values of a layer; kNoValue if no layer needs it.
 struct LayerValues {
   ValueId x = kNoValue, normed = kNoValue, qkv = kNoValue, attention = kNoValue;
+  ValueId attention_gate = kNoValue;
   ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
   ValueId route_logits = kNoValue, topk = kNoValue, gathered = kNoValue;
   ValueId expert_gate_up = kNoValue, expert_activated = kNoValue, expert_out = kNoValue;
-  ValueId shared_gate_up = kNoValue, shared_activated = kNoValue;
+  ValueId shared_gate_up = kNoValue, shared_activated = kNoValue, shared_gate = kNoValue;
   MixerValues mixer;
-  ValueId cross_q = kNoValue;  // layers with cross-attention
+  ValueId cross_q = kNoValue;    // layers with cross-attention
+  ValueId per_layer = kNoValue;  // of all layers, written before the first
+  ValueId per_layer_projected = kNoValue, per_layer_gated = kNoValue;
+  uint32_t per_layer_width = 0;
+  // Latent attention.
+  ValueId query_low = kNoValue, query = kNoValue;
+  ValueId latent_rotated = kNoValue, latent = kNoValue;
+  ValueId head_key = kNoValue, head_latent = kNoValue, head_value = kNoValue;
+  ValueId head_outputs = kNoValue;
 };
 
 // Widths of a layer type's values; 0: it has no such value.
 struct LayerWidths {
-  uint32_t qkv = 0, attention = 0;
+  uint32_t qkv = 0, attention = 0, attention_gate = 0;
   uint32_t gate_up = 0, activated = 0;
   uint32_t n_experts = 0, topk = 0, expert_gate_up = 0, expert_activated = 0;
   uint32_t shared_gate_up = 0, shared_activated = 0;
-  uint32_t mixed = 0, convolved = 0, low = 0, time_steps = 0, mix = 0;
+  uint32_t mixed = 0, convolved = 0, low = 0, time_steps = 0, mix = 0, mixer_out = 0;
+  uint32_t query_low = 0, query = 0, latent_rotated = 0, latent = 0;
+  uint32_t head_key = 0, head_value = 0, head_outputs = 0;
 
   bool has_ffn() const { return gate_up != 0 || n_experts != 0; }
 };

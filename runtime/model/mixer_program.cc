@@ -2,8 +2,8 @@
 
 namespace arn {
 
-void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_index, ValueId in,
-              const MixerValues& v, StepList* steps) {
+ValueId AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_index,
+                 ValueId in, const MixerValues& v, StepList* steps) {
   const auto add = [&](const auto& params, ValueId from, ValueId to) {
     steps->Add(Step(params, from, to, layer_index));
   };
@@ -16,14 +16,35 @@ void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_
   ConvParams conv;
   conv.weight = layer.conv;
   conv.bias = layer.conv_bias;
-  conv.group = static_cast<uint16_t>(kind.group);
-  conv.group_layer = static_cast<uint16_t>(layer.group_layer);
+  conv.group = static_cast<uint16_t>(kind.state_group);
+  conv.group_layer = static_cast<uint16_t>(layer.state_layer);
   conv.is_gated = kind.mixer == Mixer::kConv;
   add(conv, v.mixed, v.convolved);
-  if (kind.mixer == Mixer::kConv) return;
+  if (kind.mixer == Mixer::kConv) return v.convolved;
   ActParams act;
   act.activation = kind.activation;
   add(act, v.convolved, kNoValue);
+  if (kind.is_linear()) {
+    LinearAttentionParams linear;
+    linear.heads = layer.linear_heads;
+    linear.gates = v.mixed;
+    linear.group = conv.group;
+    linear.group_layer = conv.group_layer;
+    linear.key_dim = static_cast<uint16_t>(kind.linear_key_dim);
+    linear.state_offset = kind.conv_floats();
+    linear.time_step_low = kind.time_step_low;
+    linear.time_step_high = kind.time_step_high;
+    linear.has_delta_rule = kind.has_delta_rule;
+    add(linear, v.convolved, v.out);
+    GateParams gate;
+    gate.norm = layer.mixer_norm;
+    gate.norm_group = kind.mixer_norm_group;
+    gate.epsilon = kind.norm_epsilon;
+    gate.gate = v.mixed;
+    gate.norms_first = kind.norms_before_gate;
+    add(gate, v.out, kNoValue);
+    return v.out;
+  }
   add_linear(v.convolved, v.low, layer.scan_low);
   add_linear(v.low, v.time_steps, layer.scan_steps);
   add_linear(v.convolved, v.mix, layer.scan_mix);
@@ -41,6 +62,7 @@ void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_
   gate.activation = kind.activation;
   gate.activation_limit = kind.activation_limit;
   add(gate, v.mixed, v.convolved);
+  return v.convolved;
 }
 
 }  // namespace arn

@@ -7,9 +7,10 @@
 
 namespace arn {
 
-// Adds a convolution of [b | c | x], or a scan over the convolved x of [z | x], gated by z. Reads
-// `in`, writes v.convolved, the input of the layer's output projection.
-void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_index, ValueId in,
-              const MixerValues& v, StepList* steps);
+// Adds a convolution of [b | c | x], a scan over the convolved x of [z | x], gated by z, or linear
+// attention of the convolved [q | k | v], gated by z. Reads `in`; returns the input of the output
+// projection.
+ValueId AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_index,
+                 ValueId in, const MixerValues& v, StepList* steps);
 
 }  // namespace arn

@@ -88,6 +88,7 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
     ARN_TRY(ReadModelSpec(bundle, arena, &model->spec, diag));
     ARN_TRY(BuildDecoderProgram(model->spec, arena, &model->program, diag));
     model->has_weights = true;
+    ExpectScatteredReads(RowTable(*model));
   }
   if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
     const auto check = [&](const fbs::Segment* segment, const char* name) {
@@ -212,6 +213,14 @@ Status ReadTokenBytes(const Model& model, TokenBytes* out, Diag* diag) {
   ARN_TRY(out->Init(*table, model.bundle.segments, !is_checked, diag));
   model.token_bytes_checked.store(true, std::memory_order_release);
   return Status::kOk;
+}
+
+Span<const std::byte> RowTable(const Model& model) {
+  const PerLayerSpec& per_layer = model.spec.per_layer;
+  const bool is_mapped = model.source.residency == Residency::kMapped;
+  if (per_layer.width == 0 || !is_mapped || model.source.file.bytes.empty()) return {};
+  const Weight& table = model.spec.weights[per_layer.embedding];
+  return {table.data, static_cast<size_t>(table.bytes)};
 }
 
 void CloseModel(Model* model) {

@@ -81,6 +81,9 @@ Status CheckWeights(const Model& model, Diag* diag);
 // Reads the trees of the tokens' bytes, which are checked the first time. kUnsupported without a
 // tokenizer or trees. Thread-safe.
 Status ReadTokenBytes(const Model& model, TokenBytes* out, Diag* diag);
+// Returns the bytes of the table whose rows are looked up in the mapped file, one per token, and
+// which therefore need not stay in memory; empty: none, or the bundle is not mapped.
+Span<const std::byte> RowTable(const Model& model);
 // Null is allowed.
 void CloseModel(Model* model);
 

@@ -45,13 +45,35 @@ Status ReadPositions(const fbs::Model& model, ModelSpec* out, Diag* diag) {
   return Status::kOk;
 }
 
+// REQUIRES: out->layers has its size.
+Status ReadPerLayer(const fbs::Model& model, ModelSpec* out, Diag* diag) {
+  PerLayerSpec& spec = out->per_layer;
+  const uint64_t n_layers = model.layers()->size();
+  ARN_TRY(CheckRange("per_layer_width", model.per_layer_width(), 0,
+                     static_cast<uint32_t>(kMaxWidth / n_layers), diag));
+  spec.width = model.per_layer_width();
+  if (spec.width == 0) return Status::kOk;
+  const uint64_t width = n_layers * spec.width;
+  Shapes shapes(out->weights, diag);
+  ARN_TRY(shapes.Matrix("per_layer_embedding", 0, model.per_layer_embedding(), model.vocab(), width,
+                        &spec.embedding));
+  ARN_TRY(shapes.Matrix("per_layer_projection", 0, model.per_layer_projection(), width,
+                        model.hidden(), &spec.projection));
+  ARN_TRY(shapes.Vector("per_layer_norm", 0, model.per_layer_norm(), spec.width, &spec.norm));
+  ARN_TRY(CheckFinite("per_layer_factor", model.per_layer_factor(), diag));
+  ARN_TRY(CheckEpsilon("per_layer_norm_epsilon", model.per_layer_norm_epsilon(), diag));
+  spec.factor = model.per_layer_factor();
+  spec.norm_epsilon = model.per_layer_norm_epsilon();
+  return Status::kOk;
+}
+
 }  // namespace
 
 uint64_t ModelSpecBytes(const fbs::Model& model) {
   return CountOf(model.tensors()) * sizeof(Weight) +
          CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(LongRope)) +
          CountOf(model.kinds()) * sizeof(LayerKindSpec) +
-         CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.source()) +
+         CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.encoder()) +
          5 * kSliceAlign;
 }
 
@@ -98,8 +120,9 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     ARN_TRY(PlaceInGroup(&kinds[i], out, diag));
   }
   out->kinds = kinds;
-  if (model.source() != nullptr) ARN_TRY(ReadEncoder(*model.source(), arena, out, diag));
+  if (model.encoder() != nullptr) ARN_TRY(ReadEncoder(*model.encoder(), arena, out, diag));
 
+  ARN_TRY(ReadPerLayer(model, out, diag));
   ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(model.layers()->size()));
   out->layers = layers;
   for (uint32_t i = 0; i < layers.size(); ++i) {
@@ -109,6 +132,10 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     if (out->groups[g].n_layers == 0) {
       return diag->Fail(Status::kBadBundle, "model.kinds: a layer kind that no layer uses");
     }
+  }
+
+  if (out->n_groups == 0) {
+    return diag->Fail(Status::kUnsupported, "model.layers: none mixes tokens");
   }
 
   Shapes shapes(out->weights, diag);
@@ -122,6 +149,9 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     return diag->Fail(Status::kBadBundle, "model.final_norm is absent");
   }
   ARN_TRY(shapes.Matrix("head", n_layers, model.head(), model.vocab(), model.hidden()));
+  ARN_TRY(ReadNorm("embedding_norm", 0, model.embedding_norm(), model.embedding_norm_bias(),
+                   NormKind::kLayer, model.hidden(), &shapes, &out->embedding_norm,
+                   &out->embedding_norm_bias));
   out->embedding = model.embedding();
   out->head = model.head();
   ARN_TRY(CheckFinite("embedding_factor", model.embedding_factor(), diag));

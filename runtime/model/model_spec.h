@@ -15,7 +15,8 @@
 namespace arn {
 
 struct LayerKindSpec : LayerKind {
-  uint32_t group = 0;  // of KV pages or states
+  uint32_t group = 0;        // of KV pages
+  uint32_t state_group = 0;  // of states
 };
 
 // Returns the attention of a layer type; without any heads if it has another mixer.
@@ -27,8 +28,15 @@ AttentionKind AttentionOf(const LayerKindSpec& kind);
 struct LayerSpec : LayerTensors {
   uint32_t kind = 0;
   uint32_t group_layer = 0;  // index in its KV group
+  uint32_t state_layer = 0;  // index in its group of states
   bool shares_kv = false;    // group_layer belongs to an earlier layer
   uint32_t cross_layer = 0;  // index in the encoder's KV group
+
+  // Parallel blocks that read the same norm, which is computed once.
+  bool shares_norm(const LayerKind& layer_kind) const {
+    return layer_kind.is_parallel && ffn_norm == attention_norm &&
+           ffn_norm_bias == attention_norm_bias;
+  }
 };
 
 // Layers with the same KV shape and attention mask share a page pool; layers with the same state
@@ -41,6 +49,7 @@ struct KvGroupSpec {
   uint32_t head_dim = 0;
   uint32_t window = 0;
   uint32_t chunk = 0;
+  bool keys_only = false;  // KvGroup::keys_only
 };
 
 inline constexpr uint32_t kMaxRopeKinds = 8;
@@ -73,6 +82,16 @@ struct EncoderSpec {
   bool exists() const { return max_rows != 0; }
 };
 
+// Embeddings that each layer reads a part of: layers * width columns.
+struct PerLayerSpec {
+  uint32_t width = 0;  // 0: none
+  WeightId embedding = kNoWeight;
+  float factor = 1.0f;
+  WeightId projection = kNoWeight;
+  WeightId norm = kNoWeight;
+  float norm_epsilon = 0.0f;
+};
+
 struct ModelSpec {
   uint32_t hidden = 0;
   uint32_t vocab = 0;
@@ -87,6 +106,9 @@ struct ModelSpec {
   EncoderSpec encoder;
   WeightId embedding = kNoWeight;
   float embedding_factor = 1.0f;
+  PerLayerSpec per_layer;
+  WeightId embedding_norm = kNoWeight;  // LayerNorm
+  WeightId embedding_norm_bias = kNoWeight;
   WeightId positions = kNoWeight;
   NormKind final_norm_kind = NormKind::kRms;
   WeightId final_norm = kNoWeight;

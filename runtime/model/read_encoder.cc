@@ -21,14 +21,14 @@ uint64_t CountOf(const V* vector) {
 }
 
 // Reads the two convolutions of kernel size 3; the second has stride 2.
-Status ReadFeatures(const fbs::Source& encoder, const ModelSpec& spec, EncoderSpec* out,
+Status ReadFeatures(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderSpec* out,
                     Diag* diag) {
   if (encoder.feature_width() == 0) return Status::kOk;
-  ARN_TRY(CheckRange("source.feature_width", encoder.feature_width(), 1, kMaxWidth / 3, diag));
-  ARN_TRY(ReadActivation("source.conv_activation", encoder.conv_activation(), &out->conv_activation,
-                         diag));
+  ARN_TRY(CheckRange("encoder.feature_width", encoder.feature_width(), 1, kMaxWidth / 3, diag));
+  ARN_TRY(ReadActivation("encoder.conv_activation", encoder.conv_activation(),
+                         &out->conv_activation, diag));
   if (out->conv_activation == Activation::kClampedSwiglu) {
-    return diag->Fail(Status::kBadBundle, "model.source.conv_activation needs a gate");
+    return diag->Fail(Status::kBadBundle, "model.encoder.conv_activation needs a gate");
   }
   Shapes shapes(spec.weights, diag);
   ARN_TRY(shapes.Matrix("encoder conv1", 0, encoder.conv1(), spec.hidden,
@@ -41,7 +41,7 @@ Status ReadFeatures(const fbs::Source& encoder, const ModelSpec& spec, EncoderSp
   return Status::kOk;
 }
 
-Status ReadPositions(const fbs::Source& encoder, const ModelSpec& spec, EncoderSpec* out,
+Status ReadPositions(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderSpec* out,
                      Diag* diag) {
   if (encoder.positions() == kNoIndex) return Status::kOk;
   Shapes shapes(spec.weights, diag);
@@ -50,28 +50,30 @@ Status ReadPositions(const fbs::Source& encoder, const ModelSpec& spec, EncoderS
   const Weight& w = spec.weights[encoder.positions()];
   if (w.dtype != DType::kF32 || w.layout.order != WeightOrder::kRows) {
     return diag->Fail(Status::kBadBundle,
-                      "model.source.positions: tensor %u is %s, expected f32 rows",
+                      "model.encoder.positions: tensor %u is %s, expected f32 rows",
                       encoder.positions(), DTypeName(w.dtype));
   }
   out->positions = encoder.positions();
   return Status::kOk;
 }
 
-Status ReadLayers(const fbs::Source& encoder, Arena* arena, const ModelSpec& spec, EncoderSpec* out,
-                  Diag* diag) {
-  ARN_TRY(CheckRange("source.kinds", CountOf(encoder.kinds()), 1, kMaxEncoderKinds, diag));
-  ARN_TRY(CheckRange("source.layers", CountOf(encoder.layers()), 1, kMaxEncoderLayers, diag));
+Status ReadLayers(const fbs::Encoder& encoder, Arena* arena, const ModelSpec& spec,
+                  EncoderSpec* out, Diag* diag) {
+  ARN_TRY(CheckRange("encoder.kinds", CountOf(encoder.kinds()), 1, kMaxEncoderKinds, diag));
+  ARN_TRY(CheckRange("encoder.layers", CountOf(encoder.layers()), 1, kMaxEncoderLayers, diag));
   ARN_ASSIGN(Span<LayerKindSpec> kinds,
              arena->AllocateArray<LayerKindSpec>(encoder.kinds()->size()));
   for (uint32_t i = 0; i < kinds.size(); ++i) {
     ARN_TRY(ReadKind(*encoder.kinds()->Get(i), spec.ropes, &kinds[i], diag));
     LayerKindSpec& kind = kinds[i];
-    if (kind.has_state() || kind.is_parallel || kind.n_experts != 0 || kind.window != 0 ||
-        kind.chunk != 0 || kind.rope != kNoRope || kind.has_qk_norm ||
-        kind.query_temperature != 0.0f) {
+    if (kind.mixer != Mixer::kAttention || kind.has_attention_gate || kind.is_latent() ||
+        kind.is_parallel || kind.n_experts != 0 || kind.window != 0 || kind.chunk != 0 ||
+        kind.rope != kNoRope || kind.has_qk_norm || kind.query_temperature != 0.0f ||
+        kind.qkv_clip != 0.0f || kind.activation == Activation::kXielu) {
       return diag->Fail(Status::kUnsupported,
-                        "model.source.kinds: recurrent states, parallel blocks, experts, windows, "
-                        "chunks, rope, q and k norms and temperatures are not supported");
+                        "model.encoder.kinds: recurrent states, parallel blocks, experts, windows, "
+                        "chunks, rope, q and k norms, temperatures, clamps and xielu are not "
+                        "supported");
     }
     kind.group = kNoGroup;
   }
@@ -86,27 +88,27 @@ Status ReadLayers(const fbs::Source& encoder, Arena* arena, const ModelSpec& spe
 
 }  // namespace
 
-uint64_t EncoderSpecBytes(const fbs::Source* encoder) {
+uint64_t EncoderSpecBytes(const fbs::Encoder* encoder) {
   if (encoder == nullptr) return 0;
   return CountOf(encoder->kinds()) * sizeof(LayerKindSpec) +
          CountOf(encoder->layers()) * sizeof(LayerSpec) + 2 * kSliceAlign;
 }
 
-Status ReadEncoder(const fbs::Source& encoder, Arena* arena, ModelSpec* spec, Diag* diag) {
+Status ReadEncoder(const fbs::Encoder& encoder, Arena* arena, ModelSpec* spec, Diag* diag) {
   EncoderSpec* out = &spec->encoder;
-  ARN_TRY(CheckRange("source.max_rows", encoder.max_rows(), 1, kMaxEncoderRows, diag));
+  ARN_TRY(CheckRange("encoder.max_rows", encoder.max_rows(), 1, kMaxEncoderRows, diag));
   ARN_TRY(ReadFeatures(encoder, *spec, out, diag));
   ARN_TRY(ReadPositions(encoder, *spec, out, diag));
   ARN_TRY(ReadLayers(encoder, arena, *spec, out, diag));
-  ARN_TRY(ReadNormKind("source.final_norm_kind", encoder.final_norm_kind(), &out->final_norm_kind,
+  ARN_TRY(ReadNormKind("encoder.final_norm_kind", encoder.final_norm_kind(), &out->final_norm_kind,
                        diag));
-  ARN_TRY(CheckEpsilon("source.final_norm_epsilon", encoder.final_norm_epsilon(), diag));
+  ARN_TRY(CheckEpsilon("encoder.final_norm_epsilon", encoder.final_norm_epsilon(), diag));
   Shapes shapes(spec->weights, diag);
   ARN_TRY(ReadNorm("encoder final_norm", 0, encoder.final_norm(), encoder.final_norm_bias(),
                    out->final_norm_kind, spec->hidden, &shapes, &out->final_norm,
                    &out->final_norm_bias));
   if (out->final_norm == kNoWeight) {
-    return diag->Fail(Status::kBadBundle, "model.source.final_norm is absent");
+    return diag->Fail(Status::kBadBundle, "model.encoder.final_norm is absent");
   }
   out->final_norm_epsilon = encoder.final_norm_epsilon();
   out->max_rows = encoder.max_rows();

@@ -30,6 +30,7 @@ inline Status ReadActivation(const char* field, fbs::Activation activation, Acti
     case fbs::Activation::Tanh: *out = Activation::kTanh; return Status::kOk;
     case fbs::Activation::Sigmoid: *out = Activation::kSigmoid; return Status::kOk;
     case fbs::Activation::Mish: *out = Activation::kMish; return Status::kOk;
+    case fbs::Activation::Xielu: *out = Activation::kXielu; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(activation));
@@ -40,6 +41,7 @@ inline Status ReadRouteScore(const char* field, fbs::RouteScore score, RouteScor
   switch (score) {
     case fbs::RouteScore::Softmax: *out = RouteScore::kSoftmax; return Status::kOk;
     case fbs::RouteScore::Sigmoid: *out = RouteScore::kSigmoid; return Status::kOk;
+    case fbs::RouteScore::SparseMixer: *out = RouteScore::kSparseMixer; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(score));
@@ -50,6 +52,8 @@ inline Status ReadMixer(const char* field, fbs::Mixer mixer, Mixer* out, Diag* d
     case fbs::Mixer::Attention: *out = Mixer::kAttention; return Status::kOk;
     case fbs::Mixer::Conv: *out = Mixer::kConv; return Status::kOk;
     case fbs::Mixer::Scan: *out = Mixer::kScan; return Status::kOk;
+    case fbs::Mixer::LinearAttention: *out = Mixer::kLinearAttention; return Status::kOk;
+    case fbs::Mixer::None: *out = Mixer::kNone; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(mixer));

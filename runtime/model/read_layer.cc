@@ -11,7 +11,8 @@ constexpr uint32_t kNoIndex = UINT32_MAX;  // absent field of fbs::Layer
 Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,
                Diag* diag) {
   if (layer.kv_layer() == kNoIndex) return Status::kOk;
-  if (layer.kv_layer() >= index || spec.kinds[layer.kind()].has_state() ||
+  if (layer.kv_layer() >= index || !spec.kinds[layer.kind()].has_attention() ||
+      !spec.kinds[spec.layers[layer.kv_layer()].kind].has_attention() ||
       spec.layers[layer.kv_layer()].shares_kv) {
     return diag->Fail(Status::kBadBundle,
                       "layer %u: kv_layer is %u, expected an earlier layer with its own KV", index,
@@ -60,12 +61,38 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
     ARN_TRY(shapes->Matrix("expert down", index, down, hidden, kind.ffn_dim));
   }
   out->experts = layer.experts();
+  if (layer.router_correction() != kNoIndex) {
+    ARN_TRY(shapes->Vector("router_correction", index, layer.router_correction(), kind.n_experts,
+                           &out->router_correction));
+  }
   if (kind.shared_ffn_dim == 0) return Status::kOk;
   ARN_TRY(shapes->Matrix("shared_gate_up", index, layer.shared_gate_up(),
                          2 * uint64_t{kind.shared_ffn_dim}, hidden, &out->shared_gate_up));
   ARN_TRY(shapes->Matrix("shared_down", index, layer.shared_down(), hidden, kind.shared_ffn_dim,
                          &out->shared_down));
-  return Status::kOk;
+  if (layer.shared_gate() == kNoIndex) return Status::kOk;
+  return shapes->Matrix("shared_gate", index, layer.shared_gate(), 1, hidden, &out->shared_gate);
+}
+
+// Reads the norms inside the blocks, and an activation's parameters. attention_width: of the input
+// of attention_out.
+Status ReadSubNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                    uint64_t attention_width, Shapes* shapes, LayerSpec* out, Diag* diag) {
+  if (layer.attention_sub_norm() != kNoIndex) {
+    ARN_TRY(shapes->Vector("attention_sub_norm", index, layer.attention_sub_norm(), attention_width,
+                           &out->attention_sub_norm));
+  }
+  const bool has_dense = kind.ffn_dim != 0 && kind.n_experts == 0;
+  if (layer.ffn_sub_norm() != kNoIndex) {
+    if (!has_dense) {
+      return diag->Fail(Status::kBadBundle, "layer %u: ffn_sub_norm without a dense block", index);
+    }
+    ARN_TRY(shapes->Vector("ffn_sub_norm", index, layer.ffn_sub_norm(), kind.ffn_dim,
+                           &out->ffn_sub_norm));
+  }
+  if (!has_dense || kind.activation != Activation::kXielu) return Status::kOk;
+  return shapes->Vector("act_parameters", index, layer.act_parameters(), kXieluParameters,
+                        &out->act_parameters);
 }
 
 // Reads the relative position bias, per head. both_ways: bidirectional, else only keys before the
@@ -91,16 +118,31 @@ Status ReadRelativePositionBias(const fbs::Layer& layer, uint32_t index, uint32_
   return Status::kOk;
 }
 
+Status ReadLinearAttention(const fbs::Layer& layer, uint32_t index, const LayerKind& kind,
+                           uint64_t hidden, Shapes* shapes, LayerSpec* out) {
+  const uint32_t heads_rows = kind.has_delta_rule ? 2 : 3, width = kind.mixer_out_width();
+  ARN_TRY(shapes->Matrix("linear_heads", index, layer.linear_heads(), heads_rows, kind.linear_heads,
+                         &out->linear_heads));
+  if (kind.is_hybrid) {
+    ARN_TRY(shapes->Matrix("mixer_out", index, layer.mixer_out(), hidden, width, &out->mixer_out));
+  }
+  if (kind.mixer_norm_group == 0) return Status::kOk;
+  const bool repeats = shapes->Cols(layer.mixer_norm()) == kind.mixer_norm_group;
+  return shapes->Vector("mixer_norm", index, layer.mixer_norm(),
+                        repeats ? kind.mixer_norm_group : width, &out->mixer_norm);
+}
+
 // Reads the tensors of a layer with a state. REQUIRES: kind.has_state().
 Status ReadMixer(const fbs::Layer& layer, uint32_t index, const LayerKind& kind, uint64_t hidden,
                  Shapes* shapes, LayerSpec* out) {
-  const uint32_t width = kind.mixer_width;
+  const uint32_t width = kind.conv_width();
   ARN_TRY(shapes->Matrix("mixer_in", index, layer.mixer_in(), kind.mixer_in_width(), hidden,
                          &out->mixer_in));
   ARN_TRY(shapes->Matrix("conv", index, layer.conv(), kind.conv_taps, width, &out->conv));
   if (layer.conv_bias() != kNoIndex) {
     ARN_TRY(shapes->Vector("conv_bias", index, layer.conv_bias(), width, &out->conv_bias));
   }
+  if (kind.is_linear()) return ReadLinearAttention(layer, index, kind, hidden, shapes, out);
   if (kind.mixer != Mixer::kScan) return Status::kOk;
   const uint64_t rank = kind.scan_rank, states = kind.scan_states;
   ARN_TRY(shapes->Matrix("scan_low", index, layer.scan_low(), rank, width, &out->scan_low));
@@ -108,6 +150,37 @@ Status ReadMixer(const fbs::Layer& layer, uint32_t index, const LayerKind& kind,
   ARN_TRY(shapes->Matrix("scan_mix", index, layer.scan_mix(), 2 * states, width, &out->scan_mix));
   ARN_TRY(shapes->Matrix("scan_rates", index, layer.scan_rates(), states, width, &out->scan_rates));
   return shapes->Vector("scan_skip", index, layer.scan_skip(), width, &out->scan_skip);
+}
+
+// Reads the tensors of latent attention. REQUIRES: kind.is_latent().
+Status ReadLatent(const fbs::Layer& layer, uint32_t index, const LayerKind& kind, uint64_t hidden,
+                  Shapes* shapes, LayerSpec* out) {
+  const uint32_t rank = kind.latent_query_rank, rotated = kind.head_dim - kind.latent_dim;
+  if (rank != 0) {
+    ARN_TRY(shapes->Matrix("query_low", index, layer.query_low(), rank, hidden, &out->query_low));
+    ARN_TRY(shapes->Vector("query_low_norm", index, layer.query_low_norm(), rank,
+                           &out->query_low_norm));
+  }
+  ARN_TRY(shapes->Matrix("qkv", index, layer.qkv(),
+                         uint64_t{kind.n_heads} * (rotated + kind.latent_key_dim),
+                         rank != 0 ? rank : hidden, &out->qkv));
+  ARN_TRY(shapes->Matrix("latent_rotated", index, layer.latent_rotated(), rotated, hidden,
+                         &out->latent_rotated));
+  ARN_TRY(shapes->Matrix("latent", index, layer.latent(), kind.latent_dim, hidden, &out->latent));
+  ARN_TRY(shapes->Vector("latent_norm", index, layer.latent_norm(), kind.latent_dim,
+                         &out->latent_norm));
+  for (uint32_t h = 0; h < kind.n_heads; ++h) {
+    const auto at = [&](uint32_t first) {
+      return static_cast<uint32_t>(Min<uint64_t>(uint64_t{first} + h, kNoIndex));
+    };
+    ARN_TRY(shapes->Matrix("latent_keys", index, at(layer.latent_keys()), kind.latent_dim,
+                           kind.latent_key_dim));
+    ARN_TRY(shapes->Matrix("latent_values", index, at(layer.latent_values()), kind.latent_value_dim,
+                           kind.latent_dim));
+  }
+  out->latent_keys = layer.latent_keys();
+  out->latent_values = layer.latent_values();
+  return Status::kOk;
 }
 
 // Reads the cross-attention block, which lies between the two other blocks. The keys and values of
@@ -153,20 +226,45 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   const uint64_t hidden = spec->hidden;
   const uint64_t q_width = uint64_t{kind.n_heads} * kind.head_dim;
   ARN_TRY(PlaceKv(layer, index, *spec, out, diag));
+  if (kind.is_latent() && (out->shares_kv || layer.cross_q() != kNoIndex)) {
+    return diag->Fail(Status::kUnsupported,
+                      "layer %u: latent attention with another layer's latents, or with "
+                      "cross-attention",
+                      index);
+  }
   const uint64_t kv_width = out->shares_kv ? 0 : uint64_t{kind.n_kv_heads} * kind.head_dim;
   Shapes shapes(spec->weights, diag);
-  if (kind.has_state()) {
-    ARN_TRY(ReadMixer(layer, index, kind, hidden, &shapes, out));
-  } else {
+  if (kind.has_state()) ARN_TRY(ReadMixer(layer, index, kind, hidden, &shapes, out));
+  if (kind.is_latent()) {
+    ARN_TRY(ReadLatent(layer, index, kind, hidden, &shapes, out));
+  } else if (kind.has_attention()) {
     ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden, &out->qkv));
   }
-  const uint64_t out_width = kind.has_state() ? kind.mixer_width : q_width;
-  ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, out_width,
-                        &out->attention_out));
+  if (kind.has_attention_gate) {
+    ARN_TRY(shapes.Matrix("attention_gate", index, layer.attention_gate(), q_width, hidden,
+                          &out->attention_gate));
+  }
+  const uint64_t head_width =
+      kind.is_latent() ? uint64_t{kind.n_heads} * kind.latent_value_dim : q_width;
+  const uint64_t out_width = kind.has_attention() ? head_width : kind.mixer_out_width();
+  if (kind.mixer != Mixer::kNone) {
+    ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, out_width,
+                          &out->attention_out));
+  }
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
   if (kind.is_parallel && (out->attention_norm == kNoWeight || out->ffn_norm == kNoWeight)) {
     return diag->Fail(Status::kBadBundle, "layer %u: parallel blocks without norms before them",
+                      index);
+  }
+  if (kind.is_hybrid && (out->attention_norm == kNoWeight || kind.is_parallel)) {
+    return diag->Fail(Status::kBadBundle, "layer %u: attention beside a mixer %s", index,
+                      kind.is_parallel ? "in a parallel layer" : "without a norm before them");
+  }
+  // The norm after attention would overwrite what the other block reads.
+  if (out->shares_norm(kind) && out->attention_post_norm != kNoWeight) {
+    return diag->Fail(Status::kUnsupported,
+                      "layer %u: parallel blocks with one norm before both and one after attention",
                       index);
   }
   if (kind.has_qk_norm) {
@@ -174,15 +272,33 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     const uint64_t k_size =
         kind.qk_norm_spans_heads ? uint64_t{kind.n_kv_heads} * kind.head_dim : kind.head_dim;
     ARN_TRY(shapes.Vector("q_norm", index, layer.q_norm(), q_size, &out->q_norm));
-    ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size, &out->k_norm));
+    if (!out->shares_kv) {
+      ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size, &out->k_norm));
+    }
+  }
+  if (layer.v_norm() != kNoIndex && !kind.has_state() && !out->shares_kv) {
+    ARN_TRY(shapes.Vector("v_norm", index, layer.v_norm(), kind.head_dim, &out->v_norm));
+  }
+  if (layer.output_scale() != kNoIndex) {
+    ARN_TRY(shapes.Vector("output_scale", index, layer.output_scale(), 1, &out->output_scale));
+  }
+  if (spec->per_layer.width != 0) {
+    const uint32_t width = spec->per_layer.width;
+    ARN_TRY(shapes.Matrix("per_layer_gate", index, layer.per_layer_gate(), width, hidden,
+                          &out->per_layer_gate));
+    ARN_TRY(shapes.Matrix("per_layer_out", index, layer.per_layer_out(), hidden, width,
+                          &out->per_layer_out));
+    ARN_TRY(shapes.Vector("per_layer_norm", index, layer.per_layer_norm(), hidden,
+                          &out->per_layer_norm));
   }
   out->kind = layer.kind();
+  ARN_TRY(ReadSubNorms(layer, index, kind, out_width, &shapes, out, diag));
   if (layer.sinks() != kNoIndex) {
     ARN_TRY(shapes.Vector("sinks", index, layer.sinks(), kind.n_heads, &out->sinks));
   }
   ARN_TRY(ReadRelativePositionBias(layer, index, kind.n_heads, false, *spec, out, diag));
   if (layer.cross_q() != kNoIndex) {
-    if (kind.has_state() || kind.is_parallel || !spec->encoder.exists()) {
+    if (kind.mixer != Mixer::kAttention || kind.is_parallel || !spec->encoder.exists()) {
       return diag->Fail(
           Status::kBadBundle, "layer %u: cross-attention %s", index,
           spec->encoder.exists() ? "in a layer kind that cannot have it" : "without an encoder");
@@ -190,7 +306,10 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     ARN_TRY(ReadCross(layer, index, kind, *spec, &shapes, out, diag));
     out->cross_layer = spec->groups[spec->encoder.group].n_layers++;
   }
-  if (!out->shares_kv) out->group_layer = spec->groups[kind.group].n_layers++;
+  if (kind.has_attention() && !out->shares_kv) {
+    out->group_layer = spec->groups[kind.group].n_layers++;
+  }
+  if (kind.has_state()) out->state_layer = spec->groups[kind.state_group].n_layers++;
   return Status::kOk;
 }
 

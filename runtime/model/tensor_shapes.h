@@ -25,6 +25,9 @@ class Shapes {
     return Check(place, layer, index, true, 1, size, out);
   }
 
+  // Returns the columns of a tensor, 0 if there is none of this index.
+  uint32_t Cols(uint32_t index) const { return index < weights_.size() ? weights_[index].cols : 0; }
+
  private:
   Status Check(const char* place, uint32_t layer, uint32_t index, bool is_vector, uint64_t rows,
                uint64_t cols, WeightId* out) {

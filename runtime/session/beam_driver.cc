@@ -99,10 +99,10 @@ Status BeamDriver::Search(const BeamRequest& request, BeamResult* out) {
   }
   ARN_TRY(CheckBeams(options, core_.plan.beams, &core_.diag));
   for (uint32_t s = 0; s < options.num_beams; ++s) {
-    if (s != selected && cache().length(s) != 0) {
+    if (s != selected && sequences_.Length(s) != 0) {
       return core_.diag.Fail(Status::kBadState,
                              "sequence %u has %u tokens, %u beams need sequences 0 to %u empty", s,
-                             cache().length(s), options.num_beams, options.num_beams - 1);
+                             sequences_.Length(s), options.num_beams, options.num_beams - 1);
     }
   }
   ARN_TRY(chooser_.Fetch());

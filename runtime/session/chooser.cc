@@ -11,7 +11,7 @@ void Chooser::Init() {
 Status Chooser::Need(uint32_t sequence) {
   if (logits().Has(sequence)) return Status::kOk;
   if (sequences_.IsAtEnd(sequence)) return sequences_.ContextFullError(sequence);
-  if (cache().length(sequence) == 0 || core_.is_in_callback) {
+  if (sequences_.Length(sequence) == 0 || core_.is_in_callback) {
     return core_.diag.Fail(Status::kBadState, "sequence %u has no logits: prefill first", sequence);
   }
   return runner_.RunLastAgain(sequence);

@@ -17,6 +17,7 @@ struct SessionStats {
   uint64_t prefill_ns = 0;
   uint64_t decode_tokens = 0;
   uint64_t decode_ns = 0;
+  uint64_t recomputed_tokens = 0;  // that had run before: after a rewind, or for lost logits
   // Totals over all runs; each weight counts once per run (StepWork).
   uint64_t weight_bytes_read = 0;
   uint64_t kv_bytes_read = 0;

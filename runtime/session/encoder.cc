@@ -50,6 +50,7 @@ Status Encoder::Encode(Span<const int32_t> ids, Span<const float> features, uint
   const uint32_t selected = sequences_.selected();
   Timer timer(&core_.stats.prefill_ns);
   ARN_TRY(runner_.RunEdits());
+  sequences_.At(selected).n_pending = 0;
   logits().Drop(selected);
   cache().TakeEncoderRows(selected, rows);
   auto* sequence = core_.memory.As<SequenceRows>(core_.plan.rows);

@@ -102,12 +102,15 @@ class Executor {
     void* state = nullptr;
   };
   void ActivateFallback();
+  // Bounds the resident part of the model's row table.
+  void ForgetRows(size_t n_tokens);
 
   SessionCore& core_;
   Loaded planned_, fallback_;
   const Loaded* in_use_ = &planned_;
   Diag fallback_reason_;
   StepProfile profile_;
+  uint64_t n_rows_read_ = 0;  // of the row table, since its pages were last forgotten
   WorkMeter meter_;
   MatmulObserver observer_;
   OnMatmul on_matmul_ = nullptr;

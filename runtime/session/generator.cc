@@ -13,6 +13,7 @@ struct Generator::Generation {
   const Tokenizer* tokenizer;
   StopFilter filter;
   Tokenizer::DecodeState decode;
+  Span<const int32_t> given;  // ids that come next
 };
 
 bool Generator::CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const {
@@ -50,12 +51,42 @@ bool Generator::DeliverAndContinue(int32_t id, Generation* generation) {
     const bool ends = options.callback(options.user, id, text.data, text.size) != 0;
     if (ends && out->finish == Finish::kNone) out->finish = Finish::kCallback;
   }
-  return out->finish == Finish::kNone;
+  if (options.interject != nullptr && generation->given.empty() && out->finish == Finish::kNone) {
+    generation->given = options.interject(options.user);
+  }
+  return out->finish == Finish::kNone && generation->given.empty();
+}
+
+Status Generator::RunGiven(Span<const int32_t> ids, Generation* generation) {
+  GenerateResult* out = generation->out;
+  uint32_t n = 0;
+  while (n < ids.size() && out->finish == Finish::kNone) DeliverAndContinue(ids[n++], generation);
+  const Status status = decoder_.RunForced(sequences_.selected(), ids.subspan(0, n));
+  if (status == Status::kCancelled) out->finish = Finish::kCancelled;
+  ARN_TRY(status);
+  out->n_tokens += n;
+  return Status::kOk;
+}
+
+uint32_t Generator::MostAtOnce(const Generation& generation) const {
+  const uint32_t room = core_.plan.options.context_tokens - sequences_.length();
+  const uint32_t most = Min(runner_.RunTokens(sequences_.selected()), room);
+  const uint32_t max_tokens = generation.options.max_tokens;
+  return max_tokens == 0 ? most : Min(most, max_tokens - generation.out->n_tokens);
+}
+
+Status Generator::Interject(Generation* generation) {
+  ARN_TRY(runner_.MakeRoomForOne(sequences_.selected()));
+  const Span<const int32_t> given = generation->given;
+  const size_t n = Min<size_t>(given.size(), MostAtOnce(*generation));
+  // Not empty while its ids are delivered, so that nothing comes in between them.
+  ARN_TRY(RunGiven(given.subspan(0, n), generation));
+  generation->given = given.subspan(n, given.size() - n);
+  return Status::kOk;
 }
 
 Status Generator::FollowConstraint(Generation* generation, bool* is_taken) {
   const uint32_t selected = sequences_.selected();
-  const GenerateOptions& options = generation->options;
   GenerateResult* out = generation->out;
   *is_taken = false;
   ARN_TRY(constrainer_.Read(selected));
@@ -66,22 +97,12 @@ Status Generator::FollowConstraint(Generation* generation, bool* is_taken) {
     return Status::kOk;
   }
   if (sequences_.IsAtLast(selected)) return Status::kOk;
-  const uint32_t room = core_.plan.options.context_tokens - sequences_.length();
-  uint32_t most = Min(core_.plan.options.prefill_chunk, room);
-  if (options.max_tokens != 0) most = Min(most, options.max_tokens - out->n_tokens);
   const Span<const int32_t> ids = constrainer_.ForcedIds(selected);
+  const size_t n = Min<size_t>(ids.size(), MostAtOnce(*generation));
   // One token costs the same through the choice.
-  if (Min<size_t>(ids.size(), most) < 2) return Status::kOk;
+  if (n < 2) return Status::kOk;
   *is_taken = true;
-  uint32_t n = 0;
-  while (n < Min<size_t>(ids.size(), most) && out->finish == Finish::kNone) {
-    DeliverAndContinue(ids[n++], generation);
-  }
-  const Status status = decoder_.RunForced(selected, ids.subspan(0, n));
-  if (status == Status::kCancelled) out->finish = Finish::kCancelled;
-  ARN_TRY(status);
-  out->n_tokens += n;
-  return Status::kOk;
+  return RunGiven(ids.subspan(0, n), generation);
 }
 
 Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) {
@@ -106,6 +127,7 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
                         tokenizer,
                         StopFilter(options.stops, {core_.memory.As<char>(core_.plan.text),
                                                    static_cast<size_t>(core_.plan.text.bytes)}),
+                        {},
                         {}};
   const bool is_constrained = constrainer_.Has(selected);
   if (is_constrained) {
@@ -128,6 +150,10 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
       }
       out->finish = Finish::kContext;
       break;
+    }
+    if (!generation.given.empty() && !sequences_.IsAtLast(selected)) {
+      ARN_TRY(Interject(&generation));
+      continue;
     }
     if (is_constrained) {
       bool is_taken = false;

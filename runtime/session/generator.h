@@ -32,7 +32,10 @@ struct GenerateOptions {
   // Called for every new token with the text that is ready to show. A non-zero result stops the
   // generation. May be null.
   int32_t (*callback)(void* user, int32_t id, const char* text, size_t text_bytes) = nullptr;
-  void* user = nullptr;
+  // Asked after each chosen token; ids that it returns come next, without being chosen. They must
+  // live until the generation ends. May be null.
+  Span<const int32_t> (*interject)(void* user) = nullptr;
+  void* user = nullptr;  // of both
 };
 
 struct GenerateResult {
@@ -66,6 +69,12 @@ class Generator {
   // Appends the tokens that the constraint leaves no choice of, and ends the generation where
   // nothing may follow. *is_taken false: the next token must be chosen.
   Status FollowConstraint(Generation* generation, bool* is_taken);
+  // Returns how many tokens may be appended in one run.
+  uint32_t MostAtOnce(const Generation& generation) const;
+  // Appends the next of the ids that came in between.
+  Status Interject(Generation* generation);
+  // Appends ids that were not chosen, and delivers them.
+  Status RunGiven(Span<const int32_t> ids, Generation* generation);
   // Passes a chosen token to the callback. Returns false to stop.
   static bool DeliverAndContinue(int32_t id, Generation* generation);
 

@@ -123,6 +123,7 @@ Status KvReader::Read(uint32_t layer, uint32_t first, uint32_t n, float* keys, f
     return core_.diag.Fail(Status::kBadState, "position %u: layer %u has dropped those before %u",
                            first, layer, found.first_position);
   }
+  ARN_TRY(runner_.RunPending(sequences_.selected(), 0));
   ARN_TRY(runner_.RunEdits());
   const Status status = Copy(found, first, n, keys, values);
   if (!executor_.CanFallBack(status)) return status;

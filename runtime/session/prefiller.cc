@@ -9,7 +9,7 @@ namespace arn {
 
 Status Prefiller::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) {
   ARN_TRY(runner_.MakeRoomForOne(sequence));
-  const size_t room = cache().capacity() - cache().length(sequence);
+  const size_t room = cache().capacity() - sequences_.Length(sequence);
   *out_tokens = Min(Min<size_t>(core_.plan.options.prefill_chunk, left), room);
   return Status::kOk;
 }
@@ -20,15 +20,21 @@ bool Prefiller::IsEnded(uint64_t done, uint64_t total) {
   return on_chunk_(on_chunk_user_, done, total) != 0;
 }
 
-Status Prefiller::Prefill(Span<const int32_t> ids) {
+Status Prefiller::Prefill(Span<const int32_t> ids, size_t marked) {
   const uint32_t selected = sequences_.selected();
   if (ids.empty()) return core_.diag.Fail(Status::kBadArgument, "no tokens to prefill");
   ARN_TRY(sequences_.CheckIds(ids));
   ARN_TRY(sequences_.CheckRoom(selected, ids.size()));
   Timer timer(&core_.stats.prefill_ns);
   for (size_t done = 0; done < ids.size();) {
+    if (done == marked && sequences_.At(selected).n_pending == 0) {
+      cache().KeepSnapshot(selected, true);
+    }
     size_t n = 0;
     ARN_TRY(NextChunk(selected, ids.size() - done, &n));
+    ARN_TRY(runner_.RunPending(selected, 1));
+    n = Min<size_t>(n, runner_.RunTokens(selected) - sequences_.At(selected).n_pending);
+    if (done < marked && cache().snapshots().is_on()) n = Min(n, marked - done);
     const SessionPart part{selected, ids.subspan(done, n)};
     // A cancelled call must leave logits, or a state they can be recomputed from.
     const bool is_last = done + n == ids.size();

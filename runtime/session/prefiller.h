@@ -13,13 +13,16 @@ namespace arn {
 
 class Prefiller {
  public:
+  static constexpr size_t kNoMark = SIZE_MAX;
+
   // All arguments must outlive the part.
   Prefiller(SessionCore* core, Sequences* sequences, Runner* runner)
       : core_(*core), sequences_(*sequences), runner_(*runner) {}
 
   // Appends the tokens to the selected sequence, with logits of the last one. kContextFull if they
-  // do not fit; kCancelled keeps the chunks that ran.
-  Status Prefill(Span<const int32_t> ids);
+  // do not fit; kCancelled keeps the chunks that ran. Marks the recurrent states after the first
+  // `marked` tokens, if there are that many.
+  Status Prefill(Span<const int32_t> ids, size_t marked = kNoMark);
   // As above for one chunk, with the logits of all of its tokens: f32 [ids, vocab], valid until the
   // next run. kBadState unless the session has all_logits.
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits);

@@ -1,15 +1,15 @@
 // UsePrefix: starts a sequence from the bundle's precomputed prompt prefix.
 #include <cstring>
 
-#include "runtime/session/snapshot.h"
-#include "runtime/session/snapshot_pages.h"
+#include "runtime/session/saved_pages.h"
+#include "runtime/session/saving.h"
 #include "runtime/state/state_reader.h"
 
 namespace arn {
 namespace {
 
 // Copies page by page into the pages reserved for the selected sequence.
-Status CopyPrefixPages(const SnapshotView& view, const StateView& state) {
+Status CopyPrefixPages(const SavingView& view, const StateView& state) {
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
     const StateGroup saved = state.Group(g);
     const PageTable& table = view.cache().tables(view.sequences.selected())[g];
@@ -28,7 +28,7 @@ Status CopyPrefixPages(const SnapshotView& view, const StateView& state) {
 
 }  // namespace
 
-Status CheckPrefix(const SnapshotView& view, StateView* out) {
+Status CheckPrefix(const SavingView& view, StateView* out) {
   const StoredPrefix& prefix = view.core.model.prefix;
   if (prefix.ids.empty()) {
     return view.core.diag.Fail(Status::kNotFound, "the bundle has no prefix");
@@ -36,6 +36,10 @@ Status CheckPrefix(const SnapshotView& view, StateView* out) {
   if (view.core.plan.options.no_cache) {
     return view.core.diag.Fail(Status::kUnsupported,
                                "a session without a cache cannot use the prefix");
+  }
+  if (view.core.model.spec.encoder.exists()) {
+    return view.core.diag.Fail(Status::kUnsupported,
+                               "a model with an encoder cannot use the bundle's prefix");
   }
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
@@ -60,7 +64,7 @@ Status CheckPrefix(const SnapshotView& view, StateView* out) {
   return Status::kOk;
 }
 
-Status TakePrefix(const SnapshotView& view, const StateView& state) {
+Status TakePrefix(const SavingView& view, const StateView& state) {
   const uint32_t selected = view.sequences.selected();
   ARN_TRY(view.runner.RunEdits());
   view.sequences.ClearSelected();
@@ -96,6 +100,7 @@ Status TakePrefix(const SnapshotView& view, const StateView& state) {
   }
   view.cache().RestoreLength(selected, n_tokens);
   view.sequences.At(selected).n_generated = 0;
+  view.cache().KeepSnapshot(selected, true);
   std::memcpy(view.sequences.History(selected), prefix.ids.data(), n_tokens * sizeof(int32_t));
   view.logits().Store();
   std::memcpy(view.sequences.LogitsOf(selected), state.logits(),
@@ -104,7 +109,7 @@ Status TakePrefix(const SnapshotView& view, const StateView& state) {
   return Status::kOk;
 }
 
-Status UsePrefix(const SnapshotView& view) {
+Status UsePrefix(const SavingView& view) {
   StateView state;
   ARN_TRY(CheckPrefix(view, &state));
   return TakePrefix(view, state);

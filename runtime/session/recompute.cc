@@ -89,7 +89,8 @@ Status Recompute::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last
   auto* rows = core_.memory.As<SequenceRows>(core_.plan.rows);
   while (cache().length(sequence) < end) {
     const uint32_t first = cache().length(sequence);
-    const Growth growth{sequence, Min(core_.plan.options.prefill_chunk, end - first)};
+    const uint32_t most = Min(core_.plan.options.prefill_chunk, cache().TokensToSnapshot(sequence));
+    const Growth growth{sequence, Min(most, end - first)};
     std::memcpy(tokens, sequences_.History(sequence) + first, growth.n_tokens * sizeof(int32_t));
     Status status = cache().Reserve(Span<const Growth>(&growth, 1));
     if (status != Status::kOk) return core_.diag.Fail(status, "not enough KV pages");

@@ -2,14 +2,14 @@
 #include <cstring>
 
 #include "platform/os/mapped_file.h"
-#include "runtime/session/snapshot.h"
-#include "runtime/session/snapshot_pages.h"
+#include "runtime/session/saved_pages.h"
+#include "runtime/session/saving.h"
 #include "runtime/state/state_reader.h"
 
 namespace arn {
 namespace {
 
-void RestoreSequences(const SnapshotView& view, const StateView& state) {
+void RestoreSequences(const SavingView& view, const StateView& state) {
   uint32_t n_pages[kMaxKvGroups][kPageKinds] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
@@ -26,7 +26,7 @@ void RestoreSequences(const SnapshotView& view, const StateView& state) {
     Sequence& sequence = view.sequences.At(s);
     view.logits().Drop(s);
     sequence.sampler.Configure(SamplingOptions());
-    sequence.n_generated = 0;
+    sequence.n_generated = sequence.n_pending = 0;
     if (s >= state.header().n_sequences) continue;
     const StateSequence record = state.Sequence(s);
     SavedSampling sampling;
@@ -38,12 +38,13 @@ void RestoreSequences(const SnapshotView& view, const StateView& state) {
       sequence.sampler.set_state(sampling.state);
       sequence.n_generated = sampling.n_generated;
     }
-    view.cache().RestoreLength(s, record.n_tokens);
+    view.cache().RestoreLength(s, record.n_tokens, record.encoder_rows);
     for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
       const StateTable table = state.Table(s, g);
       view.cache().RestoreTable(s, g, table.first_page, table.n_pages, entries);
       entries += uint64_t{table.n_pages} * sizeof(uint32_t);
     }
+    view.cache().KeepSnapshot(s, true);
     std::memcpy(view.sequences.History(s), tokens, uint64_t{record.n_tokens} * sizeof(int32_t));
     tokens += uint64_t{record.n_tokens} * sizeof(int32_t);
     if (record.has_logits == 0) continue;
@@ -56,11 +57,11 @@ void RestoreSequences(const SnapshotView& view, const StateView& state) {
 
 }  // namespace
 
-bool CanMap(const SnapshotView& view, int fd) {
+bool CanMap(const SavingView& view, int fd) {
   return fd >= 0 && view.owns_pages && view.executor.backend().host_kv != nullptr;
 }
 
-Status WritePage(const SnapshotView& view, const KvPages& pages, uint32_t index,
+Status WritePage(const SavingView& view, const KvPages& pages, uint32_t index,
                  Span<const std::byte> from) {
   size_t done = 0;
   for (uint32_t i = 0; i < pages.n_pieces(); ++i) {
@@ -72,8 +73,7 @@ Status WritePage(const SnapshotView& view, const KvPages& pages, uint32_t index,
   return Status::kOk;
 }
 
-Status RestorePages(const SnapshotView& view, const StateView& state, int fd,
-                    uint64_t file_offset) {
+Status RestorePages(const SavingView& view, const StateView& state, int fd, uint64_t file_offset) {
   const bool can_map = CanMap(view, fd);
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
@@ -101,7 +101,7 @@ Status RestorePages(const SnapshotView& view, const StateView& state, int fd,
   return Status::kOk;
 }
 
-Status Restore(const SnapshotView& view, const StateSource& source) {
+Status Restore(const SavingView& view, const StateSource& source) {
   ARN_TRY(CheckHasState(view, "restored"));
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);

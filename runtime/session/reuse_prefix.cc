@@ -1,8 +1,8 @@
 // ReusePrefix: turns a sequence into the given tokens and computes only what it lacks.
 
 #include "platform/base/arith.h"
-#include "runtime/session/snapshot.h"
-#include "runtime/session/snapshot_pages.h"
+#include "runtime/session/saved_pages.h"
+#include "runtime/session/saving.h"
 #include "runtime/state/state_reader.h"
 
 namespace arn {
@@ -22,8 +22,8 @@ uint32_t WithoutLast(size_t common, Span<const int32_t> ids) {
 }
 
 // *out: number of leading `ids` that the bundle's prefix provides, if more than `kept`; else 0.
-Status CountPrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t kept,
-                   StateView* state, uint32_t* out) {
+Status CountPrefix(const SavingView& view, Span<const int32_t> ids, uint32_t kept, StateView* state,
+                   uint32_t* out) {
   *out = 0;
   const Span<const int32_t> prefix = view.core.model.prefix.ids;
   if (prefix.empty() || view.core.plan.options.no_cache) return Status::kOk;
@@ -50,7 +50,7 @@ Status CountPrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t k
 
 }  // namespace
 
-Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* out_kept) {
+Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, uint32_t* out_kept) {
   const uint32_t selected = view.sequences.selected();
   *out_kept = 0;
   if (ids.empty())
@@ -66,8 +66,10 @@ Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* 
     view.sequences.At(selected).n_generated = 0;  // they are all the prompt now
     return Status::kOk;
   }
-  uint32_t kept = WithoutLast(common, ids);
+  const uint32_t border = WithoutLast(common, ids);
+  uint32_t kept = border;
   if (kept < view.sequences.FirstRewindPosition()) kept = 0;
+  kept = view.sequences.ResumePosition(kept);
   StateView state;
   uint32_t of_prefix = 0;
   ARN_TRY(CountPrefix(view, ids, kept, &state, &of_prefix));
@@ -79,14 +81,19 @@ Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* 
   }
   if (kept == 0) {
     view.cache().Cut(selected, 0);  // keeps its encoder output
-    view.sequences.At(selected).n_generated = 0;
+    view.sequences.At(selected).n_generated = view.sequences.At(selected).n_pending = 0;
     view.logits().Drop(selected);
   } else {
     ARN_TRY(view.sequences.Rewind(kept));
   }
   *out_kept = kept;
   if (kept == ids.size()) return Status::kOk;
-  return view.prefiller.Prefill(ids.subspan(kept, ids.size() - kept));
+  // Marks this border: the tokens to follow next often change from the same one on.
+  const uint32_t n_again = border - Min(border, kept);
+  const Status status = view.prefiller.Prefill(ids.subspan(kept, ids.size() - kept), n_again);
+  const uint32_t length = view.sequences.length();
+  view.core.stats.recomputed_tokens += Min(n_again, length - Min(length, kept));
+  return status;
 }
 
 }  // namespace arn

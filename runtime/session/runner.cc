@@ -11,6 +11,12 @@ namespace {
 // enough that re-rotating the moved keys is rare.
 constexpr uint32_t kShiftPart = 4;
 
+bool EndsWithMark(Span<const SnapshotPlace> places, uint32_t length) {
+  if (places.empty()) return false;
+  const SnapshotPlace& last = places[places.size() - 1];
+  return last.is_mark && last.position == length;
+}
+
 }  // namespace
 
 // With several sequences, logits are copied to host memory. With one greedy sequence a decode step
@@ -69,8 +75,11 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
   uint32_t n_tokens = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto [sequence, ids] = parts[i];
-    const auto n = static_cast<uint32_t>(ids.size());
-    std::memcpy(tokens + n_tokens, ids.data(), n * sizeof(int32_t));
+    const uint32_t n_pending = sequences_.At(sequence).n_pending;
+    const auto n = n_pending + static_cast<uint32_t>(ids.size());
+    std::memcpy(tokens + n_tokens, sequences_.History(sequence) + cache().length(sequence),
+                n_pending * sizeof(int32_t));
+    std::memcpy(tokens + n_tokens + n_pending, ids.data(), ids.size() * sizeof(int32_t));
     growths[i] = {sequence, n};
     rows[i] = {n_tokens, n, cache().length(sequence), cache().tables(sequence),
                cache().encoder_rows(sequence)};
@@ -85,6 +94,11 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
   ARN_TRY(reserved);
   ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows));
   cache().Commit(grown);
+  for (const SessionPart& part : parts) {
+    uint32_t& n_pending = sequences_.At(part.sequence).n_pending;
+    core_.stats.recomputed_tokens += n_pending;
+    n_pending = 0;
+  }
   return Status::kOk;
 }
 
@@ -114,8 +128,34 @@ Status Runner::RunWithoutCache(const SessionPart& part, LogitRows logit_rows) {
   return status;
 }
 
+uint32_t Runner::RunTokens(uint32_t sequence) const {
+  return Min(core_.plan.options.prefill_chunk, sequences_.cache().TokensToSnapshot(sequence));
+}
+
+Status Runner::RunPending(uint32_t sequence, uint32_t beside) {
+  uint32_t& n_pending = sequences_.At(sequence).n_pending;
+  while (n_pending > 0 && (beside == 0 || n_pending + beside > RunTokens(sequence))) {
+    const uint32_t all = n_pending, n = Min(all, RunTokens(sequence));
+    const SessionPart part{sequence, {sequences_.History(sequence) + cache().length(sequence), n}};
+    n_pending = 0;
+    const Status status = Run(Span<const SessionPart>(&part, 1), LogitRows::kNone);
+    if (status == Status::kOk) {
+      core_.stats.recomputed_tokens += n;
+      n_pending = all - n;
+    } else if (status != Status::kDeviceLost) {
+      n_pending = all;
+    }
+    ARN_TRY(status);
+  }
+  return Status::kOk;
+}
+
 // A failed run leaves sequences and logits unchanged: a backend writes logits last.
 Status Runner::Run(Span<const SessionPart> parts, LogitRows logit_rows) {
+  const bool takes_pending = parts.size() == 1 && logit_rows != LogitRows::kAll;
+  for (const SessionPart& part : parts) {
+    ARN_TRY(RunPending(part.sequence, takes_pending ? static_cast<uint32_t>(part.ids.size()) : 0));
+  }
   const Status begun = throttle_.Begin(parts, core_.cancel);
   if (begun == Status::kCancelled) {
     core_.ClearCancel();
@@ -159,10 +199,36 @@ void Runner::KeepLogits(Span<const SessionPart> parts) {
   }
 }
 
+// Whatever fails, the tokens stay in the sequence: they are pending. A mark at the end moves before
+// the last token, so that going on from there again runs no more than this one.
+Status Runner::RunLastFromSnapshot(uint32_t sequence) {
+  const uint32_t length = sequences_.Length(sequence);
+  uint32_t& n_pending = sequences_.At(sequence).n_pending;
+  const bool is_marked = EndsWithMark(cache().snapshots().places(sequence), length);
+  sequences_.ReturnBeforeLast(sequence);
+  --n_pending;
+  const SessionPart part{sequence, {sequences_.History(sequence) + length - 1, 1}};
+  Status status = is_marked ? RunPending(sequence, 0) : Status::kOk;
+  if (status == Status::kOk) {
+    if (is_marked) cache().KeepSnapshot(sequence, true);
+    status = Run({&part, 1}, LogitRows::kLastOfEach);
+  }
+  if (status == Status::kOk) {
+    ++core_.stats.recomputed_tokens;
+  } else if (status != Status::kDeviceLost) {
+    n_pending = length - cache().length(sequence);
+  }
+  return status;
+}
+
 // The token stays in the sequence whatever happens: the run is not cancellable, and fails before it
 // starts if a page is missing.
 Status Runner::RunLastAgain(uint32_t sequence) {
-  const uint32_t last = cache().length(sequence) - 1;
+  const uint32_t last = sequences_.Length(sequence) - 1;
+  if (sequences_.At(sequence).n_pending != 0 ||
+      (cache().snapshots().is_on() && cache().FirstRewindPosition(sequence) <= last)) {
+    return RunLastFromSnapshot(sequence);
+  }
   if (!core_.plan.options.no_cache) {
     if (last < cache().FirstRewindPosition(sequence)) {
       return core_.diag.Fail(
@@ -170,8 +236,9 @@ Status Runner::RunLastAgain(uint32_t sequence) {
           "sequence %u has no logits, and its last token, at position %u, cannot run "
           "again: %s; prefill one more token first",
           sequence, last,
-          sequences_.HasState()
-              ? "the model has layers with a recurrent state, which cannot be rewound"
+          sequences_.HasState() && !cache().snapshots().is_on()
+              ? "the model has layers with a recurrent state, which cannot be rewound "
+                "without snapshots (state_snapshots of the session options)"
               : "the pages of the window at that position are gone");
     }
     if (!cache().CanRepeatLast(sequence)) {
@@ -192,6 +259,7 @@ Status Runner::RunLastAgain(uint32_t sequence) {
                             : RunWithCache({&part, 1}, LogitRows::kLastOfEach);
   is_cancellable_ = true;
   if (status == Status::kOk) {
+    ++core_.stats.recomputed_tokens;
     Committed({&part, 1}, LogitRows::kLastOfEach);
   } else if (executor_.is_planned_in_use() == was_planned) {
     const Growth growth{sequence, 1};

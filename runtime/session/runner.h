@@ -27,11 +27,19 @@ class Runner {
         recompute_(*recompute) {}
 
   // Executes one run and appends its tokens to the sequences. Sleeps first as the throttle
-  // requires. A failed run leaves sequences and logits unchanged, unless it is kDeviceLost.
+  // requires. Pending tokens of the sequences run with it, or before in runs of their own. A failed
+  // run leaves sequences and logits unchanged, unless it is kDeviceLost.
   // REQUIRES: sequences are distinct, their tokens fit.
   Status Run(Span<const SessionPart> parts, LogitRows logit_rows);
-  // Runs a sequence's last token again, for its logits. kBadState if it cannot run, kContextFull if
-  // no page is free for it. REQUIRES: the sequence is not empty.
+  // Runs pending tokens of a sequence until a single run can take the others along with `beside`
+  // more; all of them if that is 0. A failure leaves pending what has not run.
+  Status RunPending(uint32_t sequence, uint32_t beside);
+  // Returns the tokens that the next run of the sequence should take, pending ones included: a
+  // chunk, up to where a snapshot is due.
+  uint32_t RunTokens(uint32_t sequence) const;
+  // Runs a sequence's last token again, for its logits: alone, or after all that follow the last
+  // snapshot of its recurrent states. kBadState if it cannot run, kContextFull if no page is free
+  // for it. REQUIRES: the sequence is not empty.
   Status RunLastAgain(uint32_t sequence);
   // Applies what the cache wants done to the pages.
   Status RunEdits();
@@ -51,6 +59,7 @@ class Runner {
  private:
   Status RunWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
   Status TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
+  Status RunLastFromSnapshot(uint32_t sequence);
   Status RunWithoutCache(const SessionPart& part, LogitRows logit_rows);
   Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
   // Decides which logits the run keeps of a single sequence. *best: receives the argmax if the

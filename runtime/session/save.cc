@@ -4,8 +4,8 @@
 
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
-#include "runtime/session/snapshot.h"
-#include "runtime/session/snapshot_pages.h"
+#include "runtime/session/saved_pages.h"
+#include "runtime/session/saving.h"
 #include "runtime/state/state_fields.h"
 
 namespace arn {
@@ -27,15 +27,17 @@ bool IsNew(const Sampler& sampler) {
 
 // Number of sequences that a saved state holds: up to the last one that differs from a new
 // session's.
-uint32_t SequencesToSave(const SnapshotView& view) {
+uint32_t SequencesToSave(const SavingView& view) {
+  const KvCache& cache = view.cache();
   uint32_t n = view.sequences.size();
-  while (n > view.sequences.selected() + 1 && view.cache().length(n - 1) == 0 &&
-         IsNew(view.sequences.At(n - 1).sampler))
+  while (n > view.sequences.selected() + 1 && cache.length(n - 1) == 0 &&
+         cache.encoder_rows(n - 1) == 0 && IsNew(view.sequences.At(n - 1).sampler)) {
     --n;
+  }
   return n;
 }
 
-void CountState(const SnapshotView& view, StateCounts* out) {
+void CountState(const SavingView& view, StateCounts* out) {
   *out = StateCounts();
   out->n_groups = view.cache().n_groups();
   out->n_sequences = SequencesToSave(view);
@@ -56,12 +58,13 @@ void CountState(const SnapshotView& view, StateCounts* out) {
   }
 }
 
-Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup* groups,
+Status SaveIndex(const SavingView& view, const StateCounts& counts, StateGroup* groups,
                  StateWriter* writer) {
   ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     const StateSequence record = {view.cache().length(s), view.logits().Has(s) ? 1u : 0u,
-                                  CountFieldWords(SamplingOf(view.sequences.At(s))), 0};
+                                  CountFieldWords(SamplingOf(view.sequences.At(s))),
+                                  view.cache().encoder_rows(s)};
     ARN_TRY(writer->Append(&record, sizeof record));
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
@@ -86,7 +89,7 @@ Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup
   return Status::kOk;
 }
 
-Status SavePages(const SnapshotView& view, const StateCounts& counts, uint32_t g, uint32_t kind,
+Status SavePages(const SavingView& view, const StateCounts& counts, uint32_t g, uint32_t kind,
                  StateWriter* writer) {
   const KvPages& pages = view.core.plan.kv_groups[g].pages(kind);
   uint32_t next = 0;
@@ -116,7 +119,7 @@ Status SavePages(const SnapshotView& view, const StateCounts& counts, uint32_t g
   return next == counts.n_pages[g][kind] ? Status::kOk : Status::kInternal;
 }
 
-Status TrySave(const SnapshotView& view, const StateSink& sink) {
+Status TrySave(const SavingView& view, const StateSink& sink) {
   StateCounts counts;
   CountState(view, &counts);
   StateLayout layout;
@@ -186,23 +189,36 @@ Status TrySave(const SnapshotView& view, const StateSink& sink) {
                     &view.core.diag);
 }
 
-}  // namespace
-
-Status CheckHasState(const SnapshotView& view, const char* done) {
-  if (view.core.plan.options.no_cache) {
-    return view.core.diag.Fail(Status::kUnsupported, "a session without a cache cannot be %s",
-                               done);
-  }
-  if (view.core.model.spec.encoder.exists()) {
-    return view.core.diag.Fail(Status::kUnsupported,
-                               "a session of a model with an encoder cannot be %s", done);
+// A state has the pages of all its tokens; those that run have logits too.
+Status RunAllPending(const SavingView& view) {
+  for (uint32_t s = 0; s < view.sequences.size(); ++s) {
+    const uint32_t n_pending = view.sequences.At(s).n_pending;
+    if (n_pending != 0 && view.core.is_in_callback) {
+      return view.core.diag.Fail(
+          Status::kBadState,
+          "sequence %u: the last %u tokens have to run again after a rewind, "
+          "which a callback cannot do",
+          s, n_pending);
+    }
+    if (n_pending != 0) ARN_TRY(view.runner.RunLastAgain(s));
   }
   return Status::kOk;
 }
 
-Status SaveBytes(const SnapshotView& view, uint64_t* out_bytes) {
+}  // namespace
+
+Status CheckHasState(const SavingView& view, const char* done) {
+  if (view.core.plan.options.no_cache) {
+    return view.core.diag.Fail(Status::kUnsupported, "a session without a cache cannot be %s",
+                               done);
+  }
+  return Status::kOk;
+}
+
+Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
   *out_bytes = 0;
   ARN_TRY(CheckHasState(view, "saved"));
+  ARN_TRY(RunAllPending(view));
   StateCounts counts;
   CountState(view, &counts);
   StateLayout layout;
@@ -211,8 +227,9 @@ Status SaveBytes(const SnapshotView& view, uint64_t* out_bytes) {
   return Status::kOk;
 }
 
-Status Save(const SnapshotView& view, const StateSink& sink) {
+Status Save(const SavingView& view, const StateSink& sink) {
   ARN_TRY(CheckHasState(view, "saved"));
+  ARN_TRY(RunAllPending(view));
   ARN_TRY(view.runner.RunEdits());
   if (view.logits().Has(view.sequences.selected())) ARN_TRY(view.chooser.Fetch());
   const Status status = TrySave(view, sink);

@@ -39,7 +39,7 @@ bool Sequences::HasState() const {
 
 bool Sequences::OthersAreEmpty() const {
   for (uint32_t s = 0; s < size(); ++s) {
-    if (s != selected_ && cache_.length(s) != 0) return false;
+    if (s != selected_ && Length(s) != 0) return false;
   }
   return true;
 }
@@ -98,7 +98,7 @@ Status Sequences::CheckEncoderOutput(uint32_t sequence) const {
 
 Status Sequences::CheckRoom(uint32_t sequence, size_t n_tokens) const {
   ARN_TRY(CheckEncoderOutput(sequence));
-  const uint32_t length = cache_.length(sequence);
+  const uint32_t length = Length(sequence);
   if (core_.plan.options.overflow != Overflow::kShift && n_tokens > cache_.capacity() - length) {
     return core_.diag.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
                            n_tokens, length, cache_.capacity());
@@ -120,19 +120,19 @@ void Sequences::Clear(uint32_t first, uint32_t last) {
   for (uint32_t s = first; s < last; ++s) {
     cache_.Clear(s);
     logits_.Drop(s);
-    all_[s].n_generated = 0;
+    all_[s].n_generated = all_[s].n_pending = 0;
   }
 }
 
 Status Sequences::Fork(uint32_t from, uint32_t to) {
   const uint32_t both[2] = {from, to};
   ARN_TRY(CheckSequences(Span<const uint32_t>(both, 2)));
-  if (cache_.Fork(from, to) != Status::kOk) {
+  if (Length(to) != 0) {
     return core_.diag.Fail(Status::kBadState,
-                           "sequence %u has %u tokens, a fork needs an empty one", to,
-                           cache_.length(to));
+                           "sequence %u has %u tokens, a fork needs an empty one", to, Length(to));
   }
-  std::memcpy(History(to), History(from), cache_.length(from) * sizeof(int32_t));
+  ARN_TRY(cache_.Fork(from, to));
+  std::memcpy(History(to), History(from), Length(from) * sizeof(int32_t));
   Sequence& copy = At(to);
   const Sequence& original = At(from);
   copy.sampler.Configure(original.sampler.options());
@@ -140,6 +140,7 @@ Status Sequences::Fork(uint32_t from, uint32_t to) {
   copy.sampler.Branch(to);
   copy.state_before = original.state_before;
   copy.n_generated = original.n_generated;
+  copy.n_pending = original.n_pending;
   logits_.Drop(to);
   if (logits_.Has(from)) {
     logits_.Add(to);
@@ -157,8 +158,10 @@ Status Sequences::Rewind(uint32_t position) {
     return core_.diag.Fail(
         Status::kBadState,
         "position %u: the model has layers with a recurrent state, which cannot be rewound from "
-        "position %u; reset and prefill again",
-        position, length());
+        "position %u%s; reset and prefill again",
+        position, length(),
+        cache_.snapshots().is_on() ? ": a window has dropped what the snapshots before need"
+                                   : " without snapshots (state_snapshots of the session options)");
   }
   if (position < FirstRewindPosition()) {
     return core_.diag.Fail(Status::kBadState,
@@ -169,7 +172,33 @@ Status Sequences::Rewind(uint32_t position) {
   Sequence& sequence = At(selected_);
   sequence.n_generated -= Min(sequence.n_generated, length() - position);
   logits_.Drop(selected_);
-  cache_.Cut(selected_, position);
+  const uint32_t resume = ResumePosition(position);
+  if (resume < cache_.length(selected_)) cache_.Cut(selected_, resume);
+  sequence.n_pending = position - resume;
+  return Status::kOk;
+}
+
+uint32_t Sequences::ResumePosition(uint32_t position) const {
+  // Behind the cache all tokens are pending.
+  return cache_.ResumePosition(selected_, Min(position, cache_.length(selected_)));
+}
+
+void Sequences::ReturnBeforeLast(uint32_t sequence) {
+  const uint32_t length = Length(sequence);
+  if (At(sequence).n_pending == 0) {
+    cache_.Cut(sequence, cache_.ResumePosition(sequence, length - 1));
+    At(sequence).n_pending = length - cache_.length(sequence);
+  }
+}
+
+Status Sequences::Mark() {
+  const bool can_rewind = cache_.snapshots().is_on() || core_.plan.options.no_cache || !HasState();
+  if (!can_rewind) {
+    return core_.diag.Fail(Status::kBadState,
+                           "the session was created with state_snapshots = 0: its model has layers "
+                           "with a recurrent state, and no slot for a snapshot");
+  }
+  cache_.KeepSnapshot(selected_, true);
   return Status::kOk;
 }
 

@@ -21,6 +21,9 @@ struct Sequence {
   SamplerState state_before;
   // Number of tokens at the end that were chosen rather than prefilled.
   uint32_t n_generated = 0;
+  // Number of tokens at the end that are not in the cache: a rewind returned to an earlier snapshot
+  // of the recurrent states. The next run takes them along.
+  uint32_t n_pending = 0;
   // Used while all sequences are recomputed: the sequence's token count, and the prefix it shares
   // with an earlier sequence.
   uint32_t length = 0;
@@ -45,9 +48,13 @@ class Sequences {
   LogitsState& logits() { return logits_; }
   const LogitsState& logits() const { return logits_; }
 
+  // Number of tokens of a sequence: those in the cache, and the pending ones.
+  uint32_t Length(uint32_t sequence) const {
+    return cache_.length(sequence) + all_[sequence].n_pending;
+  }
   // The sequence that calls without one act on, and its number of tokens.
   uint32_t selected() const { return selected_; }
-  uint32_t length() const { return cache_.length(selected_); }
+  uint32_t length() const { return Length(selected_); }
   // REQUIRES: sequence < size().
   void Select(uint32_t sequence) { selected_ = sequence; }
 
@@ -57,13 +64,11 @@ class Sequences {
            uint64_t{sequence} * core_.plan.options.context_tokens;
   }
   // Returns the token ids of a sequence, valid until it changes.
-  Span<const int32_t> Ids(uint32_t sequence) const {
-    return {History(sequence), cache_.length(sequence)};
-  }
+  Span<const int32_t> Ids(uint32_t sequence) const { return {History(sequence), Length(sequence)}; }
   // Returns the host-memory logits of a sequence: its buffer, even if not filled yet.
   float* LogitsOf(uint32_t sequence) const;
 
-  bool IsFull(uint32_t sequence) const { return cache_.length(sequence) == cache_.capacity(); }
+  bool IsFull(uint32_t sequence) const { return Length(sequence) == cache_.capacity(); }
   // True if the next token is the sequence's last: the one after a full context, which is chosen
   // but does not run.
   bool IsAtLast(uint32_t sequence) const {
@@ -97,9 +102,18 @@ class Sequences {
   void ClearSelected() { Clear(selected_, selected_ + 1); }
   // Makes `to` a copy of `from`, with other random numbers. kBadState unless `to` is empty.
   Status Fork(uint32_t from, uint32_t to);
-  // Drops the selected sequence's tokens from `position` on, and with them its logits. kBadState
-  // if the pages that `position` sees are gone.
+  // Drops the selected sequence's tokens from `position` on, and with them its logits. Tokens
+  // before it are pending if no snapshot of the recurrent states is at `position`. kBadState if the
+  // pages that `position` sees are gone, or the states.
   Status Rewind(uint32_t position);
+  // Returns where a rewind to `position` continues from: the tokens in between must run again.
+  uint32_t ResumePosition(uint32_t position) const;
+  // Moves the last tokens of a sequence from the cache to the pending ones, so that the last token
+  // runs again. REQUIRES: the sequence is not empty, and FirstRewindPosition() is before its end.
+  void ReturnBeforeLast(uint32_t sequence);
+  // Keeps a snapshot of the selected sequence's states until others need its slot. REQUIRES: no
+  // token is pending.
+  Status Mark();
   // Returns the limits of the sequences' sampling options.
   SamplingLimits sampling_limits() const { return core_.plan.sampling_limits(); }
   // Returns memory for the lists of one sequence's options: sequence size() is scratch.

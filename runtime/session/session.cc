@@ -22,6 +22,7 @@ SessionOptions OnCpu(SessionOptions options) {
   options.sensors = false;
   options.constraint_bytes = 0;
   options.max_constraints = 0;
+  options.state_snapshots = options.snapshot_every = 0;
   if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
@@ -46,7 +47,8 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
                &chooser_),
       generator_(&core_, &sequences_, &constrainer_, &runner_, &chooser_, &decoder_),
       beams_(&core_, &sequences_, &constrainer_, &chooser_, &decoder_),
-      kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_) {}
+      kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_),
+      kv_writer_(&core_, &executor_, &sequences_, &runner_, &kv_reader_) {}
 
 Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                        const Owned& owned, Session** out, Diag* diag) {
@@ -87,7 +89,7 @@ void Session::Destroy(Session* session) {
   ReleasePages(owned);
 }
 
-SnapshotView Session::Snapshot() {
+SavingView Session::Saving() {
   return {core_, executor_, sequences_, recompute_, runner_, chooser_, prefiller_, !owned_.empty()};
 }
 
@@ -145,8 +147,13 @@ Status Session::Fork(uint32_t from, uint32_t to) {
   return Status::kOk;
 }
 
+Status Session::Mark() {
+  ARN_TRY(runner_.RunPending(sequences_.selected(), 0));
+  return sequences_.Mark();
+}
+
 Status Session::Restore(const StateSource& source) {
-  ARN_TRY(arn::Restore(Snapshot(), source));
+  ARN_TRY(arn::Restore(Saving(), source));
   constrainer_.DropAll();
   return Status::kOk;
 }

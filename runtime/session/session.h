@@ -18,12 +18,13 @@
 #include "runtime/session/executor.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/kv_reader.h"
+#include "runtime/session/kv_writer.h"
 #include "runtime/session/prefiller.h"
 #include "runtime/session/recompute.h"
 #include "runtime/session/runner.h"
+#include "runtime/session/saving.h"
 #include "runtime/session/self_test.h"
 #include "runtime/session/sequences.h"
-#include "runtime/session/snapshot.h"
 #include "runtime/session/throttle.h"
 
 namespace arn {
@@ -94,12 +95,13 @@ class Session {
   Status Select(uint32_t sequence);
   Status Fork(uint32_t from, uint32_t to);
   Status Rewind(uint32_t position) { return sequences_.Rewind(position); }
+  Status Mark();
   Status ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept) {
-    return arn::ReusePrefix(Snapshot(), ids, out_kept);
+    return arn::ReusePrefix(Saving(), ids, out_kept);
   }
-  Status UsePrefix() { return arn::UsePrefix(Snapshot()); }
-  Status SaveBytes(uint64_t* out_bytes) { return arn::SaveBytes(Snapshot(), out_bytes); }
-  Status Save(const StateSink& sink) { return arn::Save(Snapshot(), sink); }
+  Status UsePrefix() { return arn::UsePrefix(Saving()); }
+  Status SaveBytes(uint64_t* out_bytes) { return arn::SaveBytes(Saving(), out_bytes); }
+  Status Save(const StateSink& sink) { return arn::Save(Saving(), sink); }
   Status Restore(const StateSource& source);
 
   // KV pages. Trim: gives the memory of unused ones back to the system; kUnsupported if the memory
@@ -111,6 +113,9 @@ class Session {
   Status ReadKv(uint32_t layer, uint32_t first, uint32_t n, float* keys, float* values) {
     return kv_reader_.Read(layer, first, n, keys, values);
   }
+  Status WriteKv(Span<const int32_t> ids, const float* const* keys, const float* const* values) {
+    return kv_writer_.Append(ids, keys, values);
+  }
 
   // Ends the call in progress, or the next one; callable from any thread.
   void Cancel() { core_.cancel.store(1, std::memory_order_relaxed); }
@@ -120,6 +125,7 @@ class Session {
 
   // Give read access to the parts, and to their switches. Call the session, not a part, to run
   // tokens.
+  const Model& model() const { return core_.model; }
   const SessionPlan& plan() const { return core_.plan; }
   const SessionStats& stats() const { return core_.stats; }
   void ResetStats();
@@ -136,7 +142,7 @@ class Session {
  private:
   Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
           Span<std::byte> owned);
-  SnapshotView Snapshot();
+  SavingView Saving();
   SelfTestView SelfTest();
 
   SessionCore core_;
@@ -155,6 +161,7 @@ class Session {
   Generator generator_;
   BeamDriver beams_;
   KvReader kv_reader_;
+  KvWriter kv_writer_;
 };
 
 }  // namespace arn

@@ -14,8 +14,8 @@ void WorkMeter::Count(const Program& program, const RunArgs& args, uint64_t* wei
       args.sequences.size() == counted_.n_sequences && args.logit_rows == counted_.logit_rows;
   if (!is_like_last) counted_ = {};
   for (const Step& step : StepsOf(program, args.is_encoder)) {
-    const bool reads_cache =
-        step.op() == Op::kAttention || step.op() == Op::kConv || step.op() == Op::kScan;
+    const bool reads_cache = step.op() == Op::kAttention || step.op() == Op::kConv ||
+                             step.op() == Op::kScan || step.op() == Op::kLinearAttention;
     if (is_like_last && !reads_cache) continue;
     const StepWork work = WorkOf(program, step, args);
     *kv_bytes += work.kv_bytes;

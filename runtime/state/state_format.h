@@ -69,7 +69,7 @@ struct StateSequence {
   uint32_t n_tokens;
   uint32_t has_logits;
   uint32_t n_field_words;  // words of its sampling fields
-  uint32_t reserved;       // 0
+  uint32_t encoder_rows;   // 0: no encoder output
 };
 static_assert(sizeof(StateSequence) == 16);
 

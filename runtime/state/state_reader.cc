@@ -138,13 +138,14 @@ Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const S
 }
 
 Status CheckPages(const StatePages& saved, uint32_t g, uint32_t kind, const KvPages& here,
-                  Diag* diag) {
+                  bool is_encoder, Diag* diag) {
   const char* name = kind == 0 ? "active" : "quantised";
   if (saved.page_bytes != here.page_bytes) {
     return diag->Fail(Status::kSaveMismatch,
                       "KV group %u: %s pages of %" PRIu64
-                      " bytes were saved, this session's have %" PRIu64,
-                      g, name, saved.page_bytes, here.page_bytes);
+                      " bytes were saved, this session's have %" PRIu64 "%s",
+                      g, name, saved.page_bytes, here.page_bytes,
+                      is_encoder ? ": encoder_rows must be the same" : "");
   }
   if (saved.count > here.n_pages) {
     return diag->Fail(Status::kContextFull,
@@ -172,7 +173,7 @@ Status CheckGroups(const StateView& view, const SessionPlan& plan, StateCounts* 
     }
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
       const StatePages& pages = group.pages[kind];
-      ARN_TRY(CheckPages(pages, g, kind, here.pages(kind), diag));
+      ARN_TRY(CheckPages(pages, g, kind, here.pages(kind), cache.is_encoder, diag));
       counts->n_pages[g][kind] = static_cast<uint32_t>(pages.count);
       counts->page_bytes[g][kind] = pages.page_bytes;
     }
@@ -199,6 +200,23 @@ Status SumFieldWords(Span<const std::byte> file, const StateHeader& header, uint
                     *out, room);
 }
 
+// Tokens of a model with an encoder need its output.
+Status CheckEncoderRows(const StateSequence& sequence, const SessionPlan& plan, uint32_t s,
+                        Diag* diag) {
+  const bool has_encoder = plan.program.n_encoder_steps != 0;
+  const uint32_t most = has_encoder ? plan.options.encoder_rows : 0;
+  if (sequence.encoder_rows > most) {
+    return diag->Fail(has_encoder ? Status::kContextFull : Status::kBadSave,
+                      "sequence %u was saved with %u encoder rows, encoder_rows is %u", s,
+                      sequence.encoder_rows, most);
+  }
+  if (has_encoder && sequence.encoder_rows == 0 && sequence.n_tokens != 0) {
+    return diag->Fail(Status::kBadSave, "sequence %u has %u tokens and no encoder output", s,
+                      sequence.n_tokens);
+  }
+  return Status::kOk;
+}
+
 Status CheckSequences(const StateView& view, const StateTarget& target, StateCounts* counts,
                       Diag* diag) {
   const SessionPlan& plan = *target.plan;
@@ -213,6 +231,7 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
       return diag->Fail(Status::kBadSave, "sequence %u: has_logits is %u with %u tokens", s,
                         sequence.has_logits, sequence.n_tokens);
     }
+    ARN_TRY(CheckEncoderRows(sequence, plan, s, diag));
     Diag inner;
     SavedSampling sampling;
     const Status status = view.Sampling(s, target.sampling, target.list_scratch, &sampling, &inner);
@@ -228,17 +247,19 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
   return Status::kOk;
 }
 
-// Checks one table: it ends with the page of the last token and names no page before the first that
-// the next token attends to. New pages take the next number of their type; a known page must belong
-// to an earlier sequence at the same position. `positions`: position of each page so far, by
-// PageIndex.
+// Checks one table: it ends with the page of the last token (of a group of encoder output: has one
+// page if there is any) and names no page before the first that the next token attends to. New
+// pages take the next number of their type; a known page must belong to an earlier sequence at the
+// same position. `positions`: position of each page so far, by PageIndex.
 Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, uint32_t g,
                   const std::byte* entries, uint32_t* positions, uint32_t* n_pages, Diag* diag) {
   const StateTable table = view.Table(s, g);
   const CacheGroup& group = plan.cache.groups[g];
   const uint32_t length = view.Sequence(s).n_tokens;
-  const uint64_t end = CeilDiv(length, group.page_tokens);
-  const uint32_t seen = FirstVisible(length, group.window, group.chunk) / group.page_tokens;
+  const uint64_t end = group.is_encoder ? (view.Sequence(s).encoder_rows != 0 ? 1 : 0)
+                                        : CeilDiv(length, group.page_tokens);
+  const uint32_t seen =
+      group.is_encoder ? 0 : FirstVisible(length, group.window, group.chunk) / group.page_tokens;
   const bool is_whole = group.window == 0 && group.chunk == 0;
   if (uint64_t{table.first_page} + table.n_pages != end || table.n_pages > group.table_pages ||
       table.first_page < seen || (is_whole && table.first_page != 0)) {
@@ -376,7 +397,7 @@ StateSequence StateView::Sequence(uint32_t s) const {
   const std::byte* at = At(SequencesOffset() + s * SequenceRecordBytes(header_.version));
   if (header_.version != 1) return Load<StateSequence>(at);
   const auto old = Load<StateSequenceV1>(at);
-  return {old.n_tokens, old.has_logits, 0, 0};
+  return {old.n_tokens, old.has_logits, 0, 0};  // no version 1 has encoder output
 }
 
 Status StateView::Sampling(uint32_t s, const SamplingLimits& limits, uint32_t* lists,

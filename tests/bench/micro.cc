@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   RegisterSampling();
   RegisterTokenizer();
   RegisterConstrain();
+  RegisterLinearAttention();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

@@ -52,5 +52,6 @@ void RegisterQuantize();
 void RegisterSampling();
 void RegisterTokenizer();
 void RegisterConstrain();
+void RegisterLinearAttention();
 
 }  // namespace arn::bench

@@ -127,6 +127,11 @@ INSTANTIATE_TEST_SUITE_P(Text, CapiText,
                                          ARN_CASE(chat_errors), ARN_CASE(chat_plain_spans),
                                          ARN_CASE(reply), ARN_CASE(reply_errors)),
                          Name);
+INSTANTIATE_TEST_SUITE_P(Conversation, CapiText,
+                         testing::Values(ARN_CASE(conversation), ARN_CASE(conversation_memory),
+                                         ARN_CASE(conversation_wrong_order),
+                                         ARN_CASE(conversation_errors)),
+                         Name);
 
 }  // namespace
 }  // namespace arn::test

@@ -49,10 +49,13 @@ class Oracle {
       Normalise(q_norm_, s_.n_heads * dim, x.data());
       Normalise(k_norm_, s_.n_kv_heads * dim, x.data() + s_.n_heads * dim);
     }
+    const auto clip = static_cast<double>(s_.clip);
+    for (double& e : x) e = clip == 0.0 ? e : std::fmax(-clip, std::fmin(e, clip));
     for (uint32_t h = 0; h < s_.n_heads + s_.n_kv_heads; ++h) {
       double* head = x.data() + h * dim;
       const auto& norm = h < s_.n_heads ? q_norm_ : k_norm_;
-      if (!norm.empty() && !s_.norms_span_heads) Normalise(norm, dim, head);
+      const bool has_norm = !norm.empty() && !s_.norms_span_heads;
+      if (has_norm && !s_.norm_follows_rope) Normalise(norm, dim, head);
       const uint32_t half = s_.rotary_dim / 2;
       for (uint32_t i = 0; i < half; ++i) {
         const double angle =
@@ -61,9 +64,11 @@ class Oracle {
         head[i] = a * std::cos(angle) - b * std::sin(angle);
         head[half + i] = b * std::cos(angle) + a * std::sin(angle);
       }
+      if (has_norm && s_.norm_follows_rope) Normalise(norm, dim, head);
     }
     if (s_.temperature != 0.0f) {
-      const double steps = std::floor((position + 1.0) / kTemperatureStep);
+      const double steps =
+          std::floor((position + s_.temperature_shift) / static_cast<double>(kTemperatureStep));
       for (uint32_t i = 0; i < s_.n_heads * dim; ++i) {
         x[i] *= 1.0 + static_cast<double>(s_.temperature) * std::log(1.0 + steps);
       }
@@ -160,6 +165,9 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       kind.softcap = shape.softcap;
       kind.query_temperature = shape.temperature;
       kind.query_temperature_step = kTemperatureStep;
+      kind.query_temperature_shift = shape.temperature_shift;
+      kind.qk_norm_follows_rope = shape.norm_follows_rope;
+      kind.qkv_clip = shape.clip;
       kind.rope = kNoRope;
       const auto norm = [&](uint32_t heads) {
         const uint32_t size = shape.head_dim * (shape.norms_span_heads ? heads : 1);

@@ -44,6 +44,9 @@ struct AttentionShape {
   bool norms_span_heads = false;
   bool has_sinks = false;
   float temperature = 0.0f;  // of q, in steps of 5 tokens
+  uint32_t temperature_shift = 1;
+  bool norm_follows_rope = false;
+  float clip = 0.0f;
 };
 inline constexpr AttentionShape kAttentionShapes[] = {
     {4, 4, 8, 8, 0, 8, false},     // narrower than a SIMD vector
@@ -65,6 +68,10 @@ inline constexpr AttentionShape kAttentionShapes[] = {
     {6, 2, 40, 40, 0, 8, false, 0, 0.0f, false, true},         // attention sinks
     {4, 4, 16, 16, 5, 16, true, 0, 2.0f, false, true},         // sinks with a window and a softcap
     {4, 2, 24, 0, 0, 16, false, 0, 0.0f, false, false, 0.3f},  // later queries are sharper
+    {4, 2, 24, 24, 0, 16, false, 0, 0.0f, false, false, 0.3f, 0},      // from position 0 on
+    {6, 2, 40, 24, 0, 8, true, 0, 0.0f, false, false, 0.0f, 1, true},  // norms of rotated heads
+    {5, 1, 20, 20, 7, 8, true, 0, 0.0f, false, false, 0.0f, 1, false, 0.7f},  // clipped
+    {4, 4, 24, 24, 0, 16, true, 0, 0.0f, true, false, 0.0f, 1, false, 0.9f},  // clipped after norms
 };
 
 // Quantised pages: groups of a whole page and of part of one, and head dimensions that are not a

@@ -174,7 +174,8 @@ double ExactActivation(Activation activation, double x) {
     case Activation::kGeluTanh:
       return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
-    case Activation::kClampedSwiglu: break;  // only gated
+    case Activation::kClampedSwiglu:  // only gated
+    case Activation::kXielu: break;   // has parameters
     case Activation::kRelu: return std::fmax(x, 0.0);
     case Activation::kReluSquared: return x > 0.0 ? x * x : 0.0;
     case Activation::kQuickGelu: return x / (1.0 + std::exp(-1.702 * x));
@@ -186,12 +187,38 @@ double ExactActivation(Activation activation, double x) {
   return NAN;
 }
 
+TEST_P(ElementwiseTest, ScaleRow_EqualsTheFormula) {
+  std::mt19937 rng(16);
+  for (const uint32_t width : {1u, 15u, 172u}) {
+    SCOPED_TRACE(width);
+    ProgramBuilder builder(2, 7, 64);
+    Step step{ScaleRowParams()};
+    const ValueId scale = step.Get<ScaleRowParams>().scale = builder.AddValue(1);
+    step.in = builder.AddValue(width);
+    builder.AddStep(step);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    const auto x = RandomFloats(7 * width, 3.0f, &rng);
+    const float scales[7] = {-200.0f, -3.0f, -0.0f, 0.4f, 1.0f, 9.0f, 200.0f};
+    std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+    std::memcpy(session.ValueData(scale), scales, sizeof scales);
+    Batch batch(session.program(), {{0, 7}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    std::vector<double> expected;
+    for (size_t i = 0; i < x.size(); ++i) {
+      expected.push_back(static_cast<double>(x[i]) /
+                         (1.0 + std::exp(-static_cast<double>(scales[i / width]))));
+    }
+    ExpectNear(session.ValueData(step.in), expected, kTolerance);
+  }
+}
+
 TEST_P(ElementwiseTest, Activations_GatedAndPlain_EqualTheFormula) {
   std::mt19937 rng(15);
   // Covers every Activation: a backend that misses one fails here.
   for (uint32_t number = 0; number < kActivationCount; ++number) {
     const auto activation = static_cast<Activation>(number);
-    if (activation == Activation::kClampedSwiglu) continue;  // tested below
+    // Tested below.
+    if (activation == Activation::kClampedSwiglu || activation == Activation::kXielu) continue;
     for (uint32_t width : {1u, 15u, 172u}) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(activation) << " width " << width);
       ProgramBuilder builder(2, 16, 64);
@@ -262,6 +289,36 @@ TEST_P(ElementwiseTest, GatedAct_ClampedSwiglu_EqualsTheFormula) {
       }
       ExpectNear(session.ValueData(step.out), expected, kTolerance);
     }
+  }
+}
+
+TEST_P(ElementwiseTest, Act_Xielu_EqualsTheFormula) {
+  std::mt19937 rng(18);
+  const std::vector<float> parameters = {0.7f, -0.4f, 0.5f, -1e-6f};
+  const auto softplus = [](float x) { return std::log1p(std::exp(static_cast<double>(x))); };
+  for (uint32_t width : {1u, 15u, 172u}) {
+    ProgramBuilder builder(2, 9, 64);
+    Step step{ActParams()};
+    auto& params = step.Get<ActParams>();
+    params.activation = Activation::kXielu;
+    params.parameters = builder.AddVector(parameters);
+    step.in = builder.AddValue(width);
+    builder.AddStep(step);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    auto x = RandomFloats(9 * width, 3.0f, &rng);
+    x[0] = -0.0f;
+    x[width] = 90.0f;
+    x[2 * width] = -200.0f;
+    std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+    Batch batch(session.program(), {{0, 9}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    std::vector<double> expected;
+    for (const float e : x) {
+      const auto y = static_cast<double>(e);
+      const double below = (std::expm1(std::fmin(y, -1e-6)) - y) * (0.5 + softplus(parameters[1]));
+      expected.push_back((y > 0.0 ? softplus(parameters[0]) * y * y : below) + 0.5 * y);
+    }
+    ExpectNear(session.ValueData(step.in), expected, kTolerance);
   }
 }
 

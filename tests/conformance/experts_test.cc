@@ -64,6 +64,148 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
   }
 }
 
+// Routing in double precision: the ids in descending order of choice, then their weights.
+std::vector<double> ExactRoute(const RouteParams& p, const std::vector<float>& correction,
+                               const float* logits) {
+  std::vector<double> scores(p.n_experts);
+  double largest = -INFINITY, total = 0.0;
+  for (size_t e = 0; e < scores.size(); ++e) {
+    largest = std::max(largest, static_cast<double>(logits[e]));
+  }
+  for (size_t e = 0; e < scores.size(); ++e) {
+    const auto x = static_cast<double>(logits[e]);
+    scores[e] =
+        p.route_score == RouteScore::kSigmoid ? 1.0 / (1.0 + std::exp(-x)) : std::exp(x - largest);
+    total += scores[e];
+  }
+  std::vector<double> choice(scores.size());
+  for (size_t e = 0; e < scores.size(); ++e) {
+    if (p.route_score == RouteScore::kSoftmax) scores[e] /= total;
+    choice[e] = scores[e] + (correction.empty() ? 0.0 : static_cast<double>(correction[e]));
+  }
+  if (p.n_groups != 0) {
+    const size_t size = scores.size() / p.n_groups;
+    std::vector<std::pair<double, size_t>> groups;
+    for (size_t g = 0; g < p.n_groups; ++g) {
+      std::vector<double> of(choice.begin() + static_cast<ptrdiff_t>(g * size),
+                             choice.begin() + static_cast<ptrdiff_t>((g + 1) * size));
+      std::sort(of.rbegin(), of.rend());
+      groups.push_back({-of[0] - of[1], g});
+    }
+    std::sort(groups.begin(), groups.end());
+    for (size_t i = p.n_groups_chosen; i < groups.size(); ++i) {
+      for (size_t e = 0; e < size; ++e) choice[groups[i].second * size + e] = -INFINITY;
+    }
+  }
+  std::vector<std::pair<double, size_t>> sorted;
+  for (size_t e = 0; e < choice.size(); ++e) sorted.push_back({-choice[e], e});
+  std::sort(sorted.begin(), sorted.end());
+  double chosen = 0.0;
+  for (size_t i = 0; i < p.n_chosen; ++i) chosen += scores[sorted[i].second];
+  const double divisor =
+      std::max(chosen + static_cast<double>(p.topk_epsilon), static_cast<double>(p.topk_least));
+  std::vector<double> out;
+  for (size_t i = 0; i < p.n_chosen; ++i) out.push_back(static_cast<double>(sorted[i].second));
+  for (size_t i = 0; i < p.n_chosen; ++i) {
+    out.push_back(scores[sorted[i].second] / (p.norm_topk_prob ? divisor : 1.0));
+  }
+  return out;
+}
+
+// Runs the step on random logits and compares each row with `expected`.
+template <typename Expected>
+void ExpectRoutes(const BackendCase& backend, RouteParams params,
+                  const std::vector<float>& correction, const Expected& expected,
+                  std::mt19937* rng) {
+  constexpr uint32_t kRows = 23;
+  ProgramBuilder builder(2, kRows, 64);
+  const ValueId in = builder.AddValue(params.n_experts);
+  const ValueId out = builder.AddValue(2u * params.n_chosen);
+  if (!correction.empty()) params.correction = builder.AddVector(correction);
+  builder.AddStep(params, in, out);
+  const bool is_refused = params.n_groups != 0 || params.route_score == RouteScore::kSparseMixer;
+  if (is_refused && backend.backend->host_kv == nullptr) {
+    std::string message;
+    EXPECT_FALSE(CanLoad(backend.backend, &builder, &message));
+    EXPECT_NE(std::string::npos, message.find("Vulkan: layer 0, step route: routing ")) << message;
+    return;
+  }
+  Session session(backend.backend, &builder, backend.n_threads);
+  const auto logits = RandomFloats(kRows * params.n_experts, 3.0f, rng);
+  std::memcpy(session.ValueData(in), logits.data(), logits.size() * sizeof(float));
+  Batch batch(session.program(), {{0, kRows}}, rng);
+  ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+  for (uint32_t row = 0; row < kRows; ++row) {
+    const std::vector<double> wanted = expected(params, &logits[row * params.n_experts]);
+    const float* topk = session.ValueData(out) + row * wanted.size();
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_NEAR(wanted[i], static_cast<double>(topk[i]), kTolerance) << row << " " << i;
+    }
+  }
+}
+
+TEST_P(ExpertsTest, Route_WithCorrectionAndGroups_EqualsTheFormula) {
+  std::mt19937 rng(46);
+  for (const RouteScore score : {RouteScore::kSoftmax, RouteScore::kSigmoid}) {
+    for (const bool norm_topk_prob : {false, true}) {
+      for (const uint16_t n_groups : {uint16_t{0}, uint16_t{3}, uint16_t{21}}) {
+        for (const bool has_correction : {false, true}) {
+          RouteParams p;
+          p.n_experts = 42;
+          p.n_chosen = 5;
+          p.route_score = score;
+          p.norm_topk_prob = norm_topk_prob;
+          p.n_groups = n_groups;
+          p.n_groups_chosen = n_groups == 21 ? 4 : n_groups == 3 ? 2 : 0;
+          p.topk_epsilon = 0.01f;
+          SCOPED_TRACE(testing::Message() << n_groups << " groups " << has_correction);
+          std::vector<float> correction;
+          if (has_correction) correction = RandomFloats(p.n_experts, 0.3f, &rng);
+          const auto expected = [&](const RouteParams& params, const float* logits) {
+            return ExactRoute(params, correction, logits);
+          };
+          ExpectRoutes(GetParam(), p, correction, expected, &rng);
+          p.topk_least = 0.9f;
+          ExpectRoutes(GetParam(), p, correction, expected, &rng);
+        }
+      }
+    }
+  }
+}
+
+// transformers' sparsemixer(), one expert after the other.
+std::vector<double> ExactMixer(const RouteParams& p, const float* logits) {
+  std::vector<double> x(logits, logits + p.n_experts), ids, weights;
+  const std::vector<double> whole = x;
+  for (size_t i = 0; i < p.n_chosen; ++i) {
+    const size_t best = static_cast<size_t>(std::max_element(x.begin(), x.end()) - x.begin());
+    double total = 0.0;
+    for (size_t e = 0; e < x.size(); ++e) {
+      const double factor = std::max(std::abs(whole[e]), x[best]);
+      const bool is_far =
+          (x[best] - whole[e]) / factor > 2.0 * static_cast<double>(p.router_jitter);
+      if (!is_far && !std::isinf(x[e])) total += std::exp(x[e] - x[best]);
+    }
+    ids.push_back(static_cast<double>(best));
+    weights.push_back(1.0 / total);
+    x[best] = -std::numeric_limits<double>::infinity();
+  }
+  ids.insert(ids.end(), weights.begin(), weights.end());
+  return ids;
+}
+
+TEST_P(ExpertsTest, Route_BySparseMixer_EqualsTheFormula) {
+  std::mt19937 rng(47);
+  for (const float jitter : {0.0f, 0.01f, 0.3f}) {
+    RouteParams p;
+    p.n_experts = 16;
+    p.n_chosen = 2;
+    p.route_score = RouteScore::kSparseMixer;
+    p.router_jitter = jitter;
+    ExpectRoutes(GetParam(), p, {}, ExactMixer, &rng);
+  }
+}
+
 // Covers NaN, infinities and ties.
 TEST_P(ExpertsTest, Route_DamagedLogits_GiveDifferentValidIds) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = INFINITY;
@@ -74,7 +216,11 @@ TEST_P(ExpertsTest, Route_DamagedLogits_GiveDifferentValidIds) {
                                                 {1, 1, 1, 1, 1, 1}};
   constexpr uint32_t kExperts = 6, kChosen = 3;
   std::mt19937 rng(43);
-  for (const RouteScore score : {RouteScore::kSoftmax, RouteScore::kSigmoid}) {
+  for (const RouteScore score :
+       {RouteScore::kSoftmax, RouteScore::kSigmoid, RouteScore::kSparseMixer}) {
+    if (score == RouteScore::kSparseMixer && GetParam().backend->host_kv == nullptr) {
+      continue;  // Vulkan refuses it
+    }
     ProgramBuilder builder(2, 5, 64);
     Step step{RouteParams()};
     auto& params = step.Get<RouteParams>();

@@ -75,5 +75,18 @@ TEST(ConstraintFuzz, EditedSchemas) {
             R"("c":"\u0061"})"});
 }
 
+TEST(ConstraintFuzz, EditedTools) {
+  const std::string tools =
+      R"([{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":)"
+      R"({"a":{"type":"string"},"b":{"type":["integer","null"]}},"required":["a"]}}},)"
+      R"({"name":"g"}])";
+  // Each syntax, and each choice.
+  Exercise(ConstraintKind::kToolCalls,
+           {"\x01" + tools, "\x02" + tools, "\x12" + tools, "\x13" + tools, "\x4C" + tools},
+           {R"(<call>f({"a": "x", "b": 1})</call>)", "<call>f(a=\"x\")</call>",
+            "<call>f({a:<|q|>x<|q|>})</call>", "<call>f(<p a>\nx\n</p>)</call>",
+            "Hello <call <think>\nx\n</think>\n"});
+}
+
 }  // namespace
 }  // namespace arn::test

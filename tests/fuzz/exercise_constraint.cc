@@ -26,11 +26,35 @@ Span<const uint8_t> Bytes(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+chat::ReplyFormat FormatOf(uint32_t choice) {
+  chat::ReplyFormat format;
+  format.arguments = static_cast<chat::ArgumentSyntax>(choice % chat::kArgumentSyntaxCount);
+  format.reasoning_begin = "<think>\n";
+  format.reasoning_end = "\n</think>\n";
+  format.calls_begin = (choice & 64) != 0 ? "{\"name\": \"" : "<call>";
+  format.name_end = "(";
+  format.call_separator = ")</call>\n<call>";
+  format.calls_end = ")</call>";
+  format.parameter_begin = "<p ";
+  format.parameter_name_end = ">\n";
+  format.parameter_end = "\n</p>";
+  format.quote = "<|q|>";
+  return format;
+}
+
 Constraint* Compile(ConstraintKind kind, const std::string& source, std::byte* block, size_t bytes,
                     std::string* problem) {
   ConstraintOptions options;
   options.kind = kind;
   options.text = {source.data(), source.size()};
+  chat::ReplyFormat format;
+  if (kind == ConstraintKind::kToolCalls && !source.empty()) {
+    const auto choice = static_cast<uint8_t>(source[0]);
+    format = FormatOf(choice);
+    options.text = {source.data() + 1, source.size() - 1};
+    options.calls.choice = static_cast<ToolChoice>((choice >> 4) % 3);
+  }
+  options.calls.format = &format;
   Constraint* constraint = nullptr;
   Diag diag;
   const Status status = Constraint::Compile(options, 1, {block, bytes}, &constraint, &diag);

@@ -133,6 +133,8 @@ class ConstraintTest : public testing::Test {
     return ids;
   }
 
+  void CheckMasks(const ConstraintPtr& constraint);
+
   static TempFolder* folder_;
   static arn_model* model_;
 };
@@ -173,8 +175,22 @@ TEST_F(ConstraintTest, Greedy_IsTheMaskedArgmax) {
 
 // The mask, bit by bit, is what one test after the other says.
 TEST_F(ConstraintTest, Mask_IsTheTestOfEveryToken) {
-  const std::string schema = kSchema;
-  const ConstraintPtr constraint = StandAlone(Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str()));
+  const struct {
+    uint32_t kind;
+    const char* text;
+  } cases[] = {{ARN_CONSTRAINT_JSON_SCHEMA, kSchema},
+               // States to which most characters lead back.
+               {ARN_CONSTRAINT_JSON_SCHEMA, R"({"type": "array", "items": {"type": "string"}})"},
+               {ARN_CONSTRAINT_JSON_SCHEMA, R"({"type": "string", "maxLength": 90})"},
+               {ARN_CONSTRAINT_REGEX, R"(([^<.]|<[^t]|<t[^o])*)"},
+               {ARN_CONSTRAINT_REGEX, R"([^\u00e9]*)"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.text);
+    CheckMasks(StandAlone(Options(c.kind, c.text)));
+  }
+}
+
+void ConstraintTest::CheckMasks(const ConstraintPtr& constraint) {
   uint32_t random = 1;
   for (int step = 0; step < 60; ++step) {
     const std::vector<bool> mask = MaskOf(constraint.get());
@@ -479,6 +495,41 @@ TEST_F(ConstraintTest, WhatIsRefused_IsNamed) {
   EXPECT_EQ(ARN_BAD_STATE, arn_session_set_constraint(plain.get(), &options));
   arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
   EXPECT_EQ(ARN_NOT_FOUND, arn_session_constraint_stats(session.get(), &stats));
+}
+
+// The text goes on where the context drops its beginning, and stays what the constraint says; only
+// a rewind is refused then.
+TEST_F(ConstraintTest, AContextShift_GoesOn) {
+  arn_session_options session_options = ARN_SESSION_OPTIONS_INIT;
+  session_options.context_tokens = 128;
+  session_options.overflow = ARN_OVERFLOW_SHIFT;
+  session_options.pinned_tokens = 8;
+  session_options.constraint_bytes = 4 << 20;
+  const SessionPtr session = NewSession(model_, session_options);
+  arn_constraint_options options =
+      Options(ARN_CONSTRAINT_REGEX, "(([A-Z][a-z]+|[a-z]+)( [a-z]+){2,5}\\. ){30}");
+  Start(session.get(), options);
+  std::vector<int32_t> ids;
+  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = 200;
+  generate.callback = [](void* user, int32_t id, const char*, size_t) {
+    if (id >= 0) static_cast<std::vector<int32_t>*>(user)->push_back(id);
+    return 0;
+  };
+  generate.user = &ids;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result))
+      << arn_session_last_error(session.get());
+  ASSERT_EQ(200u, ids.size());
+  EXPECT_LE(arn_session_length(session.get()), 128u);
+  const ConstraintPtr constraint = StandAlone(options);
+  size_t n_accepted = 0;
+  ASSERT_EQ(ARN_OK,
+            arn_constraint_accept(constraint.get(), ids.data(), ids.size(), &n_accepted, nullptr));
+  EXPECT_EQ(ids.size(), n_accepted);
+  ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), arn_session_length(session.get()) - 3));
+  int32_t id = 0;
+  EXPECT_EQ(ARN_BAD_STATE, arn_session_decode(session.get(), &id));
 }
 
 TEST_F(ConstraintTest, MemoryPlan_HasALine) {

@@ -12,7 +12,7 @@ class EncoderCaseTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     ARN_NEEDS_CONVERTER();
-    golden_ = LoadGolden(std::string("source/") + GetParam());
+    golden_ = LoadGolden(std::string("encoder/") + GetParam());
     Open("f32");
   }
 

@@ -118,12 +118,16 @@ std::vector<Param> Params() {
     params.push_back({name, "f32", ARN_KV_INT8, 7e-4, kInt8Cache});
     params.push_back({name, "int8", ARN_KV_INT8, 6e-3, kInt8Both});
   }
-  // The state of convolutions and scans is f32 for any cache type.
-  for (const char* name : {"scan", "scan_biases", "short_convolutions"}) {
+  // The state of convolutions, scans and linear attention is f32 for any cache type.
+  for (const char* name :
+       {"scan", "scan_biases", "short_convolutions", "linear_attention", "parallel_heads"}) {
     params.push_back({name, "f16", ARN_KV_F32, 1e-5, kFloats});
     params.push_back({name, "int8", ARN_KV_INT8, 5e-3, kInt8Both});
     params.push_back({name, "int4", ARN_KV_F32, 0.17, kInt8Activations});
   }
+  // Its norms are about 2: each doubles what it is given, and its rounding.
+  params.push_back({"delta_rule", "f16", ARN_KV_F32, 2.5e-4, 5e-11});
+  params.push_back({"delta_rule", "int8", ARN_KV_INT8, 5e-2, 5e-3});
   return params;
 }
 

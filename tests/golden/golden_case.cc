@@ -89,7 +89,7 @@ GoldenCase LoadGolden(const std::string& name) {
   json.at("positions").get_to(golden.positions);
   golden.stride = json.at("stride");
   json.at("logits").get_to(golden.logits);
-  if (json.contains("source_ids")) json.at("source_ids").get_to(golden.source_ids);
+  if (json.contains("encoder_ids")) json.at("encoder_ids").get_to(golden.encoder_ids);
   if (json.contains("feature_shape")) LoadFeatures(json.at("feature_shape"), &golden);
   return golden;
 }
@@ -112,7 +112,7 @@ bool EncodeInput(const GoldenCase& golden, arn_session* session) {
     status =
         arn_session_encode_features(session, golden.features.data(), frames, golden.feature_width);
   } else {
-    status = arn_session_encode_ids(session, golden.source_ids.data(), golden.source_ids.size());
+    status = arn_session_encode_ids(session, golden.encoder_ids.data(), golden.encoder_ids.size());
   }
   EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session);
   return status == ARN_OK;

@@ -22,7 +22,7 @@ struct GoldenCase {
   std::map<std::string, std::vector<uint64_t>> tensors;
   std::vector<int32_t> prompt, greedy;
   // Encoder input of encoder-decoder models: token ids, or features f32 [n_frames, feature_width].
-  std::vector<int32_t> source_ids;
+  std::vector<int32_t> encoder_ids;
   std::vector<float> features;
   uint32_t feature_width = 0;
   // Teacher-forced logits over prompt + greedy:

@@ -155,6 +155,27 @@ bool HasStates(const json& config) {
   return config.contains("conv_kernel") || config.contains("conv_L_cache");
 }
 
+// Returns true if some layers have linear attention. make_cache_goldens.py has no caches of such
+// models, which hold states too.
+bool HasLinearAttention(const json& config) {
+  return config.contains("linear_key_head_dim") || config.contains("mamba_d_conv");
+}
+
+// Returns true if the first layer keeps keys and values, alone or beside a state.
+bool BeginsWithKeys(const json& config) {
+  return config.contains("mamba_d_ssm") ||
+         (config.contains("layer_types") && config.at("layer_types")[0] == "full_attention");
+}
+
+void ExpectKeys(const arn_model* model) {
+  const SessionPtr session = NewSession(model, Options(ARN_BACKEND_CPU, 64, 8));
+  const int32_t id = 1;
+  arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), &id, 1));
+  EXPECT_EQ(ARN_OK, arn_session_kv_layer(session.get(), 0, &info))
+      << arn_session_last_error(session.get());
+}
+
 void ExpectNoKeys(const arn_model* model) {
   const SessionPtr session = NewSession(model, Options(ARN_BACKEND_CPU, 64, 8));
   const int32_t id = 1;
@@ -168,8 +189,60 @@ void ExpectNoKeys(const arn_model* model) {
   EXPECT_EQ(7.0f, untouched);
 }
 
+// Layers of two shapes, of which transformers keeps no stack: which layer's keys and values each
+// uses, and their head size.
+void ExpectOwners(const arn_model* model, const json& config) {
+  const SessionPtr session = NewSession(model, Options(ARN_BACKEND_CPU, 64, 8));
+  const int32_t id = 1;
+  ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), &id, 1));
+  const uint32_t n_layers = config["num_hidden_layers"];
+  const uint32_t n_shared = config.value("num_kv_shared_layers", 0u);
+  const json& types = config["layer_types"];
+  for (uint32_t layer = 0; layer < n_layers; ++layer) {
+    SCOPED_TRACE(testing::Message() << "layer " << layer);
+    uint32_t owner = layer;
+    while (owner >= n_layers - n_shared || types[owner] != types[layer]) --owner;
+    arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_kv_layer(session.get(), layer, &info));
+    EXPECT_EQ(owner, info.kv_layer);
+    const bool is_global = types[layer] == "full_attention";
+    EXPECT_EQ(config[is_global ? "global_head_dim" : "head_dim"], info.head_dim);
+  }
+}
+
+// One key per token, which is the value too; transformers caches what is made of it.
+void ExpectLatents(const arn_model* model, const json& config) {
+  const SessionPtr session = NewSession(model, Options(ARN_BACKEND_CPU, 64, 8));
+  const int32_t ids[] = {1, 7, 3};
+  ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids, std::size(ids)));
+  arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_kv_layer(session.get(), 0, &info));
+  const uint32_t latent = config["kv_lora_rank"], rotated = config["qk_rope_head_dim"];
+  EXPECT_EQ(1u, info.n_kv_heads);
+  EXPECT_EQ(latent + rotated, info.head_dim);
+  LayerKv found;
+  ASSERT_NO_FATAL_FAILURE(ReadLayer(session.get(), 0, &found));
+  EXPECT_EQ(found.keys, found.values);
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  arn_session_options options = Options(ARN_BACKEND_CPU, 64, 8);
+  ASSERT_EQ(ARN_OK, arn_session_plan(model, &options, nullptr, 0, &plan));
+  const uint32_t n_layers = config["num_hidden_layers"];
+  // A page's block of a layer is rounded up to 64 bytes.
+  EXPECT_GE(plan.kv_bytes_per_token, n_layers * info.head_dim * sizeof(float));
+  EXPECT_LE(plan.kv_bytes_per_token, n_layers * (info.head_dim * sizeof(float) + 8));
+}
+
 TEST_P(SeededKvTest, KeysAndValues_AreThoseOfTheCaches) {
   if (HasStates(golden_.config)) return ExpectNoKeys(model_.get());
+  if (golden_.config.contains("global_head_dim")) {
+    return ExpectOwners(model_.get(), golden_.config);
+  }
+  if (golden_.config.contains("kv_lora_rank")) {
+    return ExpectLatents(model_.get(), golden_.config);
+  }
+  if (HasLinearAttention(golden_.config)) {
+    return BeginsWithKeys(golden_.config) ? ExpectKeys(model_.get()) : ExpectNoKeys(model_.get());
+  }
   const json cases = LoadCacheGoldens("kv");
   ExpectCachesOf(model_.get(), CaseOf(cases, GetParam()));
 }

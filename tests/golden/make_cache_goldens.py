@@ -25,7 +25,8 @@ import math
 import pathlib
 import sys
 
-from make_goldens import CASES, DEFAULTS, amplitude_of, fill, make_model, values
+from golden_cases import CASES
+from make_goldens import DEFAULTS, amplitude_of, fill, make_model, values
 
 import numpy as np
 import torch
@@ -87,12 +88,28 @@ def compare_cache(model, ids, n_prompt, cache, everything):
   return layers
 
 
+# Models whose layers all rotate neighbours; llama4_text and cohere2 do in some layers.
+ROTATE_NEIGHBOURS = ("codegen", "cohere", "ernie4_5", "ernie4_5_moe", "glm", "glm4", "gptj",
+                     "helium")
+
+
+def rotates_neighbours(config, layer):
+  if config.model_type == "llama4_text":
+    return bool(config.no_rope_layers[layer])
+  if config.model_type == "cohere2":
+    return config.layer_types[layer] == "sliding_attention"
+  return config.model_type in ROTATE_NEIGHBOURS
+
+
 def pairs_apart(config, layer, keys):
-  """Reorders rotated neighbours (0, 1), (2, 3), ... to the bundle's layout: half a head apart."""
-  rotates = {"ernie4_5": True, "llama4_text": getattr(config, "no_rope_layers", [True] * 99)[layer]}
-  if not rotates.get(config.model_type, False):
+  """Reorders rotated neighbours (0, 1), (2, 3), ... to the bundle's layout: half of what is rotated
+  apart."""
+  if not rotates_neighbours(config, layer):
     return keys
-  return torch.cat([keys[..., 0::2], keys[..., 1::2]], dim=-1)
+  parameters = getattr(config, "rope_parameters", None) or {}
+  fraction = parameters.get("partial_rotary_factor", 1.0)
+  n = getattr(config, "rotary_dim", None) or int(keys.shape[-1] * fraction)
+  return torch.cat([keys[..., 0:n:2], keys[..., 1:n:2], keys[..., n:]], dim=-1)
 
 
 def make_kv(name, model, ids, n_prompt):
@@ -106,15 +123,19 @@ def make_kv(name, model, ids, n_prompt):
   if getattr(config, "attention_chunk_size", None):
     # These caches reach one chunk length back, which includes positions no later token attends to.
     compare_cache(model, ids, n_prompt, transformers.DynamicCache(config=config), everything)
-  elif model._can_compile_fullgraph:
+  elif model._can_compile_fullgraph and config.model_type != "bloom":  # its ALiBi has no such cache
     caches["DynamicCache"] = compare_cache(model, ids, n_prompt,
                                            transformers.DynamicCache(config=config), everything)
     caches["StaticCache"] = compare_cache(
         model, ids, n_prompt,
         transformers.StaticCache(config=config, max_cache_len=len(ids) + 9), everything)
-  keys = torch.stack([pairs_apart(config, i, layer.keys[0])
+  # Falcon 40B's cache repeats each kv head for all heads of its group.
+  repeats = 1
+  if getattr(config, "new_decoder_architecture", False):
+    repeats = config.num_attention_heads // config.num_kv_heads
+  keys = torch.stack([pairs_apart(config, i, layer.keys[0])[::repeats]
                       for i, layer in enumerate(everything.layers)])
-  vals = torch.stack([layer.values[0] for layer in everything.layers])
+  vals = torch.stack([layer.values[0][::repeats] for layer in everything.layers])
   n, head_dim = len(ids), keys.shape[-1]
   # The ends, both sides of the borders of pages of 8 and 16, and positions inside windows of 8 and
   # 16.
@@ -135,8 +156,11 @@ def make_seeded_kv(_):
   cases = []
   for name in CASES:
     golden = json.loads((HERE / "data" / f"{name}.json").read_text())
-    if "conv_kernel" in golden["config"] or "conv_L_cache" in golden["config"]:
+    states = ("conv_kernel", "conv_L_cache", "linear_key_head_dim", "mamba_d_conv")
+    if any(key in golden["config"] for key in states):
       continue  # recurrent layers have no K and V
+    if "global_head_dim" in golden["config"] or "kv_lora_rank" in golden["config"]:
+      continue  # layers of two shapes; latents
     cases.append(make_kv(name, seeded(name), golden["prompt"] + golden["greedy"],
                          len(golden["prompt"])))
   return cases

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes data/source/*.json: small encoder-decoder checkpoints and transformers' results on them.
+"""Writes data/encoder/*.json: small encoder-decoder checkpoints and transformers' results on them.
 
   make_encoder_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
 
-Uses the formulas of make_goldens.py. Each case also has the encoder input: source_ids, or
+Uses the formulas of make_goldens.py. Each case also has the encoder input: encoder_ids, or
 feature_shape [width, frames] of features, which are the formula's values for the name "features".
 """
 
@@ -32,6 +32,9 @@ CASES = {
     "relative_bias": (t5(), 2, 0.45, 41),
     "relative_bias_gated": (
         t5(feed_forward_proj="gated-gelu", d_ff=100, scale_decoder_outputs=False), 8, 0.25, 7),
+    "relative_bias_untied": (
+        t5(architectures=["MT5ForConditionalGeneration"], model_type="mt5", num_layers=3,
+           feed_forward_proj="gated-gelu", d_ff=100, tie_word_embeddings=False), 1, 0.25, 9),
     "features": (
         {"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper",
          "vocab_size": 509, "d_model": 64, "num_mel_bins": 10, "encoder_layers": 2,
@@ -44,11 +47,11 @@ CASES = {
 }
 
 
-def source_of(c, n_tokens, seed):
+def encoder_input_of(c, n_tokens, seed):
   """Returns the encoder input: the model's arguments, and the fields of the case."""
   if n_tokens:
     ids = [(29 * i * i + 7 * i + 3) % (c["vocab_size"] - 4) + 4 for i in range(n_tokens - 1)] + [1]
-    return {"input_ids": torch.tensor([ids])}, {"source_ids": ids}
+    return {"input_ids": torch.tensor([ids])}, {"encoder_ids": ids}
   shape = [c["num_mel_bins"], 2 * c["max_source_positions"]]
   features = values("features", shape[0] * shape[1], seed, 1.0).reshape(shape)
   return {"input_features": torch.from_numpy(features)[None]}, {"feature_shape": shape}
@@ -60,14 +63,14 @@ def prompt_of(c):
 
 
 @torch.no_grad()
-def logits_of(model, source, ids):
-  return model(**source, decoder_input_ids=torch.tensor([ids]), use_cache=False).logits[0]
+def logits_of(model, encoder_input, ids):
+  return model(**encoder_input, decoder_input_ids=torch.tensor([ids]), use_cache=False).logits[0]
 
 
-def greedy(model, source, prompt):
+def greedy(model, encoder_input, prompt):
   ids, margin = list(prompt), float("inf")
   for _ in range(NEW_TOKENS):
-    top = logits_of(model, source, ids)[-1].topk(2)
+    top = logits_of(model, encoder_input, ids)[-1].topk(2)
     margin = min(margin, float(top.values[0] - top.values[1]))
     ids.append(int(top.indices[0]))
   return ids, margin
@@ -81,17 +84,17 @@ def make(name, find_seeds):
     case = {"name": name, "config": c, "old_config": old_config(c), **DEFAULTS, "base_seed": seed,
             "amplitude": amplitude, "tensors": shapes}
     fill(model, case, seed)
-    source, fields = source_of(c, n_tokens, seed)
-    ids, margin = greedy(model, source, prompt)
+    encoder_input, fields = encoder_input_of(c, n_tokens, seed)
+    ids, margin = greedy(model, encoder_input, prompt)
     distinct = len(set(ids[len(prompt):]))
     if margin >= LEAST_MARGIN.get(name, MIN_MARGIN) and distinct >= MIN_DISTINCT:
       break
   else:
     raise SystemExit(f"{name}: margin {margin:.4f}, {distinct} distinct: use --find-seeds")
-  logits = logits_of(model, source, ids).double()
+  logits = logits_of(model, encoder_input, ids).double()
   old = make_model(case["old_config"])
   fill(old, case, seed)
-  difference = float((logits_of(old, source, ids) - logits).abs().max())
+  difference = float((logits_of(old, encoder_input, ids) - logits).abs().max())
   if difference > 1e-6:
     raise SystemExit(f"{name}: the old config gives other logits, by {difference:.2e}")
   stride = 7
@@ -107,4 +110,4 @@ def make(name, find_seeds):
 
 
 if __name__ == "__main__":
-  sys.exit(run_tool(__doc__, CASES, make, HERE / "data" / "source"))
+  sys.exit(run_tool(__doc__, CASES, make, HERE / "data" / "encoder"))

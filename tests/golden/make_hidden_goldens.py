@@ -15,7 +15,8 @@ import json
 import pathlib
 
 from make_cache_goldens import HERE, floats, ints, seeded
-from make_goldens import CASES, prompt_of
+from golden_cases import CASES
+from make_goldens import prompt_of
 
 import numpy as np
 import torch

@@ -17,8 +17,9 @@ import tempfile
 import safetensors.torch
 import torch
 
-from make_goldens import (DEFAULTS, HERE, MIN_DISTINCT, MIN_MARGIN, amplitude_of, config, greedy,
-                          make_model, old_config, prompt_of, rope, rounded, run_tool, stored_shapes,
+from golden_cases import config, rope
+from make_goldens import (DEFAULTS, HERE, MIN_DISTINCT, MIN_MARGIN, amplitude_of, greedy,
+                          make_model, old_config, prompt_of, rounded, run_tool, stored_shapes,
                           values)
 
 VISION = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
@@ -80,6 +81,22 @@ CASES = {
                    rope_parameters=rope(500000.0)),
               {**VISION, "intermediate_size": 64, "vision_output_dim": 16,
                "projector_input_dim": 16, "projector_output_dim": 16}), 5),
+    # Its head caps the logits.
+    "per_layer_embeddings": (
+        whole("Gemma4ForConditionalGeneration", "gemma4",
+              {**text("gemma4_text", hidden_activation="gelu_pytorch_tanh", head_dim=16,
+                      global_head_dim=24, num_kv_shared_layers=2, intermediate_size=84,
+                      sliding_window=8, final_logit_softcapping=12.0,
+                      hidden_size_per_layer_input=10, vocab_size_per_layer_input=509,
+                      layer_types=["sliding_attention", "full_attention"] * 2,
+                      rope_parameters={
+                          "full_attention": rope(1000000.0, rope_type="proportional",
+                                                 partial_rotary_factor=0.25),
+                          "sliding_attention": rope(10000.0)}),
+               "num_hidden_layers": 4},
+              {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+               "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "patch_size": 4,
+               "position_embedding_size": 16}, tied=True), 3),
     "audio": (
         {"architectures": ["VoxtralForConditionalGeneration"], "model_type": "voxtral",
          "text_config": text("llama"), "audio_config": {**AUDIO, "intermediate_size": 64},
@@ -109,6 +126,20 @@ CASES = {
                "num_global_layers": 1, "attention_heads": 2, "image_size": 14, "patch_size": 7,
                "vision_output_dim": 32, "intermediate_layers_indices": [0], "max_num_tiles": 1,
                "supported_aspect_ratios": [[1, 1]]}), 3),
+    "delta_rule": (
+        whole("Qwen3_5ForConditionalGeneration", "qwen3_5",
+              text("qwen3_5_text", head_dim=24, linear_num_key_heads=2, linear_num_value_heads=4,
+                   linear_key_head_dim=8, linear_value_head_dim=12,
+                   layer_types=["linear_attention", "full_attention"],
+                   rope_parameters=mrope(mrope_interleaved=True, partial_rotary_factor=0.5)),
+              {**QWEN_VISION, "num_position_embeddings": 4}, tied=True), 2),
+    "query_temperature": (
+        whole("Mistral3ForConditionalGeneration", "mistral3",
+              text("ministral3", head_dim=24, sliding_window=None, rope_parameters=rope(
+                  1000000.0, rope_type="yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0,
+                  mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.4,
+                  original_max_position_embeddings=8)),
+              {"model_type": "pixtral", **VISION, "head_dim": 8}), 4),
 }
 
 
@@ -123,7 +154,7 @@ def old_whole(c):
     inner["rope_parameters"] = {"rope_type": "mrope", **{
         k: v for k, v in rope_parameters.items() if k != "rope_type"}}
   inner = old_config(inner)
-  if "sliding_attention" in rope_parameters:
+  if "sliding_attention" in rope_parameters and inner["model_type"] != "gemma4_text":
     inner["sliding_window_pattern"] = 2
   if c["model_type"] == "qwen2_vl":
     inner["rope_scaling"]["type"] = inner["rope_scaling"].pop("rope_type")

@@ -30,7 +30,7 @@ TEST_P(ProgramTest, Dump_IsTheGoldenText) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, ProgramTest,
                          testing::Values("qk_norm", "window_from_layer", "scan",
-                                         "short_convolutions"),
+                                         "short_convolutions", "delta_rule", "parallel_heads"),
                          [](const testing::TestParamInfo<const char*>& p) {
                            return std::string(p.param);
                          });

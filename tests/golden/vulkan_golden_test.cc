@@ -2,7 +2,10 @@
 // and a float cache, the reference backend's logits with quantised ones.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/golden/golden_case.h"
 #include "tests/golden/vulkan_reason.h"
@@ -11,6 +14,30 @@ namespace arn::test {
 namespace {
 
 constexpr double kTolerance = 2e-4;
+
+// Cases with a step that this backend has no shader for, and its message.
+const std::map<std::string, std::string>& Refused() {
+  static const std::map<std::string, std::string> refused = {
+      {"sparse_mixer", "Vulkan: layer 0, step route: routing by a sparse mixer"},
+      {"keys_are_values", "Vulkan: layer 0, step qkv_rope: norms of values"},
+      {"per_layer_embeddings", "Vulkan: layer 0, step norm: norms of groups"},
+      {"latent_attention", "Vulkan: layer 0, step head_linear: a matrix for each head"},
+      {"latent_attention_greedy", "Vulkan: layer 0, step head_linear: a matrix for each head"},
+      {"latent_attention_halves", "Vulkan: layer 0, step head_linear: a matrix for each head"},
+      {"latent_attention_layer_types", "Vulkan: layer 0, step head_linear: a matrix for each head"},
+      {"delta_rule", "has no shader"},
+      {"delta_rule_fused", "has no shader"},
+      {"delta_rule_odd", "has no shader"},
+      {"hybrid_indices", "has no shader"},
+      {"hybrid_types", "has no shader"},
+      {"linear_attention", "has no shader"},
+      {"linear_attention_limits", "has no shader"},
+      {"parallel_heads", "has no shader"},
+      {"single_blocks", "has no shader"},
+      {"router_groups", "Vulkan: layer 1, step route: routing limited to groups of experts"},
+  };
+  return refused;
+}
 
 class VulkanGoldenTest : public testing::TestWithParam<std::string> {
  protected:
@@ -103,8 +130,48 @@ TEST_P(VulkanGoldenTest, QuantisedWeightsAndCaches_GiveTheReferenceBackendsLogit
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, VulkanGoldenTest, testing::ValuesIn(GoldenNames()),
+std::vector<std::string> Supported() {
+  std::vector<std::string> names = GoldenNames();
+  std::erase_if(names, [](const std::string& name) { return Refused().contains(name); });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanGoldenTest, testing::ValuesIn(Supported()),
                          [](const auto& p) { return p.param; });
+
+// The plan gives the reason, and ARN_BACKEND_AUTO takes the CPU.
+TEST(VulkanRefusalTest, StepsWithoutAShader_AreRefusedAndAutoIsTheCpu) {
+  ARN_NEEDS_CONVERTER();
+  for (const auto& [name, reason] : Refused()) {
+    SCOPED_TRACE(name);
+    const TempFolder folder;
+    const GoldenCase golden = LoadGolden(name);
+    ASSERT_TRUE(ConvertGolden(golden, ConfigStyle::kTransformers5, folder / "checkpoint",
+                              folder / "model.arn", {"--weights", "f32"}));
+    const ModelPtr model = OpenModel(folder / "model.arn");
+    ASSERT_NE(nullptr, model);
+    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+    options.trust_device = 1;
+    options.kv_type = ARN_KV_F32;
+    options.backend = ARN_BACKEND_VULKAN;
+    arn_session* refused = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(ARN_UNSUPPORTED,
+              arn_session_create(model.get(), &options, nullptr, 0, error, sizeof error, &refused));
+    if (HasNoVulkan(error)) GTEST_SKIP() << error;
+    EXPECT_NE(std::string::npos, std::string(error).find(reason)) << error;
+    options.backend = ARN_BACKEND_AUTO;
+    const SessionPtr session = NewSession(model.get(), options);
+    ASSERT_NE(nullptr, session);
+    arn_backend_info info = ARN_BACKEND_INFO_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
+    EXPECT_EQ(uint32_t{ARN_BACKEND_CPU}, info.backend);
+    EXPECT_EQ(golden.greedy, GenerateGreedy(session.get(), golden.prompt,
+                                            static_cast<uint32_t>(golden.greedy.size()),
+                                            /*ignore_eos=*/true)
+                                 .ids);
+  }
+}
 
 }  // namespace
 }  // namespace arn::test

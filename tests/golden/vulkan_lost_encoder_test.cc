@@ -34,7 +34,7 @@ class LostEncoderTest : public testing::TestWithParam<const char*> {
     const std::string problem = NoVulkan();
     if (!problem.empty()) GTEST_SKIP() << problem;
     fault_plan = FaultPlan();
-    golden_ = LoadGolden(std::string("source/") + GetParam());
+    golden_ = LoadGolden(std::string("encoder/") + GetParam());
     ASSERT_TRUE(ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "checkpoint",
                               folder_ / "model.arn", {"--weights", "f32"}));
     model_ = OpenModel(folder_ / "model.arn");
@@ -93,8 +93,8 @@ TEST_P(LostEncoderTest, WhileAnotherHasOne_NoneIsLeftAndEncodingAnewWorks) {
   fault_plan.FailAt(Fault::kFenceLost, 0);
   const arn_status status =
       golden_.feature_width == 0
-          ? arn_session_encode_ids(session.get(), golden_.source_ids.data(),
-                                   golden_.source_ids.size())
+          ? arn_session_encode_ids(session.get(), golden_.encoder_ids.data(),
+                                   golden_.encoder_ids.size())
           : arn_session_encode_features(session.get(), golden_.features.data(), 2,
                                         golden_.feature_width);
   EXPECT_EQ(ARN_DEVICE_LOST, status);

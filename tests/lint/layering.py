@@ -74,6 +74,10 @@ MAY_INCLUDE = {
         "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/memory/",
         "runtime/state/", "runtime/backends.h",
     ),
+    "runtime/conversation": (
+        "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/text/",
+        "runtime/chat/", "runtime/memory/", "runtime/session/",
+    ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),
     "converter": (*CONVERTER, "tools/cli/"),
@@ -113,8 +117,9 @@ NAMES_BACKENDS = ("runtime/backends.cc", "runtime/backends.h")
 # Header -> who may include it, where its layer is too wide a rule. The parts of a session do not
 # know the session.
 ONLY_FOR = {
-    "runtime/session/session.h": ("runtime/session/session.cc", "runtime/api/"),
-    "runtime/session/snapshot_pages.h": tuple(
+    "runtime/session/session.h": (
+        "runtime/session/session.cc", "runtime/conversation/", "runtime/api/"),
+    "runtime/session/saved_pages.h": tuple(
         f"runtime/session/{part}.cc" for part in ("save", "restore", "prefix", "reuse_prefix")),
 }
 

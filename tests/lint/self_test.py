@@ -69,7 +69,7 @@ class Layering(LintTest):
     for path, header in (
         ("runtime/session/runner.cc", "runtime/session/session.h"),
         ("runtime/session/runner.h", "runtime/session/session.h"),
-        ("runtime/session/session.cc", "runtime/session/snapshot_pages.h"),
+        ("runtime/session/session.cc", "runtime/session/saved_pages.h"),
     ):
       with self.subTest(path=path, header=header):
         self.assert_finds(layering, path, f'#include "{header}"\n', "only")

@@ -37,6 +37,8 @@ void ReleasePages(Span<std::byte> pages) {
 }
 
 Status TrimPages(Span<std::byte>) { return Status::kOk; }
+void ExpectScatteredReads(Span<const std::byte>) {}
+void ForgetPages(Span<const std::byte>) {}
 
 namespace test {
 

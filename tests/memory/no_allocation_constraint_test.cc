@@ -1,4 +1,5 @@
-// Constraints in a session allocate nothing, not even to compile, and keep to the planned block.
+// Constraints in a session and conversations allocate nothing, not even to compile, and keep to the
+// planned block.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -104,6 +105,70 @@ TEST(NoAllocation_Constraint, CompileDecodeForkBeamsAndRestore_AllocateNothing) 
     EXPECT_EQ(0u, g_calls.load());
   }
   for (size_t i = 0; i < kCanary; ++i) ASSERT_EQ(0xA5, canary[i]) << i;
+  std::free(block);
+}
+
+// Several turns of a conversation, with undo, a tool result and a full list of messages, in exactly
+// the planned bytes.
+TEST(NoAllocation_Conversation, Turns_AllocateNothing) {
+  ARN_NEEDS_CONVERTER();
+  const TempFolder folder;
+  const std::string bundle = (folder / "fable.arn").string();
+  ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), bundle, {"--weights", "int8"}));
+  const ModelPtr model = OpenModel(bundle);
+  ASSERT_NE(nullptr, model);
+  arn_session_options session_options = ARN_SESSION_OPTIONS_INIT;
+  session_options.context_tokens = 128;
+  const SessionPtr session = NewSession(model.get(), session_options);
+  arn_conversation_options options = ARN_CONVERSATION_OPTIONS_INIT;
+  options.drops_oldest = 1;
+  options.tools = R"([{"name": "get"}])";
+  options.tools_bytes = std::strlen(options.tools);
+  uint64_t bytes = 0;
+  ASSERT_EQ(ARN_OK,
+            arn_conversation_plan(model.get(), &session_options, &options, nullptr, 0, &bytes));
+  void* block = nullptr;
+  ASSERT_EQ(0, posix_memalign(&block, 64, bytes + kCanary));
+  auto* const canary = static_cast<unsigned char*>(block) + bytes;
+  std::memset(canary, 0xA5, kCanary);
+  arn_conversation* c = nullptr;
+  ASSERT_EQ(ARN_OK, arn_conversation_create(session.get(), &options, block, bytes, nullptr, 0, &c));
+  const std::string long_text(4000, 'a');
+  const char call[] =
+      R"([{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":)"
+      R"([{"function":{"name":"get","arguments":{}}}]}])";
+  const arn_stop_string stop = {"zzz", 3};
+  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = 10;
+  generate.stops = &stop;
+  generate.n_stops = 1;
+  size_t shown = 0;
+  const auto on_event = [](void* user, uint32_t, const char*, size_t n) -> int32_t {
+    *static_cast<size_t*>(user) += n;
+    return 0;
+  };
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_conversation_add(c, "system", "Be brief.", 9);
+  for (int i = 0; i < 8 && status == ARN_OK; ++i) {
+    status = arn_conversation_add(c, "user", "Go on.", 6);
+    if (status == ARN_OK) status = arn_conversation_reply(c, &generate, on_event, &shown, nullptr);
+    if (i == 3 && status == ARN_OK) status = arn_conversation_undo_reply(c);
+    if (i == 4 && status == ARN_OK) status = arn_conversation_undo(c);
+  }
+  if (status == ARN_OK) status = arn_conversation_add_json(c, call, sizeof call - 1);
+  if (status == ARN_OK) status = arn_conversation_add_tool_result(c, 0, "none", 4);
+  arn_status full = ARN_OK;
+  while (full == ARN_OK) full = arn_conversation_add(c, "tool", long_text.data(), long_text.size());
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_conversation_last_error(c);
+  EXPECT_EQ(ARN_OUT_OF_MEMORY, full);
+  EXPECT_GT(shown, 0u);
+  EXPECT_EQ(0u, g_calls.load());
+  for (size_t i = 0; i < kCanary; ++i) ASSERT_EQ(0xA5, canary[i]) << i;
+  arn_conversation_destroy(c);
   std::free(block);
 }
 

@@ -303,6 +303,47 @@ TEST(NoAllocation_States, RunsForksBatchAndSave_AllocateNothing) {
   }
 }
 
+// Snapshots of recurrent states: marks, rewinds, what runs again, forks, and a changed last turn.
+TEST(NoAllocation_States, Snapshots_AllocateNothing) {
+  const TinyLayer scan = {0, 0, -1, TinyMixer::kScan}, conv = {0, 0, -1, TinyMixer::kConv};
+  TinyBundle bundle;
+  bundle.layer_kinds = {scan, {}, conv};
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.n_threads = 2;
+  options.context_tokens = 96;
+  options.prefill_chunk = 16;
+  options.max_sequences = 2;
+  options.state_snapshots = 3;
+  options.snapshot_every = 6;
+  const SessionPtr session = NewSession(model.get(), options);
+  const std::vector<int32_t> prompt = SomeIds(50, bundle.vocab);
+  const uint32_t all[] = {0, 1};
+  int32_t ids[2];
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_session_prefill(session.get(), prompt.data(), prompt.size());
+  if (status == ARN_OK) status = arn_session_mark(session.get());
+  for (uint32_t i = 0; i < 8 && status == ARN_OK; ++i) {
+    status = arn_session_decode(session.get(), ids);
+    if (status == ARN_OK) status = arn_session_rewind(session.get(), 50 - 4 * i);
+    if (status == ARN_OK) status = arn_session_decode(session.get(), ids);
+    if (status == ARN_OK) status = arn_session_mark(session.get());
+  }
+  if (status == ARN_OK) status = arn_session_fork(session.get(), 0, 1);
+  if (status == ARN_OK) status = arn_session_rewind(session.get(), 11);
+  if (status == ARN_OK) status = arn_session_decode_batch(session.get(), all, 2, ids);
+  if (status == ARN_OK) status = arn_session_follow(session.get(), prompt.data(), 40, nullptr);
+  const arn_status counted =
+      status == ARN_OK ? arn_session_follow(session.get(), prompt.data(), 30, nullptr) : status;
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, counted) << arn_session_last_error(session.get());
+  EXPECT_EQ(0u, g_calls.load());
+}
+
 // Every sampling option, with lists and log-probabilities.
 TEST(NoAllocation_Sampling, EveryOption_AllocatesNothing) {
   const TinyBundle bundle;

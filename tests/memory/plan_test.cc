@@ -95,6 +95,11 @@ std::vector<Case> Cases() {
   shifting.pinned_tokens = 5;
   arn_session_options anew = Options(kReference, ARN_KV_F32, 64, 16, 1, 8, 0);
   anew.no_cache = 1;
+  const auto snapshots = [](arn_session_options options, uint32_t n) {
+    options.state_snapshots = n;
+    options.snapshot_every = 3;
+    return options;
+  };
   // Two pools per group: active and quantised pages. A group has one pool if its window is within
   // the residual.
   const auto quantised = [](arn_session_options options, uint32_t keys, uint32_t values,
@@ -137,6 +142,8 @@ std::vector<Case> Cases() {
       {scans, Options(kReference, ARN_KV_INT4, 64, 16, 1, 8, 1)},
       {scans, anew},
       {hybrid, shared},
+      {scans, snapshots(several, 4)},
+      {hybrid, snapshots(shared, 1)},
       {hybrid, quantised(several, ARN_KV_INT4, ARN_KV_INT2, 8)},
   };
 }

@@ -44,6 +44,18 @@ inline std::vector<Shape> StateShapes() {
   };
 }
 
+// Linear attention, alone, mixed with attention and beside it.
+inline std::vector<Shape> LinearShapes() {
+  const TinyLayer delta = {.mixer = TinyMixer::kDelta}, beside = {.mixer = TinyMixer::kBeside};
+  const TinyLayer scan = {.mixer = TinyMixer::kScan};
+  return {
+      {"delta_rules", {delta, delta}},
+      {"delta_rules_and_full", {delta, {}, delta, delta}},
+      {"beside_attention", {beside, beside}},
+      {"beside_windows_and_scans", {{.window = 9, .mixer = TinyMixer::kBeside}, scan, delta}},
+  };
+}
+
 // Layers that differ in head count, kv heads, head size and feed-forward width.
 inline std::vector<Shape> WidthShapes() {
   const TinyLayer wide = {.heads = 6, .kv_heads = 3, .head_dim = 16, .ffn = 80};

@@ -19,6 +19,8 @@ namespace {
 
 // Dimensions of the recurrent and convolution layers.
 constexpr uint32_t kMixerWidth = 20, kTaps = 3, kStates = 5, kRank = 4;
+// Of linear attention.
+constexpr uint32_t kLinearHeads = 4, kKeyHeads = 2, kKeyDim = 6, kValueDim = 5;
 
 class Stream {
  public:
@@ -176,30 +178,46 @@ class Builder {
   std::vector<uint32_t> rope_dims_;
 };
 
+bool IsLinear(TinyMixer mixer) { return mixer == TinyMixer::kDelta || mixer == TinyMixer::kBeside; }
+
 // A scan layer has no feed-forward part.
 flatbuffers::Offset<fbs::Layer> Builder::StateLayer(const TinyLayer& layer,
                                                     const std::string& prefix) {
+  constexpr uint32_t kNone = UINT32_MAX;
   const TinyBundle& o = options_;
-  const bool is_scan = layer.mixer == TinyMixer::kScan;
-  const uint32_t width = layer.mixer_width;
+  const bool is_scan = layer.mixer == TinyMixer::kScan, is_linear = IsLinear(layer.mixer);
+  const bool is_delta = layer.mixer == TinyMixer::kDelta;
+  const bool is_beside = layer.mixer == TinyMixer::kBeside;
+  const uint32_t width = is_linear ? kLinearHeads * kValueDim : layer.mixer_width;
+  const uint32_t conv_width = width + (is_linear ? 2 * kKeyHeads * kKeyDim : 0);
+  const uint32_t in_rows = is_linear ? width + (is_delta ? 2 : 1) * kLinearHeads + conv_width
+                                     : (is_scan ? 2 : 3) * width;
   const uint32_t norm = Norm(prefix + "attention_norm", o.hidden);
-  const uint32_t in = Matrix(prefix + "mixer_in", (is_scan ? 2 : 3) * width, o.hidden);
-  const uint32_t conv = Rows(prefix + "conv", kTaps, width, -0.5f);
-  const uint32_t bias = is_scan ? Norm(prefix + "conv_bias", width) : UINT32_MAX;
-  const uint32_t low = is_scan ? Matrix(prefix + "scan_low", kRank, width) : UINT32_MAX;
-  const uint32_t steps = is_scan ? Matrix(prefix + "scan_steps", width, kRank) : UINT32_MAX;
-  const uint32_t mix = is_scan ? Matrix(prefix + "scan_mix", 2 * kStates, width) : UINT32_MAX;
-  const uint32_t rates = is_scan ? Rows(prefix + "scan_rates", kStates, width, -1.0f) : UINT32_MAX;
-  const uint32_t skip = is_scan ? Norm(prefix + "scan_skip", width) : UINT32_MAX;
-  const uint32_t out = Matrix(prefix + "attention_out", o.hidden, width);
-  const uint32_t ffn_norm = is_scan ? UINT32_MAX : Norm(prefix + "ffn_norm", o.hidden);
-  const uint32_t gate_up =
-      is_scan ? UINT32_MAX : Matrix(prefix + "gate_up", 2 * layer.ffn, o.hidden);
-  const uint32_t down = is_scan ? UINT32_MAX : Matrix(prefix + "down", o.hidden, layer.ffn);
+  const uint32_t in = Matrix(prefix + "mixer_in", in_rows, o.hidden);
+  const uint32_t conv = Rows(prefix + "conv", kTaps, conv_width, -0.5f);
+  const uint32_t bias = is_scan || is_beside ? Norm(prefix + "conv_bias", conv_width) : kNone;
+  const uint32_t low = is_scan ? Matrix(prefix + "scan_low", kRank, width) : kNone;
+  const uint32_t steps = is_scan ? Matrix(prefix + "scan_steps", width, kRank) : kNone;
+  const uint32_t mix = is_scan ? Matrix(prefix + "scan_mix", 2 * kStates, width) : kNone;
+  const uint32_t rates = is_scan ? Rows(prefix + "scan_rates", kStates, width, -1.0f) : kNone;
+  const uint32_t skip = is_scan ? Norm(prefix + "scan_skip", width) : kNone;
+  const uint32_t heads =
+      is_linear ? Rows(prefix + "linear_heads", is_delta ? 2 : 3, kLinearHeads, -1.0f) : kNone;
+  const uint32_t mixer_norm =
+      is_linear ? Norm(prefix + "mixer_norm", is_delta ? kValueDim : width) : kNone;
+  const uint32_t q_width = layer.heads * layer.head_dim;
+  const uint32_t qkv =
+      is_beside ? Matrix(prefix + "qkv", q_width + 2 * layer.kv_heads * layer.head_dim, o.hidden)
+                : kNone;
+  const uint32_t mixer_out = is_beside ? Matrix(prefix + "mixer_out", o.hidden, width) : kNone;
+  const uint32_t out = Matrix(prefix + "attention_out", o.hidden, is_beside ? q_width : width);
+  const uint32_t ffn_norm = is_scan ? kNone : Norm(prefix + "ffn_norm", o.hidden);
+  const uint32_t gate_up = is_scan ? kNone : Matrix(prefix + "gate_up", 2 * layer.ffn, o.hidden);
+  const uint32_t down = is_scan ? kNone : Matrix(prefix + "down", o.hidden, layer.ffn);
   fbs::LayerBuilder b(fbb_);
   b.add_kind(KindOf(layer));
   b.add_attention_norm(norm);
-  b.add_qkv(UINT32_MAX);
+  b.add_qkv(qkv);
   b.add_attention_out(out);
   b.add_ffn_norm(ffn_norm);
   b.add_gate_up(gate_up);
@@ -212,21 +230,46 @@ flatbuffers::Offset<fbs::Layer> Builder::StateLayer(const TinyLayer& layer,
   b.add_scan_mix(mix);
   b.add_scan_rates(rates);
   b.add_scan_skip(skip);
+  b.add_linear_heads(heads);
+  b.add_mixer_norm(mixer_norm);
+  b.add_mixer_out(mixer_out);
   return b.Finish();
 }
 
-flatbuffers::Offset<fbs::LayerKind> StateKind(const TinyLayer& layer,
+// rope: of a layer with attention beside its mixer.
+flatbuffers::Offset<fbs::LayerKind> StateKind(const TinyLayer& layer, uint32_t rope,
                                               flatbuffers::FlatBufferBuilder* fbb) {
-  const bool is_scan = layer.mixer == TinyMixer::kScan;
+  const bool is_scan = layer.mixer == TinyMixer::kScan, is_linear = IsLinear(layer.mixer);
+  const bool is_delta = layer.mixer == TinyMixer::kDelta;
   fbs::LayerKindBuilder b(*fbb);
   b.add_ffn_dim(is_scan ? 0 : layer.ffn);
   b.add_norm_epsilon(1e-5f);
-  b.add_mixer(is_scan ? fbs::Mixer::Scan : fbs::Mixer::Conv);
-  b.add_mixer_width(layer.mixer_width);
+  b.add_mixer(is_linear ? fbs::Mixer::LinearAttention
+              : is_scan ? fbs::Mixer::Scan
+                        : fbs::Mixer::Conv);
+  b.add_mixer_width(is_linear ? 0 : layer.mixer_width);
   b.add_conv_taps(kTaps);
   if (is_scan) {
     b.add_scan_states(kStates);
     b.add_scan_rank(kRank);
+  }
+  if (is_linear) {
+    b.add_linear_heads(kLinearHeads);
+    b.add_linear_key_heads(kKeyHeads);
+    b.add_linear_key_dim(kKeyDim);
+    b.add_linear_value_dim(kValueDim);
+    b.add_has_delta_rule(is_delta);
+    b.add_norms_before_gate(is_delta);
+    b.add_mixer_norm_group(is_delta ? kValueDim : kLinearHeads * kValueDim);
+  }
+  if (layer.mixer == TinyMixer::kBeside) {
+    b.add_is_hybrid(true);
+    b.add_n_heads(layer.heads);
+    b.add_n_kv_heads(layer.kv_heads);
+    b.add_head_dim(layer.head_dim);
+    b.add_window(layer.window);
+    b.add_attention_scale(1.0f / std::sqrt(static_cast<float>(layer.head_dim)));
+    b.add_rope(rope);
   }
   return b.Finish();
 }
@@ -268,7 +311,8 @@ std::vector<uint8_t> Builder::Finish() {
   std::vector<flatbuffers::Offset<fbs::LayerKind>> kind_tables;
   for (const TinyLayer& kind : kinds_) {
     if (kind.mixer != TinyMixer::kAttention) {
-      kind_tables.push_back(StateKind(kind, &fbb_));
+      const bool is_beside = kind.mixer == TinyMixer::kBeside;
+      kind_tables.push_back(StateKind(kind, is_beside ? RopeOf(kind.head_dim) : 0, &fbb_));
       continue;
     }
     kind_tables.push_back(fbs::CreateLayerKind(
@@ -358,7 +402,8 @@ std::vector<uint8_t> Builder::Finish() {
 
 void PrintTo(const TinyLayer& layer, std::ostream* out) {
   if (layer.mixer != TinyMixer::kAttention) {
-    *out << (layer.mixer == TinyMixer::kConv ? "conv" : "scan");
+    constexpr const char* kNames[] = {"", "conv", "scan", "delta", "beside"};
+    *out << kNames[static_cast<size_t>(layer.mixer)];
     return;
   }
   if (layer.window != 0) {

@@ -11,7 +11,8 @@
 
 namespace arn::test {
 
-enum class TinyMixer { kAttention, kConv, kScan };
+// kDelta: linear attention with the delta rule; kBeside: without it, beside attention.
+enum class TinyMixer { kAttention, kConv, kScan, kDelta, kBeside };
 
 // The per-layer settings.
 struct TinyLayer {

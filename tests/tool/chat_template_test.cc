@@ -118,6 +118,33 @@ TEST_F(ChatTemplateTest, Turns_ReadWhatTheTemplateGives_AndComputeOnlyWhatIsNew)
   EXPECT_EQ(expected, Chat("/system Be kind.\n" + input, greedy_).out);
 }
 
+// Calls of tools are shown, and come back to the template as calls, so that the next turn computes
+// only what is new.
+TEST_F(ChatTemplateTest, ToolCalls_AreShown_AndRenderedAgain) {
+  UseTemplate(
+      "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\n' + m.content }}"
+      "{%- for call in m.tool_calls %}{{- '<|im_start|>call ' + call.function.name + ' ' + "
+      "(call.function.arguments | tojson) + ' done' }}{%- endfor %}{{- '<|im_end|>\n' }}"
+      "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}");
+  const auto tools = folder_ / "tools.json";
+  std::ofstream(tools) << R"([{"name": "find", "parameters": {"properties": {"what": )"
+                          R"({"enum": ["a cat", "a dog"]}}, "required": ["what"]}}])";
+  std::vector<std::string> arguments = greedy_;
+  arguments.insert(arguments.end(),
+                   {"--tools", tools.string(), "--tool-choice", "find", "--single-call"});
+  const ProcessResult result = Chat("Hello\n/stats\n/tool It is here.\n/stats\n", arguments);
+  ASSERT_EQ(0, result.exit_code) << result.err;
+  const std::string call = "call find {\"what\": \"a ";
+  EXPECT_EQ(0u, result.out.rfind(call, 0)) << result.out;
+  EXPECT_NE(std::string::npos, result.out.find(call, 1)) << result.out;
+  const auto stats = StatsIn(result.err);
+  ASSERT_EQ(2u, stats.size()) << result.err;
+  EXPECT_GT(stats[1].first, stats[0].second + 5) << result.err;  // the call is kept
+  const ProcessResult wrong = Chat("Hello\n", {"--tool-choice", "auto"});
+  EXPECT_NE(0, wrong.exit_code);
+  EXPECT_NE(std::string::npos, wrong.err.find("--tool-choice needs --tools")) << wrong.err;
+}
+
 // If the template rewrites an earlier message, the session rewinds to the first difference.
 TEST_F(ChatTemplateTest, RewrittenHistory_KeepsTheCommonBeginning) {
   UseTemplate(

@@ -38,6 +38,47 @@ std::vector<TurnStats> StatsIn(const std::string& err) {
   return all;
 }
 
+// A model of scans alone, with the tokenizer of another checkpoint.
+void WriteScans(const std::filesystem::path& folder) {
+  TinyCheckpoint base;
+  base.vocab = 1024;
+  WriteTinyCheckpoint(folder, base, [](TinyTensors& tensors) {
+    tensors.clear();
+    const auto add = [&](const std::string& name, const std::vector<uint64_t>& shape) {
+      uint64_t count = 1;
+      for (const uint64_t n : shape) count *= n;
+      tensors["backbone." + name] = {"F32", shape,
+                                     EncodeFloats(TinyValues(name, count, 3, 0.3f), "F32")};
+    };
+    add("embeddings.weight", {1024, 32});
+    add("norm_f.weight", {32});
+    for (const char* layer : {"layers.0.", "layers.1."}) {
+      const std::string mixer = std::string(layer) + "mixer.";
+      add(std::string(layer) + "norm.weight", {32});
+      add(mixer + "in_proj.weight", {128, 32});
+      add(mixer + "conv1d.weight", {64, 1, 4});
+      add(mixer + "conv1d.bias", {64});
+      add(mixer + "x_proj.weight", {2 + 2 * 16, 64});
+      add(mixer + "dt_proj.weight", {64, 2});
+      add(mixer + "dt_proj.bias", {64});
+      add(mixer + "A_log", {64, 16});
+      add(mixer + "D", {64});
+      add(mixer + "out_proj.weight", {32, 64});
+    }
+  });
+  WriteFile(folder / "config.json", nlohmann::json({{"architectures", {"MambaForCausalLM"}},
+                                                    {"model_type", "mamba"},
+                                                    {"vocab_size", 1024},
+                                                    {"hidden_size", 32},
+                                                    {"num_hidden_layers", 2}})
+                                        .dump());
+  std::filesystem::remove(folder / "generation_config.json");
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(SourcePath("models/fable/fable-2m/" + std::string(file)),
+                               folder / file);
+  }
+}
+
 class ChatTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -166,6 +207,46 @@ TEST_F(ChatTest, StopText_IsForgotten) {
   EXPECT_EQ(ids.size(), stats[1].kept + stats[1].computed);
   const std::string answer = second["text"];
   EXPECT_EQ(shown + "\n" + answer.substr(0, answer.find(stop)) + "\n", result.out);
+}
+
+// Recurrent states return to the border of the turn: a message that is taken back, changed or
+// answered again is all that is computed.
+TEST_F(ChatTest, RecurrentModel_TakesTurnsBack) {
+  WriteScans(folder_ / "scans");
+  bundle_ = (folder_ / "scans.arn").string();
+  ASSERT_TRUE(Convert((folder_ / "scans").string(), bundle_, {"--weights", "f32"}));
+  model_ = OpenModel(bundle_);
+  ASSERT_NE(nullptr, model_);
+  const std::vector<std::string> length = {"--max-tokens", "20", "--ignore-eos", "--temperature",
+                                           "0"};
+  Ids first, second, changed;
+  AddText("User: " + lines_[0] + "\nAssistant:", &first);
+  const nlohmann::json answer = Answer(first, length);
+  AddAnswer(answer, &first);
+  second = changed = first;
+  AddText("\nUser: " + lines_[1] + "\nAssistant:", &second);
+  AddText("\nUser: " + lines_[2] + "\nAssistant:", &changed);
+  const std::string again = Answer(second, length)["text"].get<std::string>() + "\n";
+  const std::string other = Answer(changed, length)["text"].get<std::string>() + "\n";
+  const ProcessResult result = Chat(lines_[0] + "\n" + lines_[1] + "\n/regenerate\n/stats\n/edit " +
+                                        lines_[2] + "\n/stats\n/undo\n" + lines_[1] + "\n/stats\n",
+                                    length);
+  EXPECT_EQ(0, result.exit_code) << result.err;
+  EXPECT_EQ(answer["text"].get<std::string>() + "\n" + again + again + other + again, result.out);
+  const std::vector<TurnStats> stats = StatsIn(result.err);
+  ASSERT_EQ(3u, stats.size());
+  for (size_t i = 0; i < 3; ++i) {
+    // The last message also shares its first words with the one before.
+    EXPECT_TRUE(i == 2 ? first.size() < stats[i].kept : first.size() == stats[i].kept) << i;
+    EXPECT_EQ((i == 1 ? changed : second).size(), stats[i].kept + stats[i].computed) << i;
+  }
+  // 2 layers of 64 channels with 3 inputs and 16 states each.
+  const ProcessResult plan =
+      RunArenite({"plan", bundle_, "--state-snapshots", "8", "--snapshot-every", "32", "--json"});
+  const nlohmann::json json = nlohmann::json::parse(plan.out, nullptr, /*allow_exceptions=*/false);
+  EXPECT_EQ(8 * 2 * 64 * (3 + 16) * 4, json["snapshots"]);
+  EXPECT_EQ(8, json["state_snapshots"]);
+  EXPECT_EQ(32, json["snapshot_every"]);
 }
 
 TEST_F(ChatTest, WithoutATokenizer_IsRefused) {

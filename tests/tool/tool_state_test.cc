@@ -49,6 +49,32 @@ TEST_F(ToolState, SaveThenRestore_GoesOnAsIfNeverStopped) {
   EXPECT_EQ(5u, Ids({"--restore", state, "--prompt", " The fox", "--max-tokens", "5"}).size());
 }
 
+TEST_F(ToolState, KvExportedAndImported_GoesOnAsIfThePromptHadRun) {
+  const std::string kv = (folder_ / "kv.safetensors").string();
+  const std::string state = (folder_ / "kv.state").string();
+  const std::string text = "Once upon a time, a fox lived by the river and";
+  ProcessResult done = RunArenite({"kv", "export", bundle_, "--prompt", text, "-o", kv});
+  ASSERT_EQ(0, done.exit_code) << done.err;
+  done = RunArenite({"kv", "import", bundle_, kv, "-o", state, "--kv", "f32"});
+  ASSERT_EQ(0, done.exit_code) << done.err;
+  EXPECT_NE(std::string::npos, done.out.find("kv.state --kv f32"));
+  EXPECT_EQ(Ids({"--prompt", text, "--kv", "f32", "--max-tokens", "40", "--temperature", "0"}),
+            Ids({"--restore", state, "--kv", "f32", "--max-tokens", "40", "--temperature", "0"}));
+  // What was imported can be exported again: the same but for the last token, which ran alone.
+  const std::string again = (folder_ / "again.safetensors").string();
+  done = RunArenite({"kv", "export", bundle_, "--restore", state, "-o", again});
+  ASSERT_EQ(0, done.exit_code) << done.err;
+  EXPECT_EQ(std::filesystem::file_size(kv), std::filesystem::file_size(again));
+  const std::string first = ReadText(kv);
+  EXPECT_NE(std::string::npos, first.find("\"layers.5.values\""));
+  EXPECT_EQ(first.substr(0, 2048), ReadText(again).substr(0, 2048));
+  std::filesystem::resize_file(kv, std::filesystem::file_size(kv) - 4);
+  done = RunArenite({"kv", "import", bundle_, kv, "-o", state});
+  EXPECT_NE(0, done.exit_code);
+  EXPECT_NE(std::string::npos, done.err.find("layers.5.values")) << done.err;
+  EXPECT_NE(0, RunArenite({"kv", "export", bundle_, "-o", again}).exit_code);
+}
+
 TEST_F(ToolState, KvFile_TheSameTokensAndNothingIsLeft) {
   const std::string file = (folder_ / "kv").string();
   EXPECT_EQ(Ids(With({"--max-tokens", "40"})),

@@ -276,6 +276,22 @@ TEST_F(ToolTest, Run_ProcessorsOfTheCheckpointAndOfFlags_Apply) {
       << text;
 }
 
+TEST_F(ToolTest, Run_BadWords_DoNotCome) {
+  const std::vector<std::string> greedy = {"--prompt",      kPrompt, "--max-tokens", "40",
+                                           "--temperature", "0",     "--json"};
+  const std::string text = RunJson("run", greedy)["text"];
+  // The first whole words.
+  const size_t first = text.find(' ') + 1, second = text.find(' ', first) + 1;
+  ASSERT_NE(0u, second) << text;
+  const std::string one = text.substr(first, second - 1 - first);
+  const std::string two = text.substr(second, text.find(' ', second) - second);
+  std::vector<std::string> arguments = greedy;
+  arguments.insert(arguments.end(), {"--bad-word", one, "--bad-word", two});
+  const std::string without = " " + RunJson("run", arguments)["text"].get<std::string>() + " ";
+  EXPECT_EQ(std::string::npos, without.find(" " + one + " ")) << without;
+  EXPECT_EQ(std::string::npos, without.find(" " + two + " ")) << without;
+}
+
 TEST_F(ToolTest, Run_BadSamplingValues_AreNamed) {
   const auto error = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"run", bundle_, "--prompt", kPrompt});

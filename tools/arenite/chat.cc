@@ -15,6 +15,9 @@
 namespace arn::tool {
 namespace {
 
+// Half of them are for turns that can be taken back without computing anything again.
+constexpr uint32_t kChatSnapshots = 8;
+
 // Takes back the last message for a changed one. Without a text the editor offers the message.
 void Edit(const std::string& text, Chat* chat, LineEditor* editor) {
   if (text.empty() && !editor->can_edit()) {
@@ -150,9 +153,16 @@ Command AddChat(CLI::App* app) {
   AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   AddSamplingOptions(sub, &arguments->sampling);
-  AddConstraintOptions(sub, &arguments->constraint, 0);
+  AddChatConstraintOptions(sub, &arguments->constraint);
+  sub->add_option("--reasoning-budget", arguments->reasoning_budget,
+                  "Tokens of reasoning per answer after which its end comes (0: the model decides)")
+      ->capture_default_str();
+  sub->add_option("--reasoning-close", arguments->reasoning_close,
+                  "Sentence that is written before that end; \\n is a line end");
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddOverflowOptions(sub, &arguments->session);
+  arguments->session.state_snapshots = kChatSnapshots;
+  AddSnapshotOptions(sub, &arguments->session);
   sub->add_option("--history", arguments->history,
                   "File that keeps your messages for the next chat, readable by you alone; none: "
                   "keeps none")

@@ -10,9 +10,15 @@ namespace arn::tool {
 
 enum class Role { kSystem, kUser, kAssistant, kTool };
 
+struct ToolCall {
+  std::string name, arguments, id;  // arguments: JSON; id: "" if the model gave none
+};
+
 struct Message {
   Role role = Role::kUser;
   std::string text;
+  std::string reasoning = {};        // of an answer
+  std::vector<ToolCall> calls = {};  // of an answer
 };
 
 // Text for a model to read.

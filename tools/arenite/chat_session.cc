@@ -10,7 +10,6 @@
 #include "tools/arenite/chat_history.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/memory_report.h"
-#include "tools/arenite/reasoning.h"
 #include "tools/arenite/template_format.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/terminal.h"
@@ -47,10 +46,36 @@ std::unique_ptr<ChatFormat> MakeFormat(const ChatArguments& arguments, const Mod
   return format;
 }
 
-std::optional<ConstraintText> MakeConstraint(const ConstraintArguments& arguments) {
-  std::optional<ConstraintText> constraint;
-  if (HasConstraint(arguments)) constraint.emplace(arguments);
-  return constraint;
+std::unique_ptr<Reply> MakeReply(const ChatArguments& arguments, const Model& model) {
+  std::unique_ptr<Reply> reply;
+  if (!arguments.plain && HasTemplate(model)) {
+    reply = std::make_unique<Reply>(
+        model, arguments.tools_file.empty() ? "" : ReadFile(arguments.tools_file),
+        Unescape(arguments.reasoning_close, "--reasoning-close"));
+  }
+  const bool has_reasoning = reply != nullptr && reply->has_reasoning();
+  const bool asks = arguments.reasoning_budget != 0 || !arguments.reasoning_close.empty();
+  if (asks && !has_reasoning) {
+    throw Error("--reasoning-budget needs a chat template with reasoning, and excludes --plain");
+  }
+  // Other replies are text, to the last space.
+  if (!has_reasoning && reply != nullptr && !reply->has_calls()) reply.reset();
+  return reply;
+}
+
+ChatArguments Resolved(ChatArguments arguments, const Model& model) {
+  arguments.sampling = WithBadWords(std::move(arguments.sampling), model);
+  return arguments;
+}
+
+std::optional<ConstraintText> MakeConstraint(const ChatArguments& arguments) {
+  ConstraintArguments constraint = arguments.constraint;
+  if (constraint.tool_choice) {
+    if (arguments.tools_file.empty()) throw Error("--tool-choice needs --tools");
+    constraint.tools = arguments.tools_file;
+  }
+  if (!HasConstraint(constraint)) return std::nullopt;
+  return std::make_optional<ConstraintText>(constraint);
 }
 
 // The strings of the options are those of the arguments, which must outlive them.
@@ -80,16 +105,18 @@ const char* Speaker(Role role) {
 void Say(const std::string& sentence) { std::fprintf(stderr, "%s\n", sentence.c_str()); }
 
 Chat::Chat(const ChatArguments& arguments, const Model& model)
-    : arguments_(arguments),
+    : arguments_(Resolved(arguments, model)),
       model_(model),
-      constraint_(MakeConstraint(arguments.constraint)),
+      constraint_(MakeConstraint(arguments)),
       session_(model, SessionOptions(arguments_, model, constraint_)),
       format_(MakeFormat(arguments, model)),
+      reply_(MakeReply(arguments, model)),
       conversation_(model, session_, arguments.session.overflow == "shift"),
       progress_(session_, /*quiet=*/false),
       has_colour_(cli::HasColour(STDOUT_FILENO)) {
   answer_options_.max_tokens = arguments.max_tokens;
   answer_options_.ignore_eos = arguments.ignore_eos;
+  answer_options_.reasoning_budget = arguments.reasoning_budget;
   answer_options_.stops = format_->Stops();
   answer_options_.stops.insert(answer_options_.stops.end(), arguments.stops.begin(),
                                arguments.stops.end());
@@ -103,27 +130,24 @@ void Chat::Turn(const std::string& text, Role role) {
   Exchange exchange{text, role, messages_.size(), conversation_.Now()};
   session_.Check(arn_session_reset_stats(session_.get()));
   const PromptText prompt = format_->Prompt(messages);
-  ReasoningSplitter reasoning(EndsInsideReasoning(prompt.text));
-  const auto show = [this](std::string_view piece, bool is_reasoning) {
-    Show(piece, is_reasoning);
-  };
   // Each answer is a text of its own.
-  if (constraint_) SetConstraint(*constraint_, session_);
+  if (constraint_) SetConstraint(*constraint_, session_, prompt.text);
   progress_.Restart();
-  last_ =
-      conversation_.Say(prompt, format_->IsWhole(), answer_options_, [&](std::string_view piece) {
-        if (has_colour_) {
-          reasoning.Add(piece, show);
-        } else {
-          Show(piece, false);
-        }
-        return can_write_;
-      });
+  shown_ = Reply::Part::kText;
+  has_text_ = false;
+  if (reply_ != nullptr) {
+    reply_->Start(prompt.text,
+                  [this](std::string_view piece, Reply::Part part) { return Show(piece, part); });
+  }
+  const auto show_text = [this](std::string_view piece) {
+    return reply_ != nullptr || Show(piece, Reply::Part::kText);
+  };
+  last_ = conversation_.Say(prompt, format_->IsWhole(), answer_options_, show_text, reply_.get());
   progress_.Clear();
-  reasoning.End(show);
   if (!can_write_) throw Error("cannot write to standard output");
   if (!last_.is_unread) {
-    messages.push_back({Role::kAssistant, last_.text});
+    messages.push_back(reply_ != nullptr ? reply_->message()
+                                         : Message{Role::kAssistant, last_.text});
     messages_ = std::move(messages);
     exchanges_.push_back(std::move(exchange));
     Print("\n");
@@ -198,6 +222,7 @@ void Chat::Set(const std::string& name, const std::string& value) {
   } catch (const CLI::ParseError& error) {
     throw Error(cli::Explain(app, error));
   }
+  sampling = WithBadWords(std::move(sampling), model_);
   const arn_sampling chosen = ChooseSampling(sampling, model_.get());
   session_.Check(arn_session_set_sampling(session_.get(), &chosen));
   sampling_ = chosen;
@@ -243,11 +268,20 @@ void Chat::ShowMessages() const {
   }
 }
 
-bool Chat::Show(std::string_view text, bool is_reasoning) {
-  const std::string shown =
+// Reasoning is dim. What is no terminal gets the answer alone: reasoning goes to stderr.
+bool Chat::Show(std::string_view text, Reply::Part part) {
+  const bool is_reasoning = part == Reply::Part::kReasoning;
+  std::FILE* const file = is_reasoning && !has_colour_ ? stderr : stdout;
+  std::string shown =
       is_reasoning && has_colour_ ? kDim + std::string(text) + kNormal : std::string(text);
-  can_write_ = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&
-               std::fflush(stdout) == 0;
+  if (part != shown_ && shown_ == Reply::Part::kReasoning) {
+    std::fputs(has_colour_ ? "\n\n" : "\n", has_colour_ ? stdout : stderr);
+  }
+  if (part == Reply::Part::kCall && part != shown_ && has_text_) shown.insert(0, "\n");
+  has_text_ = has_text_ || part == Reply::Part::kText;
+  shown_ = part;
+  can_write_ =
+      std::fwrite(shown.data(), 1, shown.size(), file) == shown.size() && std::fflush(file) == 0;
   return can_write_;
 }
 

@@ -12,6 +12,7 @@
 #include "tools/arenite/model.h"
 #include "tools/arenite/options.h"
 #include "tools/arenite/prefill_progress.h"
+#include "tools/arenite/reply.h"
 #include "tools/arenite/sampling.h"
 
 namespace arn::tool {
@@ -27,6 +28,8 @@ struct ChatArguments {
   std::optional<std::string> system;
   bool plain = false;
   std::string tools_file, variables, history;
+  uint32_t reasoning_budget = 0;
+  std::string reasoning_close;
   std::string user_prefix = "User: ", user_suffix = "\\n";
   std::string answer_prefix = "Assistant:", answer_suffix = "\\n";
 };
@@ -70,7 +73,7 @@ class Chat {
   };
 
   void SetSampling();
-  bool Show(std::string_view text, bool is_reasoning);
+  bool Show(std::string_view text, Reply::Part part);
   void TellFull() const;
   void ShowMessages() const;
 
@@ -79,6 +82,7 @@ class Chat {
   const std::optional<ConstraintText> constraint_;
   const Session session_;
   const std::unique_ptr<ChatFormat> format_;
+  const std::unique_ptr<Reply> reply_;  // null: replies are text
   Conversation conversation_;
   PrefillProgress progress_;
   const bool has_colour_;
@@ -89,6 +93,8 @@ class Chat {
   arn_sampling sampling_ = ARN_SAMPLING_INIT;  // default values if restored from a file
   Answer last_;
   bool can_write_ = true;
+  Reply::Part shown_ = Reply::Part::kText;  // last, of the answer
+  bool has_text_ = false;                   // the answer has shown text
 };
 
 }  // namespace arn::tool

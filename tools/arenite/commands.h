@@ -27,5 +27,7 @@ Command AddBench(CLI::App* app);
 Command AddEval(CLI::App* app);
 // check and bench.
 std::vector<Command> AddConstrain(CLI::App* app);
+// export and import.
+std::vector<Command> AddKv(CLI::App* app);
 
 }  // namespace arn::tool

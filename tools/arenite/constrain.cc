@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 
+#include "nlohmann/json.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/io.h"
@@ -37,10 +38,12 @@ Model OpenTokenizer(const Arguments& arguments) {
 }
 
 // Returns null, with the reason, if the constraint is refused.
-ConstraintHandle Compile(const Model& model, const ConstraintText& text, std::string* reason) {
+ConstraintHandle Compile(const Model& model, const ConstraintText& text, bool any_spelling,
+                         std::string* reason) {
   char error[1024] = "";
   arn_constraint* constraint = nullptr;
-  const arn_constraint_options options = text.Options();
+  arn_constraint_options options = text.Options();
+  if (options.kind == ARN_CONSTRAINT_JSON_SCHEMA) options.any_spelling = any_spelling ? 1 : 0;
   const arn_status status = arn_constraint_create(
       model.get(), &options, nullptr, text.memory_bytes(), error, sizeof error, &constraint);
   if (status != ARN_OK) *reason = error[0] != '\0' ? error : arn_status_name(status);
@@ -98,11 +101,26 @@ struct Verdict {
   uint64_t offset = 0;  // bytes allowed
 };
 
-Verdict Judge(const Model& model, arn_constraint* constraint, const std::string& line) {
+// `has_special`: special tokens in the line are tokens, as in replies.
+std::vector<int32_t> Tokens(const Model& model, std::string_view line, bool has_special) {
+  return model.Tokenize(
+      line, has_special ? ARN_TOKENIZE_NO_SPECIAL : ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
+}
+
+// A reply has line ends, so each line is a JSON string.
+void ReadReplies(std::vector<std::string>* lines) {
+  for (std::string& line : *lines) {
+    const nlohmann::json value = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!value.is_string()) throw Error("--instances: with --tools each line is a JSON string");
+    line = value.get<std::string>();
+  }
+}
+
+Verdict Judge(const Model& model, arn_constraint* constraint, const std::string& line,
+              bool has_special) {
   CheckStatus(arn_constraint_reset(constraint));
   const size_t valid = BadUtf8(line);
-  const std::vector<int32_t> ids =
-      model.Tokenize(line.substr(0, valid), ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
+  const std::vector<int32_t> ids = Tokens(model, line.substr(0, valid), has_special);
   size_t n_accepted = 0;
   Verdict verdict;
   CheckStatus(
@@ -122,9 +140,10 @@ std::string JsonRefusal(const std::string& reason) {
 int Check(const Arguments& arguments) {
   const Model model = OpenTokenizer(arguments);
   const ConstraintText text(arguments.constraint);
-  const std::vector<std::string> lines = ReadLines(arguments.instances);
+  std::vector<std::string> lines = ReadLines(arguments.instances);
+  if (text.is_tool_calls()) ReadReplies(&lines);
   std::string reason;
-  const ConstraintHandle constraint = Compile(model, text, &reason);
+  const ConstraintHandle constraint = Compile(model, text, /*any_spelling=*/true, &reason);
   if (constraint == nullptr) {
     Print(arguments.json ? JsonRefusal(reason) : "refused: " + reason + "\n");
     return kExitRefusedConstraint;
@@ -132,7 +151,7 @@ int Check(const Arguments& arguments) {
   std::string out;
   bool all_accepted = true;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const Verdict verdict = Judge(model, constraint.get(), lines[i]);
+    const Verdict verdict = Judge(model, constraint.get(), lines[i], text.is_tool_calls());
     all_accepted = all_accepted && verdict.is_accepted;
     if (arguments.json) {
       JsonWriter json;
@@ -281,7 +300,7 @@ int Bench(const Arguments& arguments) {
   for (int i = 0; i < kCompiles; ++i) {
     std::string reason;
     constraint.reset();
-    measured.compile.Add([&] { constraint = Compile(model, text, &reason); });
+    measured.compile.Add([&] { constraint = Compile(model, text, false, &reason); });
     if (constraint != nullptr) continue;
     Print(arguments.json ? JsonRefusal(reason) : "refused: " + reason + "\n");
     return kExitRefusedConstraint;
@@ -296,9 +315,10 @@ int Bench(const Arguments& arguments) {
       MeasureText(model, constraint.get(), {}, left, &random, &measured);
     }
   } else {
-    for (const std::string& line : ReadLines(arguments.instances)) {
-      const std::vector<int32_t> ids =
-          model.Tokenize(line, ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
+    std::vector<std::string> lines = ReadLines(arguments.instances);
+    if (text.is_tool_calls()) ReadReplies(&lines);
+    for (const std::string& line : lines) {
+      const std::vector<int32_t> ids = Tokens(model, line, text.is_tool_calls());
       if (!ids.empty()) MeasureText(model, constraint.get(), ids, 0, &random, &measured);
     }
   }
@@ -311,7 +331,7 @@ int Bench(const Arguments& arguments) {
 
 std::vector<Command> AddConstrain(CLI::App* app) {
   CLI::App* sub = app->add_subcommand(
-      "constrain", "Tests texts against a JSON schema, a regular expression or a grammar");
+      "constrain", "Tests texts against a JSON schema, a regular expression, a grammar or tools");
   sub->require_subcommand(1);
   const auto arguments = std::make_shared<Arguments>();
   const auto add = [&](const char* name, const char* description) {

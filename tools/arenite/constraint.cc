@@ -20,10 +20,7 @@ std::string WithNulBytes(const std::string& choices) {
   return text;
 }
 
-}  // namespace
-
-CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* arguments,
-                                        size_t least) {
+CLI::Option_group* AddKinds(CLI::App* app, ConstraintArguments* arguments, size_t least) {
   CLI::Option_group* group = app->add_option_group(
       "constraint", least == 0 ? "What the text must be: at most one of these"
                                : "What a text must be: exactly one of these is required");
@@ -35,9 +32,13 @@ CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* argu
                     "A text of the grammar in this file, in GBNF, from its rule root");
   group->add_option("--choices", arguments->choices,
                     "One of these texts, separated by commas (\\, is a comma)");
-  group->require_option(static_cast<int>(least), 1);
+  return group;
+}
+
+void AddDetails(CLI::App* app, ConstraintArguments* arguments) {
+  app->add_flag("--single-call", arguments->single_call, "With tools: at most one call");
   app->add_flag("--any-order", arguments->any_order,
-                "With --json-schema: properties in any order instead of the schema's");
+                "With --json-schema or tools: properties in any order instead of the schema's");
   app->add_option("--whitespace", arguments->whitespace,
                   "With --json-schema: white space where JSON allows it, or none")
       ->transform(CLI::IsMember(std::vector<std::string>{"compact", "any"}, CLI::ignore_case))
@@ -45,11 +46,40 @@ CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* argu
   app->add_option("--constraint-memory", arguments->memory,
                   "Bytes for the compiled constraint; they are committed as they are used")
       ->capture_default_str();
+}
+
+constexpr char kToolChoice[] =
+    "Calls that a reply may have: auto (text, calls or both), required, none, or the name of the "
+    "tool that must be called";
+
+}  // namespace
+
+CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* arguments,
+                                        size_t least) {
+  CLI::Option_group* group = AddKinds(app, arguments, least);
+  CLI::Option* const tools = group->add_option(
+      "--tools", arguments->tools,
+      "A reply with calls of the tools in this file, a JSON array, as the chat template writes "
+      "them");
+  group->require_option(static_cast<int>(least), 1);
+  app->add_option("--tool-choice", arguments->tool_choice, kToolChoice)->needs(tools);
+  AddDetails(app, arguments);
+  return group;
+}
+
+CLI::Option_group* AddChatConstraintOptions(CLI::App* app, ConstraintArguments* arguments) {
+  CLI::Option_group* group = AddKinds(app, arguments, 0);
+  group->add_option(
+      "--tool-choice", arguments->tool_choice,
+      Format("With --tools: the reply is constrained to valid calls. %s", kToolChoice));
+  group->require_option(0, 1);
+  AddDetails(app, arguments);
   return group;
 }
 
 bool HasConstraint(const ConstraintArguments& arguments) {
-  return arguments.json_schema || arguments.regex || arguments.grammar || arguments.choices;
+  return arguments.json_schema || arguments.regex || arguments.grammar || arguments.choices ||
+         arguments.tools;
 }
 
 ConstraintText::ConstraintText(const ConstraintArguments& arguments)
@@ -68,19 +98,42 @@ ConstraintText::ConstraintText(const ConstraintArguments& arguments)
   } else if (arguments.choices) {
     kind_ = ARN_CONSTRAINT_CHOICES;
     text_ = WithNulBytes(*arguments.choices);
+  } else if (arguments.tools) {
+    kind_ = ARN_CONSTRAINT_TOOL_CALLS;
+    text_ = ReadFile(*arguments.tools);
+    const std::string choice = arguments.tool_choice.value_or("auto");
+    if (choice == "required") {
+      tool_choice_ = ARN_TOOL_CHOICE_REQUIRED;
+    } else if (choice == "none") {
+      tool_choice_ = ARN_TOOL_CHOICE_NONE;
+    } else if (choice != "auto") {
+      tool_choice_ = ARN_TOOL_CHOICE_NAMED;
+      tool_name_ = choice;
+    }
+    single_call_ = arguments.single_call;
   }
+  if (arguments.single_call && !is_tool_calls()) throw Error("--single-call needs tools");
   if (kind_ == ARN_CONSTRAINT_JSON_SCHEMA) return;
-  if (any_order_) throw Error("--any-order needs --json-schema");
+  if (any_order_ && !is_tool_calls()) throw Error("--any-order needs --json-schema or tools");
   if (any_whitespace_) throw Error("--whitespace any needs --json-schema");
 }
 
-arn_constraint_options ConstraintText::Options() const {
+arn_constraint_options ConstraintText::Options(const std::string& prompt) const {
   arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
   options.kind = kind_;
   options.text = text_.data();
   options.text_bytes = text_.size();
   options.any_order = any_order_ ? 1 : 0;
   options.any_whitespace = any_whitespace_ ? 1 : 0;
+  if (!is_tool_calls()) return options;
+  options.tool_choice = tool_choice_;
+  if (tool_choice_ == ARN_TOOL_CHOICE_NAMED) {
+    options.tool_name = tool_name_.data();
+    options.tool_name_bytes = tool_name_.size();
+  }
+  options.single_call = single_call_ ? 1 : 0;
+  options.prompt = prompt.data();
+  options.prompt_bytes = prompt.size();
   return options;
 }
 
@@ -89,8 +142,8 @@ void ReserveConstraint(const ConstraintText& text, arn_session_options* options)
   options->max_constraints = 1;
 }
 
-void SetConstraint(const ConstraintText& text, const Session& session) {
-  const arn_constraint_options options = text.Options();
+void SetConstraint(const ConstraintText& text, const Session& session, const std::string& prompt) {
+  const arn_constraint_options options = text.Options(prompt);
   session.Check(arn_session_set_constraint(session.get(), &options));
 }
 

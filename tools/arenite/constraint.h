@@ -14,13 +14,18 @@ namespace arn::tool {
 
 struct ConstraintArguments {
   std::optional<std::string> json_schema, regex, grammar, choices;  // two are files
+  std::optional<std::string> tools;                                 // a file
+  std::optional<std::string> tool_choice;
+  bool single_call = false;
   bool any_order = false;
   std::string whitespace = "compact";
   std::string memory = "16M";
 };
-// `least`: number of the four that must be given, 0 or 1.
+// `least`: number of the five kinds that must be given, 0 or 1.
 CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* arguments,
                                         size_t least);
+// The same for a chat, whose --tools is an option of its own.
+CLI::Option_group* AddChatConstraintOptions(CLI::App* app, ConstraintArguments* arguments);
 bool HasConstraint(const ConstraintArguments& arguments);
 
 // A constraint of the command line, with the text of its file.
@@ -28,13 +33,16 @@ class ConstraintText {
  public:
   // Reads the file. Throws Error.
   explicit ConstraintText(const ConstraintArguments& arguments);
-  // Valid as long as this object.
-  arn_constraint_options Options() const;
+  // Valid as long as this object and the prompt, which tool calls look at the end of.
+  arn_constraint_options Options(const std::string& prompt = "") const;
+  bool is_tool_calls() const { return kind_ == ARN_CONSTRAINT_TOOL_CALLS; }
   uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:
   std::string text_;
-  uint32_t kind_ = 0;
+  std::string tool_name_;
+  uint32_t kind_ = 0, tool_choice_ = ARN_TOOL_CHOICE_AUTO;
+  bool single_call_ = false;
   bool any_order_ = false, any_whitespace_ = false;
   uint64_t memory_bytes_ = 0;
 };
@@ -43,7 +51,8 @@ class ConstraintText {
 void ReserveConstraint(const ConstraintText& text, arn_session_options* options);
 
 // Compiles the constraint for the selected sequence. Throws Error.
-void SetConstraint(const ConstraintText& text, const Session& session);
+void SetConstraint(const ConstraintText& text, const Session& session,
+                   const std::string& prompt = "");
 arn_constraint_stats_data ReadConstraint(const Session& session);
 
 // Returns "constraint  12 steps, ...".

@@ -10,6 +10,7 @@ namespace {
 // Output of the token callback, which must not throw into the library.
 struct Output {
   const Conversation::OnText* on_text = nullptr;
+  Reply* reply = nullptr;
   std::vector<int32_t> ids;
   std::string text;
 };
@@ -20,6 +21,10 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   if (text_bytes == 0) return 0;
   output.text.append(text, text_bytes);
   return (*output.on_text)({text, text_bytes}) ? 0 : 1;
+}
+
+int32_t OnEvent(void* user, uint32_t event, const char* text, size_t text_bytes) {
+  return Reply::OnEvent(static_cast<Output*>(user)->reply, event, text, text_bytes);
 }
 
 // Returns the spans of a text after its first `bytes` bytes are removed.
@@ -110,11 +115,13 @@ void Conversation::DropBehind(const std::string& shown, const std::vector<int32_
   ids_.insert(ids_.end(), rest.begin(), rest.end());
 }
 
-void Conversation::Generate(const AnswerOptions& options, const OnText& on_text, Answer* answer) {
+void Conversation::Generate(const AnswerOptions& options, const OnText& on_text, Reply* reply,
+                            Answer* answer) {
   std::vector<arn_stop_string> stops;
   for (const std::string& stop : options.stops) stops.push_back({stop.data(), stop.size()});
   Output output;
   output.on_text = &on_text;
+  output.reply = reply;
   arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
   generate.max_tokens = options.max_tokens;
   generate.ignore_eos = options.ignore_eos ? 1 : 0;
@@ -122,6 +129,11 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
   generate.n_stops = stops.size();
   generate.callback = OnToken;
   generate.user = &output;
+  if (reply != nullptr) {
+    generate.reply = reply->get();
+    generate.on_event = OnEvent;
+    generate.reasoning_budget = options.reasoning_budget;
+  }
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
   const arn_status status = arn_session_generate(session_.get(), &generate, &result);
   if (status == ARN_CANCELLED) {
@@ -131,6 +143,7 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
   } else {
     session_.Check(status);
   }
+  if (reply != nullptr) reply->End();
   // A token that was cancelled while it ran is shown but not counted; one past a full context is
   // counted but not stored.
   output.ids.resize(result.n_tokens);
@@ -148,7 +161,7 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
 }
 
 Answer Conversation::Say(const PromptText& text, bool is_whole, const AnswerOptions& options,
-                         const OnText& on_text) {
+                         const OnText& on_text, Reply* reply) {
   const CancelOnSignal cancel(session_.get(), /*with_terminate=*/false);
   const Next next = Tokens(text, is_whole);
   Answer answer;
@@ -162,7 +175,7 @@ Answer Conversation::Say(const PromptText& text, bool is_whole, const AnswerOpti
   }
   session_.Check(status);
   held_text_ = text.text;
-  Generate(options, on_text, &answer);
+  Generate(options, on_text, reply, &answer);
   return answer;
 }
 

@@ -9,6 +9,7 @@
 
 #include "tools/arenite/chat_format.h"
 #include "tools/arenite/model.h"
+#include "tools/arenite/reply.h"
 
 namespace arn::tool {
 
@@ -16,6 +17,7 @@ struct AnswerOptions {
   uint32_t max_tokens = 0;  // 0: until a stop token or a full context
   bool ignore_eos = false;
   std::vector<std::string> stops;
+  uint32_t reasoning_budget = 0;  // of an answer with a Reply; 0: none
 };
 
 struct Answer {
@@ -43,9 +45,9 @@ class Conversation {
   // Reads the text and answers. `is_whole`: the text is the whole conversation so far; reuses the
   // prefix that the session holds and drops the rest. Otherwise appends the text. Ctrl-C cancels
   // reading or answering (finish ARN_FINISH_CANCELLED); a cancelled answer stays in the
-  // conversation. Throws Error.
+  // conversation. reply, unless null: is started, and gets the answer's tokens. Throws Error.
   Answer Say(const PromptText& text, bool is_whole, const AnswerOptions& options,
-             const OnText& on_text);
+             const OnText& on_text, Reply* reply);
   // A moment of the conversation, to return to.
   struct Point {
     std::vector<int32_t> ids;
@@ -71,7 +73,7 @@ class Conversation {
   };
   Next Tokens(const PromptText& prompt, bool is_whole) const;
   arn_status Read(const Next& next, Answer* answer);
-  void Generate(const AnswerOptions& options, const OnText& on_text, Answer* answer);
+  void Generate(const AnswerOptions& options, const OnText& on_text, Reply* reply, Answer* answer);
   // Removes the tokens of a stop string, which is not shown.
   void DropBehind(const std::string& shown, const std::vector<int32_t>& generated);
   std::vector<int32_t> SessionIds() const;

@@ -31,8 +31,8 @@ std::vector<float> ReadFeatures(const std::string& path, uint32_t width, uint32_
 
 void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments) {
   CLI::Option_group* group = app->add_option_group(
-      "source", "Encoder input, which models with an encoder need (T5, Whisper)");
-  group->add_option("--source", arguments->text, "Text");
+      "encoder", "Encoder input, which models with an encoder need (T5, Whisper)");
+  group->add_option("--encoder-text", arguments->text, "Text");
   group->add_option("--encoder-ids", arguments->ids, "Token ids: 1,2,3");
   CLI::Option* features = group->add_option(
       "--features", arguments->features,
@@ -56,12 +56,12 @@ EncoderInput::EncoderInput(const Model& model, const EncoderArguments& arguments
   if (!is_given || takes_features != arguments.features.has_value()) {
     throw Error(model.path() + ": the model's encoder takes " +
                 (takes_features ? "features: --features and --features-shape are needed"
-                                : "tokens: --source or --encoder-ids is needed"));
+                                : "tokens: --encoder-text or --encoder-ids is needed"));
   }
   if (!takes_features) {
     ids_ = arguments.ids ? ParseIds(*arguments.ids, "--encoder-ids")
                          : model.Tokenize(*arguments.text, ARN_TOKENIZE_DEFAULT);
-    if (ids_.empty()) throw Error("--source: the text has no tokens");
+    if (ids_.empty()) throw Error("--encoder-text: the text has no tokens");
     return;
   }
   const std::vector<uint32_t> shape = ParseCounts(arguments.shape, "--features-shape");

@@ -26,6 +26,7 @@ void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments);
 
 class EncoderInput {
  public:
+  EncoderInput() = default;  // none
   // Reads the input that the arguments name. Throws Error with the reason, also if the model takes
   // another type of input or none.
   EncoderInput(const Model& model, const EncoderArguments& arguments);
@@ -38,8 +39,6 @@ class EncoderInput {
   void Encode(const Session& session) const;
 
  private:
-  EncoderInput() = default;
-
   std::vector<int32_t> ids_;
   std::vector<float> features_;  // [n_frames, width]
   uint32_t n_frames_ = 0;

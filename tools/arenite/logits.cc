@@ -63,7 +63,7 @@ Command AddLogits(CLI::App* app) {
       "  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --out l.f32\n"
       "  arenite logits model.arn --prompt-file a.txt --context 256 --overflow shift --out l.f32\n"
       "  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --no-cache --out l.f32\n"
-      "  arenite logits t5.arn --source \"a text\" --prompt-ids 0,8,4 --out l.f32");
+      "  arenite logits t5.arn --encoder-text \"a text\" --prompt-ids 0,8,4 --out l.f32");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

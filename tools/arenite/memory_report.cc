@@ -30,7 +30,10 @@ std::string PlanTable(const arn_memory_plan& plan) {
                   : HumanBytes(plan.repacked_bytes) + " of it weights repacked for this CPU");
   text += Row(
       "kv", plan.kv_bytes,
-      Format("%" PRIu64 " per token, reserved now, used as tokens come", plan.kv_bytes_per_token));
+      Format("%" PRIu64 " per token, reserved now, used as tokens come", plan.kv_bytes_per_token) +
+          (plan.snapshots_bytes == 0
+               ? ""
+               : "; " + HumanBytes(plan.snapshots_bytes) + " of it snapshots of states"));
   text += Row("activations", plan.activations_bytes, "");
   text += Row(
       "io", plan.io_bytes,
@@ -57,6 +60,10 @@ std::string PlanTable(const arn_memory_plan& plan) {
   }
   if (plan.max_sequences > 1) {
     text += Format("%u sequences, %u tokens together\n", plan.max_sequences, plan.kv_tokens);
+  }
+  if (plan.state_snapshots != 0) {
+    text += Format("%u snapshot%s of the recurrent states of each sequence, every %u tokens\n",
+                   plan.state_snapshots, plan.state_snapshots == 1 ? "" : "s", plan.snapshot_every);
   }
   return text;
 }

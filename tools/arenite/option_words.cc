@@ -24,6 +24,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--ids", "IDS", ""},
       {"--save", "FILE", ""},
       {"--restore", "FILE", ""},
+      {"--output", "FILE", ""},
       {"--compare", "BUNDLE", ""},
       {"--against-kv", "TYPE", ""},
       {"--tools", "FILE", ""},
@@ -64,6 +65,8 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--overflow", "", kKv},
       {"--pinned", "", kKv},
       {"--no-cache", "", kKv},
+      {"--state-snapshots", "", kKv},
+      {"--snapshot-every", "", kKv},
 
       {"--prefill-chunk", "", kThreads},
       {"--prefill-threads", "", kThreads},

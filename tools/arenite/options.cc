@@ -169,6 +169,17 @@ void AddOverflowOptions(CLI::App* app, SessionArguments* arguments) {
       ->capture_default_str();
 }
 
+void AddSnapshotOptions(CLI::App* app, SessionArguments* arguments) {
+  app->add_option("--state-snapshots", arguments->state_snapshots,
+                  "Snapshots of the recurrent states of each sequence, to rewind to; models of "
+                  "attention alone need and take none")
+      ->check(CLI::Range(0u, 1024u))
+      ->capture_default_str();
+  app->add_option("--snapshot-every", arguments->snapshot_every,
+                  "Tokens between two snapshots (0: a prefill chunk)")
+      ->capture_default_str();
+}
+
 CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops) {
   // A function option: a list of strings would split "[a,b]" in two.
   return app
@@ -240,6 +251,8 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
                                                      : ARN_OVERFLOW_STOP;
   options.pinned_tokens = arguments.pinned;
   options.no_cache = arguments.no_cache ? 1 : 0;
+  options.state_snapshots = arguments.state_snapshots;
+  options.snapshot_every = arguments.snapshot_every;
   return options;
 }
 

@@ -45,6 +45,8 @@ struct SessionArguments {
   std::string overflow = "stop";
   uint32_t pinned = 0;
   bool no_cache = false;
+  uint32_t state_snapshots = 0;
+  uint32_t snapshot_every = 0;
 };
 // `context_default`: the default of --context, for the help.
 void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default);
@@ -55,6 +57,8 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments);
 void AddPoolOptions(CLI::App* app, SessionArguments* arguments);
 // Adds --overflow and --pinned, for subcommands whose sequences can outgrow the context.
 void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
+// Adds --state-snapshots and --snapshot-every.
+void AddSnapshotOptions(CLI::App* app, SessionArguments* arguments);
 // Adds --stop, which can be repeated.
 CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops);
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);

@@ -68,6 +68,7 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   WriteRegions(plan, &json);
   json.Key("repacked").Uint(plan.repacked_bytes);
   json.Key("kv_per_token").Uint(plan.kv_bytes_per_token);
+  json.Key("snapshots").Uint(plan.snapshots_bytes);
   json.Key("alignment").Uint(plan.alignment);
   json.Key("context").Uint(plan.context_tokens);
   json.Key("prefill_chunk").Uint(plan.prefill_chunk);
@@ -78,6 +79,8 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   json.Key("kv_page_tokens").Uint(plan.kv_page_tokens);
   json.Key("sequences").Uint(plan.max_sequences);
   json.Key("kv_tokens").Uint(plan.kv_tokens);
+  json.Key("state_snapshots").Uint(plan.state_snapshots);
+  json.Key("snapshot_every").Uint(plan.snapshot_every);
   WriteGroups(groups, &json);
   Print(json.EndObject().Finish());
 }
@@ -107,6 +110,7 @@ Command AddPlan(CLI::App* app) {
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddPoolOptions(sub, &arguments->session);
   AddOverflowOptions(sub, &arguments->session);
+  AddSnapshotOptions(sub, &arguments->session);
   AddNoCacheOption(sub, &arguments->session);
   CLI::Option* fit =
       sub->add_option("--fit", arguments->fit,
@@ -127,6 +131,7 @@ Command AddPlan(CLI::App* app) {
       "  arenite plan model.arn --sequences 4 --context 2048 --kv-tokens 4096\n"
       "  arenite plan model.arn --context 1024 --overflow shift --pinned 64\n"
       "  arenite plan model.arn --context 256 --no-cache\n"
+      "  arenite plan mamba.arn --state-snapshots 8 --snapshot-every 256\n"
       "  arenite plan model.arn --fit 300M\n"
       "  arenite plan model.arn --context 2048 --svg arena.svg --used 600");
   return {sub, [arguments, sub] {

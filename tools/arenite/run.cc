@@ -69,6 +69,7 @@ struct Output {
 struct Outcome {
   std::vector<int32_t> prompt_ids;
   std::vector<Completion> completions;
+  SamplingArguments sampling_arguments;       // what `sampling` refers to
   arn_sampling sampling = ARN_SAMPLING_INIT;  // greedy also if a restored session keeps its own
   uint32_t kept_tokens = 0;                   // prompt tokens reused from the bundle's prefix
   double load_ms = 0;
@@ -77,6 +78,13 @@ struct Outcome {
   std::optional<arn_constraint_stats_data> constraint;
   std::string backend, device, kernels, why_not_device;  // final backend, after any fallback
 };
+
+// Returns the last text of the prompt, by which a reply may begin inside its reasoning.
+std::string EndOfPrompt(const Model& model, const std::vector<int32_t>& ids) {
+  constexpr ptrdiff_t kTokens = 32;
+  const ptrdiff_t n = std::min<ptrdiff_t>(kTokens, static_cast<ptrdiff_t>(ids.size()));
+  return model.Detokenize({ids.end() - n, ids.end()}, ARN_DETOKENIZE_DEFAULT);
+}
 
 // Returns the tokens to prefill: the prompt's or, for a restored session, the added ones, possibly
 // none.
@@ -290,6 +298,9 @@ int Run(Arguments arguments) {
         "no prompt: give --prompt TEXT, --prompt-file FILE, --prompt-ids IDS or --restore FILE, or "
         "a text on standard input");
   }
+  if (!arguments.restore.empty() && has_encoder_input) {
+    throw CLI::ValidationError("--restore has the encoder's output: leave its input out");
+  }
   using Clock = std::chrono::steady_clock;
   using Milliseconds = std::chrono::duration<double, std::milli>;
   Outcome outcome;
@@ -297,13 +308,16 @@ int Run(Arguments arguments) {
   const Model model = OpenModel(arguments.model);
   outcome.load_ms = Milliseconds(Clock::now() - open_start).count();
 
-  const EncoderInput encoder_input(model, arguments.encoder_input);
+  // A restored session has the encoder's output.
+  const EncoderInput encoder_input =
+      arguments.restore.empty() ? EncoderInput(model, arguments.encoder_input) : EncoderInput();
   outcome.prompt_ids = IdsToPrefill(model, arguments);
   const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
   const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
-  encoder_input.SizeSession(&options);
+  // A saved state fits sessions with as many encoder rows: those of the model.
+  if (arguments.save.empty() && arguments.restore.empty()) encoder_input.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
   if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
@@ -314,7 +328,8 @@ int Run(Arguments arguments) {
   }
   const bool keeps_sampling = KeepsSampling(arguments);
   if (!keeps_sampling) {
-    outcome.sampling = ChooseSampling(arguments.sampling, model.get());
+    outcome.sampling_arguments = WithBadWords(arguments.sampling, model);
+    outcome.sampling = ChooseSampling(outcome.sampling_arguments, model.get());
     ReserveSampling(outcome.sampling, &options);
     if (arguments.completions > 1 && outcome.sampling.temperature == 0.0f) {
       throw Error("--completions: all would be the same, because the sampling is greedy");
@@ -341,7 +356,10 @@ int Run(Arguments arguments) {
     session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
   }
 
-  if (constraint) SetConstraint(*constraint, session);
+  if (constraint) {
+    SetConstraint(*constraint, session,
+                  constraint->is_tool_calls() ? EndOfPrompt(model, outcome.prompt_ids) : "");
+  }
 
   Output output;
   output.session = session.get();
@@ -423,7 +441,7 @@ Command AddRun(CLI::App* app) {
       "  echo \"Once upon a time\" | arenite run story.arn\n"
       "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32\n"
       "  arenite run model.arn --prompt \"Paris is \" --choices \"in France,in Spain\"\n"
-      "  arenite run t5.arn --source \"translate English to German: Good day.\"");
+      "  arenite run t5.arn --encoder-text \"translate English to German: Good day.\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

@@ -154,7 +154,29 @@ CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* argument
             help)
         ->type_name(TypeName(option.type));
   }
+  group->add_option("--bad-word", arguments->bad_words,
+                    "Text that is not generated, alone or behind a space; may be given again");
   return group;
+}
+
+SamplingArguments WithBadWords(SamplingArguments arguments, const Model& model) {
+  const std::vector<arn_sampling_option_info> table = Table();
+  for (size_t i = 0; i < table.size() && !arguments.bad_words.empty(); ++i) {
+    if (table[i].offset != offsetof(arn_sampling, bad_words)) continue;
+    SamplingArguments::Value& value = arguments.values[i];
+    value.is_given = true;
+    for (const std::string& word : arguments.bad_words) {
+      if (word.empty()) throw Error("--bad-word is empty");
+      for (const std::string& text : {word, " " + word}) {
+        const std::vector<int32_t> ids =
+            model.Tokenize(text, ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
+        if (!value.ids.empty()) value.ids.push_back(-1);
+        value.ids.insert(value.ids.end(), ids.begin(), ids.end());
+      }
+    }
+  }
+  arguments.bad_words.clear();
+  return arguments;
 }
 
 std::vector<CLI::Option*> DrawOptions(CLI::Option_group* group) {
@@ -167,7 +189,8 @@ std::vector<CLI::Option*> DrawOptions(CLI::Option_group* group) {
 }
 
 bool IsGiven(const SamplingArguments& arguments) {
-  return std::any_of(arguments.values.begin(), arguments.values.end(),
+  return !arguments.bad_words.empty() ||
+         std::any_of(arguments.values.begin(), arguments.values.end(),
                      [](const auto& value) { return value.is_given; });
 }
 

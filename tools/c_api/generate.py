@@ -25,6 +25,7 @@ def written():
       "bindings/python/arenite/_constants.py": python_abi.constants_file(),
       "bindings/python/arenite/_abi.py": python_abi.make(),
       "bindings/python/arenite/_functions.py": python_abi.functions(),
+      "bindings/python/arenite/enums.py": python_options.enums_file(),
       "bindings/python/arenite/options.py": python_options.make(),
       "docs/c-api.md": reference.make(),
       java_structs.TABLE: java_structs.table(),

@@ -8,7 +8,8 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "runtime/api/include/arenite"
-_FIRST = ["status.h", "model.h", "sampling.h", "session.h"]  # order for readers
+# In the order for readers.
+_FIRST = ["status.h", "model.h", "sampling.h", "reply.h", "session.h", "state.h"]
 
 
 def _parts():

@@ -26,6 +26,7 @@ _KINDS = {
     "double": ("kDouble", "double"), "text": ("kText", "String"), "chars": ("kChars", "String"),
     "ids": ("kIds", "int[]"), "floats": ("kFloats", "float[]"), "cpus": ("kCpus", "int[]"),
 }
+_NUMBERS_ONLY = ("Status",)  # AreniteException.status() may be one of a newer library
 HEAD = "// Written by tools/c_api/generate.py from arenite.h: do not edit it.\n"
 
 
@@ -53,7 +54,17 @@ def _javadoc(text, indent):
   return f"{indent}/**\n" + "".join(f"{indent} * {line}\n" for line in lines) + f"{indent} */\n"
 
 
+def _enum_of(field):
+  """Returns the Java enum of a field, or ""."""
+  known = {e.name for e in views.enums(headers.declarations())}
+  return field.enum if field.enum in known and field.enum not in _NUMBERS_ONLY else ""
+
+
 def _value(field, constants):
+  if _enum_of(field):
+    enum = next(e for e in views.enums(headers.declarations()) if e.name == field.enum)
+    number = constants[field.initial] if field.initial in constants else int(field.initial)
+    return f"{enum.name}.{next(n for n, v in enum.values.items() if v == number)}"
   if field.kind in ("text", "ids", "floats", "chars", "cpus"):
     return "null"
   if field.kind == "bool":
@@ -71,7 +82,7 @@ def _struct_class(struct, fields, constants):
   for number in (n for n, cls in views.NUMBERS.items() if cls == name):
     text += f"  public static final int {number[4:]} = {constants[number]};\n\n"
   for field in fields:
-    kind = _KINDS[field.kind][1]
+    kind = _enum_of(field) or _KINDS[field.kind][1]
     if field.comment:
       text += _javadoc(headers.without_comments(field.comment), "  ")
     value = _value(field, constants)
@@ -83,10 +94,34 @@ def _struct_class(struct, fields, constants):
 
 def _enum_class(enum):
   what = _ENUM_COMMENTS.get(enum.name, f"{enum.prefix}... of arenite.h.")
-  text = HEAD + "package org.arenite;\n\n/** " + what + f" */\npublic final class {enum.name} {{\n"
-  for constant, value in enum.values.items():
-    text += f"  public static final int {constant} = {value};\n"
-  return text + f"\n  private {enum.name}() {{}}\n}}\n"
+  text = HEAD + "package org.arenite;\n\n/** " + what + " */\n"
+  if enum.name in _NUMBERS_ONLY:
+    text += f"public final class {enum.name} {{\n"
+    for constant, value in enum.values.items():
+      text += f"  public static final int {constant} = {value};\n"
+    return text + f"\n  private {enum.name}() {{}}\n}}\n"
+  values = ",\n".join(f"  {constant}({value})" for constant, value in enum.values.items())
+  return text + f"""public enum {enum.name} {{
+{values};
+
+  /** Number in arenite.h. */
+  public final int number;
+
+  {enum.name}(int number) {{
+    this.number = number;
+  }}
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static {enum.name} of(int number) {{
+    for ({enum.name} value : values()) {{
+      if (value.number == number) {{
+        return value;
+      }}
+    }}
+    return null;
+  }}
+}}
+"""
 
 
 def classes():
@@ -107,8 +142,10 @@ def table():
   for struct, fields in views.structs():
     text += f"inline constexpr Field k{views.STRUCTS[struct][0]}Fields[] = {{\n"
     for field in fields:
-      kind = _KINDS[field.kind][0]
+      enum = _enum_of(field)
+      kind = "kEnum" if enum else _KINDS[field.kind][0]
       count = f"offsetof({struct}, n_{field.name})" if kind in ("kIds", "kFloats") else "0"
+      count += f', "Lorg/arenite/{enum};"' if enum else ""
       text += f'    {{"{_camel(field.name)}", FieldKind::{kind},\n'
       line = f"     offsetof({struct}, {field.name}), {count}}},\n"
       text += line if len(line) <= 101 else line.replace("), ", "),\n     ")

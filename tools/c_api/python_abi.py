@@ -22,12 +22,12 @@ from ._constants import *  # noqa: F403
 
 
 class Struct(Structure):
-  """A struct of the C API with the values of its ARN_..._INIT macro, struct_size included."""
+  """A struct of the C API with the values of its ARN_..._INIT macro after struct_size."""
 
   _initial_: tuple[Any, ...] = ()
 
   def __init__(self) -> None:
-    super().__init__(*self._initial_)
+    super().__init__(sizeof(type(self)), *self._initial_)
 '''
 
 CONSTANTS_HEAD = '''\
@@ -126,10 +126,8 @@ def make():
         text += f'      ("{v.name}", {types.ctype(v.type)}{times}),\n'
       text += "  ]\n"
       if d.name in initial:
-        text += f"\n\n{d.name}._initial_ = (\n"
-        values = [f"sizeof({d.name})"] + _initial(
-            initial[d.name], d, constants, types.callbacks)
-        text += _wrapped("    ", values, ",") + ")\n"
+        values = _initial(initial[d.name], d, constants, types.callbacks)
+        text += _wrapped("  _initial_ = (", values, ")", "      ")
   return text
 
 

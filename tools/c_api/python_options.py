@@ -1,24 +1,33 @@
 """Generates options.py of bindings/python/arenite: the C API's enums, and its structs as
 dataclasses."""
 
+import re
 import textwrap
 
 import headers
 import views
 
+ENUMS_HEAD = '''\
+"""Enums of the C API. Written by tools/c_api/generate.py from arenite.h: do not edit it."""
+
+import enum
+
+from . import _abi
+'''
+
 HEAD = '''\
 """Options and results. Written by tools/c_api/generate.py from arenite.h: do not edit it.
 
-What each field means is said in arenite.h. Zeros of options are the library's defaults.
+Zeros of options are the library's defaults.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import enum
 from typing import Optional
 
 from . import _abi
+from .enums import *  # noqa: F403
 '''
 _TYPES = {
     "bool": "bool", "u32": "int", "i32": "int", "u64": "int", "i64": "int", "float": "float",
@@ -41,14 +50,42 @@ def _default(field, kind):
   return field.initial.removesuffix("f") if kind == "float" else f"{field.initial}"
 
 
+def _in_python(text):
+  """Replaces the names of C in a comment by Python's."""
+  for e in sorted(views.enums(headers.declarations()), key=lambda e: -len(e.prefix)):
+    text = re.sub(rf"\b{e.prefix}\.\.\.", e.name, text)
+    text = re.sub(rf"\b{e.prefix}(?=[A-Z])", e.name + ".", text)
+  for struct, (cls, _, _) in views.STRUCTS.items():
+    text = re.sub(rf"\b{struct}\b", cls, text)
+  text = re.sub(r"\barn_session_(?=\w)", "Session.", text)
+  return re.sub(r"\bNULL\b", "None", text).replace("\\", "\\\\")
+
+
+def _doc(comment):
+  """Returns the documentation of a field, which editors show."""
+  text = _in_python(headers.without_comments(comment))
+  text = text[:1].upper() + text[1:]
+  if not text:
+    return ""
+  if not text.endswith("."):
+    text += "."
+  lines = textwrap.wrap(f'"""{text}"""', 98, initial_indent="  ", subsequent_indent="  ",
+                        break_long_words=False)
+  return "\n".join(lines) + "\n"
+
+
+def enums_file():
+  text = ENUMS_HEAD
+  for e in views.enums(headers.declarations()):
+    text += f'\n\nclass {e.name}(enum.IntEnum):\n  """{e.prefix}..."""\n\n'
+    text += "".join(f"  {name} = _abi.{e.prefix}{name}\n" for name in e.values)
+  return text
+
+
 def make():
   found = headers.declarations()
   enums = views.enums(found)
-  text = HEAD
-  for e in enums:
-    text += f'\n\nclass {e.name}(enum.IntEnum):\n  """{e.prefix}..."""\n\n'
-    text += "".join(f"  {name} = _abi.{e.prefix}{name}\n" for name in e.values)
-  text += "\n\n" + "".join(f"{number[4:]} = _abi.{number}\n" for number in views.NUMBERS)
+  text = HEAD + "\n" + "".join(f"{number[4:]} = _abi.{number}\n" for number in views.NUMBERS)
   known = {e.name for e in enums}
   constants = headers.constants(found)
   for name, fields in views.structs():
@@ -66,7 +103,7 @@ def make():
           field.initial = next(n for n, v in constants.items() if v == int(field.initial) and
                                n.startswith(next(e.prefix for e in enums if e.name == field.enum)))
         text += f" = {_default(field, kind)}"
-      text += "\n"
+      text += "\n" + _doc(field.comment)
   text += textwrap.dedent('''
 
       @dataclasses.dataclass(frozen=True)

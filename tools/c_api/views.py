@@ -24,6 +24,9 @@ STRUCTS = {
     "arn_thermal_zone": ("ThermalZone", "A thermal zone of the device.", False),
     "arn_reply_info": ("ReplyInfo", "Parts that are recognised in a model's replies.", False),
     "arn_constraint_stats_data": ("ConstraintStats", "Cost of a constraint so far.", False),
+    "arn_conversation_options": ("ConversationOptions", "Options of a conversation.", True),
+    "arn_conversation_result": ("ConversationResult", "How a reply ended, and its counts.", False),
+    "arn_conversation_info": ("ConversationInfo", "Sizes of a conversation.", False),
     "arn_kv_layer_info": ("KvLayer", "A layer whose keys and values can be read.", False),
 }
 # Named numbers, and the Java class that holds them.
@@ -36,6 +39,7 @@ _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
     "is_encoder", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
     "is_performance", "is_as_wanted", "has_reasoning", "has_calls", "logits_processors",
+    "drops_oldest", "is_added",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {
@@ -68,6 +72,8 @@ _KINDS = {
     "const uint32_t*": "ids", "const int32_t*": "ids", "const float*": "floats",
 }
 
+_BY_HAND = ("const arn_chat_time*",)  # set by the bindings' own code
+
 
 def enums(found):
   """Returns every enum that is not a set of flags."""
@@ -99,6 +105,8 @@ def fields(struct, initial):
   made = []
   for v, word in zip(struct.variables[1:], initial.initial, strict=True):
     if v.name in counts:
+      continue
+    if v.type in _BY_HAND:
       continue
     kind = "bool" if v.name in _YES_OR_NO else _KINDS[v.type]
     if v.elements == "ARN_CPU_WORDS":

@@ -13,7 +13,7 @@ struct Renamed {
 constexpr Renamed kRenamed[] = {
     {"--heat-limit", "--thermal-limit"}, {"--heat-headroom", "--thermal-headroom"},
     {"--heat-duty", "--thermal-duty"},   {"--heat-zone", "--thermal-zone"},
-    {"--source-ids", "--encoder-ids"},
+    {"--source", "--encoder-text"},      {"--source-ids", "--encoder-ids"},
 };
 
 }  // namespace

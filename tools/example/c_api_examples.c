@@ -73,37 +73,29 @@ static arn_status tell(const arn_model* model, arn_session* session, const char*
 /* [end] */
 
 /* [chat] */
-/* Runs one turn of a conversation. `messages` is all of it as JSON; the session reuses the prefix
- * that it has computed already. */
-static arn_status answer(const arn_model* model, arn_session* session, const char* messages) {
-  char error[512], text[8192];
-  int32_t ids[512];
-  size_t bytes = 0, n_ids = 0;
-  uint32_t kept = 0;
-  arn_chat* chat = NULL;
-  arn_chat_input input = ARN_CHAT_INPUT_INIT;
-  input.messages = messages;
-  input.messages_bytes = strlen(messages);
-  input.add_generation_prompt = 1;
+static int32_t on_event(void* user, uint32_t event, const char* text, size_t text_bytes) {
+  FILE* out = user;
+  if (event == ARN_REPLY_EVENT_TEXT) fwrite(text, 1, text_bytes, out);
+  return 0; /* go on; there are also events of reasoning and tool calls */
+}
+
+/* Two turns of a conversation. The second computes its own message only. */
+static arn_status talk(arn_session* session) {
+  char error[512];
+  arn_conversation* chat = NULL;
   arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
   options.max_tokens = 60;
-  options.callback = on_token;
-  options.user = stdout;
-
-  arn_status status = arn_chat_create(model, NULL, NULL, 0, error, sizeof error, &chat);
-  if (status == ARN_OK) status = arn_chat_render(chat, &input, text, sizeof text, &bytes);
-  /* Only the template may write special tokens; the user's text is plain text. */
-  arn_tokenize_options tokenize = ARN_TOKENIZE_OPTIONS_INIT;
-  tokenize.flags = ARN_TOKENIZE_NO_SPECIAL;
-  if (status == ARN_OK) {
-    status = arn_chat_plain_spans(chat, &tokenize.plain_spans, &tokenize.n_plain_spans);
+  arn_status status = arn_conversation_create(session, NULL, NULL, 0, error, sizeof error, &chat);
+  if (status != ARN_OK) {
+    fprintf(stderr, "%s\n", error);
+    return status;
   }
-  if (status == ARN_OK) {
-    status = arn_tokenize_with(model, text, bytes, &tokenize, ids, 512, &n_ids);
-  }
-  arn_chat_destroy(chat);
-  if (status == ARN_OK) status = arn_session_follow(session, ids, n_ids, &kept);
-  if (status == ARN_OK) status = arn_session_generate(session, &options, NULL);
+  status = arn_conversation_add(chat, "user", "Tell me a story.", 16);
+  if (status == ARN_OK) status = arn_conversation_reply(chat, &options, on_event, stdout, NULL);
+  if (status == ARN_OK) status = arn_conversation_add(chat, "user", "Go on.", 6);
+  if (status == ARN_OK) status = arn_conversation_reply(chat, &options, on_event, stdout, NULL);
+  if (status != ARN_OK) fprintf(stderr, "%s\n", arn_conversation_last_error(chat));
+  arn_conversation_destroy(chat);
   return status;
 }
 /* [end] */
@@ -147,8 +139,6 @@ static int fail(const char* what) {
 }
 
 int main(int argc, char** argv) {
-  static const char* const kTalk =
-      "[{\"role\": \"user\", \"content\": \"What day comes after Monday?\"}]";
   const int32_t* tokens = NULL;
   uint32_t before = 0, after = 0;
   void* block = NULL;
@@ -161,7 +151,7 @@ int main(int argc, char** argv) {
   if (session == NULL) return fail("plan");
   if (tell(model, session, "Once upon a time") != ARN_OK) return fail("generate");
   puts("");
-  if (answer(model, session, kTalk) != ARN_OK) return fail("chat");
+  if (talk(session) != ARN_OK) return fail("chat");
   puts("");
   before = arn_session_length(session);
   if (put_by(session, argv[2]) != ARN_OK) return fail("save");

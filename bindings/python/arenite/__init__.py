@@ -10,6 +10,7 @@
 from . import options
 from ._library import random_seed, version
 from .chat import Chat
+from .conversation import Call, Conversation, ConversationReply
 from .device import cpu_clusters
 from .errors import (
     AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
@@ -21,9 +22,9 @@ from .reply import Event, Reply
 from .session import Session
 
 __all__ = [
-    "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Cancelled", "Chat",
-    "ContextFull", "Detokenizer", "Event", "Generation", "Model", "NotFound", "OutOfMemory",
-    "Piece", "Reply", "Session", "TemplateError", "Unsupported", "cpu_clusters", "random_seed",
-    "version",
+    "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Call", "Cancelled",
+    "Chat", "ContextFull", "Conversation", "ConversationReply", "Detokenizer", "Event",
+    "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Reply", "Session",
+    "TemplateError", "Unsupported", "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

@@ -14,12 +14,12 @@ from ._constants import *  # noqa: F403
 
 
 class Struct(Structure):
-  """A struct of the C API with the values of its ARN_..._INIT macro, struct_size included."""
+  """A struct of the C API with the values of its ARN_..._INIT macro after struct_size."""
 
   _initial_: tuple[Any, ...] = ()
 
   def __init__(self) -> None:
-    super().__init__(*self._initial_)
+    super().__init__(sizeof(type(self)), *self._initial_)
 
 
 class arn_model_options(Struct):
@@ -29,11 +29,7 @@ class arn_model_options(Struct):
       ("public_key", POINTER(c_uint8)),
       ("residency", c_uint32),
   ]
-
-
-arn_model_options._initial_ = (
-    sizeof(arn_model_options), 0, None, 0,
-)
+  _initial_ = (0, None, 0)
 
 arn_reader_read = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
 
@@ -45,11 +41,7 @@ class arn_reader(Struct):
       ("user", c_void_p),
       ("read", arn_reader_read),
   ]
-
-
-arn_reader._initial_ = (
-    sizeof(arn_reader), 0, None, arn_reader_read(0),
-)
+  _initial_ = (0, None, arn_reader_read(0))
 
 
 class arn_model_info(Struct):
@@ -88,12 +80,8 @@ class arn_model_info(Struct):
       ("start_ids", POINTER(c_uint32)),
       ("self_test_tokens", c_uint32),
   ]
-
-
-arn_model_info._initial_ = (
-    sizeof(arn_model_info), None, None, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    None, 0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, None, 0,
-)
+  _initial_ = (None, None, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0,
+      0, 0, 0, 0, None, 0, 0, 0, None, 0)
 
 
 class arn_residency(Struct):
@@ -106,11 +94,7 @@ class arn_residency(Struct):
       ("huge_bytes", c_uint64),
       ("locked_bytes", c_uint64),
   ]
-
-
-arn_residency._initial_ = (
-    sizeof(arn_residency), 0, 0, 0, 0, 0, 0,
-)
+  _initial_ = (0, 0, 0, 0, 0, 0)
 
 
 class arn_tensor_info(Struct):
@@ -127,11 +111,7 @@ class arn_tensor_info(Struct):
       ("offset", c_uint64),
       ("bytes", c_uint64),
   ]
-
-
-arn_tensor_info._initial_ = (
-    sizeof(arn_tensor_info), None, None, None, 0, 0, 0, 0, 0, 0, 0,
-)
+  _initial_ = (None, None, None, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_text_span(Structure):
@@ -155,11 +135,7 @@ class arn_tokenize_options(Struct):
       ("stop", arn_tokenize_options_stop),
       ("user", c_void_p),
   ]
-
-
-arn_tokenize_options._initial_ = (
-    sizeof(arn_tokenize_options), 0, None, 0, None, 0, 0, arn_tokenize_options_stop(0), None,
-)
+  _initial_ = (0, None, 0, None, 0, 0, arn_tokenize_options_stop(0), None)
 
 
 class arn_detokenizer(Structure):
@@ -207,12 +183,33 @@ class arn_sampling(Struct):
       ("n_dry_breakers", c_uint32),
       ("top_n_sigma", c_float),
   ]
+  _initial_ = (0.0, 0, 1.0, 0.0, 0, 1.0, 0, 0.0, 0.0, 0, 0, 1.0, 0.0, 0.1, 0.0, 1.75, 2, 0, 0.0,
+      0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0)
+
+arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
 
 
-arn_sampling._initial_ = (
-    sizeof(arn_sampling), 0.0, 0, 1.0, 0.0, 0, 1.0, 0, 0.0, 0.0, 0, 0, 1.0, 0.0, 0.1, 0.0, 1.75, 2,
-    0, 0.0, 0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0,
-)
+class arn_reply_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("arena_bytes", c_uint64),
+      ("reasoning_close", c_char_p),
+      ("reasoning_close_bytes", c_size_t),
+  ]
+  _initial_ = (None, 0, 0, None, 0)
+
+
+class arn_reply_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("has_reasoning", c_uint32),
+      ("has_calls", c_uint32),
+      ("reasoning_begin", c_char_p),
+      ("reasoning_end", c_char_p),
+  ]
+  _initial_ = (0, 0, None, None)
 
 
 class arn_session_options(Struct):
@@ -254,13 +251,11 @@ class arn_session_options(Struct):
       ("max_constraints", c_uint32),
       ("logits_processors", c_uint32),
       ("sampling_words", c_uint32),
+      ("state_snapshots", c_uint32),
+      ("snapshot_every", c_uint32),
   ]
-
-
-arn_session_options._initial_ = (
-    sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0,
-    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0, 0, 0, 0, 0,
-)
+  _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_memory_plan(Struct):
@@ -288,12 +283,11 @@ class arn_memory_plan(Struct):
       ("device_bytes", c_uint64),
       ("copied_bytes", c_uint64),
       ("constraints_bytes", c_uint64),
+      ("snapshots_bytes", c_uint64),
+      ("state_snapshots", c_uint32),
+      ("snapshot_every", c_uint32),
   ]
-
-
-arn_memory_plan._initial_ = (
-    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-)
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_kv_group_info(Struct):
@@ -316,11 +310,7 @@ class arn_kv_group_info(Struct):
       ("state_bytes", c_uint64),
       ("is_encoder", c_uint32),
   ]
-
-
-arn_kv_group_info._initial_ = (
-    sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-)
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_backend_info(Struct):
@@ -332,11 +322,7 @@ class arn_backend_info(Struct):
       ("reason", c_char_p),
       ("kernels", c_char_p),
   ]
-
-
-arn_backend_info._initial_ = (
-    sizeof(arn_backend_info), 0, None, None, None, None,
-)
+  _initial_ = (0, None, None, None, None)
 
 arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 
@@ -353,11 +339,7 @@ class arn_sampling_option_info(Struct):
       ("is_processor", c_uint32),
       ("is_for_draws", c_uint32),
   ]
-
-
-arn_sampling_option_info._initial_ = (
-    sizeof(arn_sampling_option_info), None, None, 0, 0, 0, 0, 0, 0,
-)
+  _initial_ = (None, None, 0, 0, 0, 0, 0, 0)
 
 
 class arn_kv_layer_info(Struct):
@@ -368,23 +350,7 @@ class arn_kv_layer_info(Struct):
       ("kv_layer", c_uint32),
       ("first_position", c_uint32),
   ]
-
-
-arn_kv_layer_info._initial_ = (
-    sizeof(arn_kv_layer_info), 0, 0, 0, 0,
-)
-
-
-class arn_restore_options(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("verify", c_uint32),
-  ]
-
-
-arn_restore_options._initial_ = (
-    sizeof(arn_restore_options), 0,
-)
+  _initial_ = (0, 0, 0, 0)
 
 arn_token_callback = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_size_t)
 
@@ -414,12 +380,11 @@ class arn_generate_options(Struct):
       ("n_extra_eos_ids", c_size_t),
       ("callback", arn_token_callback),
       ("user", c_void_p),
+      ("reply", c_void_p),
+      ("on_event", arn_reply_callback),
+      ("reasoning_budget", c_uint32),
   ]
-
-
-arn_generate_options._initial_ = (
-    sizeof(arn_generate_options), 0, 0, None, 0, None, 0, arn_token_callback(0), None,
-)
+  _initial_ = (0, 0, None, 0, None, 0, arn_token_callback(0), None, None, arn_reply_callback(0), 0)
 
 
 class arn_generate_result(Struct):
@@ -428,11 +393,15 @@ class arn_generate_result(Struct):
       ("n_tokens", c_uint32),
       ("finish", c_uint32),
   ]
+  _initial_ = (0, 0)
 
 
-arn_generate_result._initial_ = (
-    sizeof(arn_generate_result), 0, 0,
-)
+class arn_restore_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("verify", c_uint32),
+  ]
+  _initial_ = (0,)
 
 
 class arn_beam_options(Struct):
@@ -449,11 +418,7 @@ class arn_beam_options(Struct):
       ("extra_eos_ids", POINTER(c_int32)),
       ("n_extra_eos_ids", c_size_t),
   ]
-
-
-arn_beam_options._initial_ = (
-    sizeof(arn_beam_options), 1, 1, 0.0, 1.0, 0, 1, 0, 0, None, 0,
-)
+  _initial_ = (1, 1, 0.0, 1.0, 0, 1, 0, 0, None, 0)
 
 
 class arn_beam_result(Struct):
@@ -463,11 +428,161 @@ class arn_beam_result(Struct):
       ("n_steps", c_uint32),
       ("kv_peak_bytes", c_uint64),
   ]
+  _initial_ = (0, 0, 0)
 
 
-arn_beam_result._initial_ = (
-    sizeof(arn_beam_result), 0, 0, 0,
-)
+class arn_chat_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("arena_bytes", c_uint64),
+      ("max_steps", c_uint64),
+  ]
+  _initial_ = (0, 0)
+
+
+class arn_chat_time(Structure):
+  _fields_ = [
+      ("year", c_int32),
+      ("month", c_int32),
+      ("day", c_int32),
+      ("hour", c_int32),
+      ("minute", c_int32),
+      ("second", c_int32),
+      ("microsecond", c_uint32),
+  ]
+
+
+class arn_chat_input(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("messages", c_char_p),
+      ("messages_bytes", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("variables", c_char_p),
+      ("variables_bytes", c_size_t),
+      ("template_name", c_char_p),
+      ("now", POINTER(arn_chat_time)),
+      ("add_generation_prompt", c_uint32),
+  ]
+  _initial_ = (None, 0, None, 0, None, 0, None, None, 0)
+
+
+class arn_constraint_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("kind", c_uint32),
+      ("text", c_char_p),
+      ("text_bytes", c_size_t),
+      ("any_order", c_uint32),
+      ("any_whitespace", c_uint32),
+      ("choose_forced", c_uint32),
+      ("first", c_uint32),
+      ("any_spelling", c_uint32),
+      ("tool_choice", c_uint32),
+      ("tool_name", c_char_p),
+      ("tool_name_bytes", c_size_t),
+      ("single_call", c_uint32),
+      ("prompt", c_char_p),
+      ("prompt_bytes", c_size_t),
+  ]
+  _initial_ = (0, None, 0, 0, 0, 0, 4294967295, 0, 0, None, 0, 0, None, 0)
+
+
+class arn_constraint_stats_data(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("steps", c_uint64),
+      ("candidates_tested", c_uint64),
+      ("masks", c_uint64),
+      ("forced_tokens", c_uint64),
+      ("compile_ns", c_uint64),
+      ("p50_ns", c_uint64),
+      ("p99_ns", c_uint64),
+      ("p999_ns", c_uint64),
+      ("max_ns", c_uint64),
+      ("bytes", c_uint64),
+  ]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+class arn_conversation_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("variables", c_char_p),
+      ("variables_bytes", c_size_t),
+      ("template_name", c_char_p),
+      ("now", POINTER(arn_chat_time)),
+      ("text_bytes", c_uint64),
+      ("arena_bytes", c_uint64),
+      ("max_steps", c_uint64),
+      ("sequence", c_uint32),
+      ("drops_oldest", c_uint32),
+  ]
+  _initial_ = (None, 0, None, 0, None, None, 0, 0, 0, 0, 0)
+
+
+class arn_conversation_result(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("finish", c_uint32),
+      ("n_tokens", c_uint32),
+      ("n_prompt_tokens", c_uint32),
+      ("n_kept", c_uint32),
+      ("n_calls", c_uint32),
+      ("n_missing", c_uint32),
+      ("n_dropped", c_uint32),
+      ("is_added", c_uint32),
+  ]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0)
+
+
+class arn_conversation_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("n_messages", c_uint32),
+      ("n_tokens", c_uint32),
+      ("context_tokens", c_uint32),
+      ("has_reasoning", c_uint32),
+      ("has_calls", c_uint32),
+      ("messages_bytes", c_uint64),
+      ("text_bytes", c_uint64),
+  ]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0)
+
+
+class arn_cpu_cluster(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("cpus", c_uint64 * ARN_CPU_WORDS),
+      ("n_cpus", c_uint32),
+      ("capacity", c_uint32),
+      ("max_khz", c_uint32),
+      ("is_performance", c_uint32),
+  ]
+  _initial_ = ((), 0, 0, 0, 0)
+
+
+class arn_session_cpus_data(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("wanted", c_uint64 * ARN_CPU_WORDS),
+      ("applied", c_uint64 * ARN_CPU_WORDS),
+      ("n_threads", c_uint32),
+      ("is_as_wanted", c_uint32),
+  ]
+  _initial_ = ((), (), 0, 0)
+
+
+class arn_thermal_zone(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("millicelsius", c_int32),
+      ("name", c_char * 24),
+  ]
+  _initial_ = (0, b"")
 
 
 class arn_session_stats_data(Struct):
@@ -504,169 +619,8 @@ class arn_session_stats_data(Struct):
       ("kv_file_bytes_read", c_uint64),
       ("kv_file_bytes_written", c_uint64),
       ("kv_file_wait_ns", c_uint64),
+      ("recomputed_tokens", c_uint64),
+      ("n_state_snapshots", c_uint32),
   ]
-
-
-arn_session_stats_data._initial_ = (
-    sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, -2147483648, 0, -1, 0, b"", 0, 0, 0,
-)
-
-
-class arn_chat_options(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("arena_bytes", c_uint64),
-      ("max_steps", c_uint64),
-  ]
-
-
-arn_chat_options._initial_ = (
-    sizeof(arn_chat_options), 0, 0,
-)
-
-
-class arn_chat_time(Structure):
-  _fields_ = [
-      ("year", c_int32),
-      ("month", c_int32),
-      ("day", c_int32),
-      ("hour", c_int32),
-      ("minute", c_int32),
-      ("second", c_int32),
-      ("microsecond", c_uint32),
-  ]
-
-
-class arn_chat_input(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("messages", c_char_p),
-      ("messages_bytes", c_size_t),
-      ("tools", c_char_p),
-      ("tools_bytes", c_size_t),
-      ("variables", c_char_p),
-      ("variables_bytes", c_size_t),
-      ("template_name", c_char_p),
-      ("now", POINTER(arn_chat_time)),
-      ("add_generation_prompt", c_uint32),
-  ]
-
-
-arn_chat_input._initial_ = (
-    sizeof(arn_chat_input), None, 0, None, 0, None, 0, None, None, 0,
-)
-
-
-class arn_constraint_options(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("kind", c_uint32),
-      ("text", c_char_p),
-      ("text_bytes", c_size_t),
-      ("any_order", c_uint32),
-      ("any_whitespace", c_uint32),
-      ("choose_forced", c_uint32),
-      ("first", c_uint32),
-  ]
-
-
-arn_constraint_options._initial_ = (
-    sizeof(arn_constraint_options), 0, None, 0, 0, 0, 0, 4294967295,
-)
-
-
-class arn_constraint_stats_data(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("steps", c_uint64),
-      ("candidates_tested", c_uint64),
-      ("masks", c_uint64),
-      ("forced_tokens", c_uint64),
-      ("compile_ns", c_uint64),
-      ("p50_ns", c_uint64),
-      ("p99_ns", c_uint64),
-      ("p999_ns", c_uint64),
-      ("max_ns", c_uint64),
-      ("bytes", c_uint64),
-  ]
-
-
-arn_constraint_stats_data._initial_ = (
-    sizeof(arn_constraint_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-)
-
-
-class arn_cpu_cluster(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("cpus", c_uint64 * ARN_CPU_WORDS),
-      ("n_cpus", c_uint32),
-      ("capacity", c_uint32),
-      ("max_khz", c_uint32),
-      ("is_performance", c_uint32),
-  ]
-
-
-arn_cpu_cluster._initial_ = (
-    sizeof(arn_cpu_cluster), (), 0, 0, 0, 0,
-)
-
-
-class arn_session_cpus_data(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("wanted", c_uint64 * ARN_CPU_WORDS),
-      ("applied", c_uint64 * ARN_CPU_WORDS),
-      ("n_threads", c_uint32),
-      ("is_as_wanted", c_uint32),
-  ]
-
-
-arn_session_cpus_data._initial_ = (
-    sizeof(arn_session_cpus_data), (), (), 0, 0,
-)
-
-
-class arn_thermal_zone(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("millicelsius", c_int32),
-      ("name", c_char * 24),
-  ]
-
-
-arn_thermal_zone._initial_ = (
-    sizeof(arn_thermal_zone), 0, b"",
-)
-
-arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
-
-
-class arn_reply_options(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("tools", c_char_p),
-      ("tools_bytes", c_size_t),
-      ("arena_bytes", c_uint64),
-  ]
-
-
-arn_reply_options._initial_ = (
-    sizeof(arn_reply_options), None, 0, 0,
-)
-
-
-class arn_reply_info(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("has_reasoning", c_uint32),
-      ("has_calls", c_uint32),
-      ("reasoning_begin", c_char_p),
-      ("reasoning_end", c_char_p),
-  ]
-
-
-arn_reply_info._initial_ = (
-    sizeof(arn_reply_info), 0, 0, None, None,
-)
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -2147483648, 0,
+      -1, 0, b"", 0, 0, 0, 0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import difflib
 from typing import Any, TypeVar
 
 from . import options
@@ -38,6 +39,29 @@ def from_struct(cls: type[_T], struct: Any) -> _T:
   return cls(**values)
 
 
+def enum_of(cls: Any, value: Any, name: str) -> Any:
+  """Returns a value of an enum, given as such, as its number or by its name in any case: "int8"."""
+  if isinstance(value, str):
+    found = getattr(cls, "__members__").get(value.upper().replace("-", "_"))
+    if found is None:
+      names = ", ".join(repr(member.lower()) for member in cls.__members__)
+      raise ValueError(f"{name} is {value!r}, expected one of {names}")
+    return found
+  return value
+
+
+def replaced(given: _T, fields: dict[str, Any], what: str) -> _T:
+  """Returns the dataclass with other values in some fields. TypeError names an unknown field, and
+  those that are like it."""
+  known = [field.name for field in dataclasses.fields(given)]
+  for name in fields:
+    if name not in known:
+      near = difflib.get_close_matches(name, known, 3)
+      hint = f": did you mean {' or '.join(near)}?" if near else f". It has: {', '.join(known)}."
+      raise TypeError(f"{what} has no option {name}{hint}")
+  return dataclasses.replace(given, **fields)
+
+
 def to_struct(struct: Any, given: Any) -> Any:
   """Sets a struct's fields from the dataclass. The struct keeps the elements of lists alive."""
   types = dict(struct._fields_)
@@ -49,6 +73,9 @@ def to_struct(struct: Any, given: Any) -> Any:
       setattr(struct, field.name, array)
       setattr(struct, "n_" + field.name, len(value))
       continue
+    enum_class = getattr(options, str(field.type), None)
+    if enum_class is not None:
+      value = enum_of(enum_class, value, field.name)
     if isinstance(value, str):
       value = value.encode()
     if types[field.name] in _RANGES:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import codecs
 import ctypes
-import queue
-import threading
-from collections.abc import Iterator, Sequence
-from typing import Any, Optional, Union
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from . import _abi
 from ._convert import from_struct
-from ._handle import Closing, Handle
+from ._handle import Handle
+from ._stream import Run, Stream
 from .errors import Status, failure
 from .options import Finish, GenerateResult
 
-_WAITING_PIECES = 64  # how far generation may run ahead of the reader
-
-# A token and its text; at the end the result and the error, if any.
-_Item = Union["tuple[int, bytes]", "tuple[GenerateResult, Optional[Exception]]"]
+_MOST_TOKENS = 2**32 - 1
 
 
 class Piece(str):
@@ -37,84 +33,63 @@ class Piece(str):
     return piece
 
 
-class _Run:
-  """State shared by the generating thread and the reader; holds no reference to the reader."""
+class GenerateOptions:
+  """arn_generate_options with the memory that they point to."""
 
-  def __init__(self) -> None:
-    self.pieces: queue.Queue[_Item] = queue.Queue(_WAITING_PIECES)
-    self.stopped = False
-
-  def generate(self, library: Any, handle: Handle, session: int, options: Any,
-               keep: list[Any]) -> None:
-    def on_token(_user: Any, token: int, text: Any, n: int) -> int:
-      self.pieces.put((token, ctypes.string_at(text, n) if n else b""))
-      return int(self.stopped)
-
-    options.callback = _abi.arn_token_callback(on_token)
-    result, error = _abi.arn_generate_result(), None
-    status = library.arn_session_generate(session, ctypes.byref(options), ctypes.byref(result))
-    if status != Status.OK:
-      error = failure(status, library.arn_session_last_error(session).decode("utf-8", "replace"))
-    keep.clear()  # memory that the options point to
-    handle.release()
-    self.pieces.put((from_struct(GenerateResult, result), error))
-
-
-class Generation(Closing, Iterator[Piece]):
-  """Iterates over the pieces of a text. A separate thread computes the tokens, slightly ahead of
-  the reader; the session refuses other calls until the last piece is read or close()."""
-
-  result: Optional[GenerateResult] = None  # set once the generation has ended
-
-  def __init__(self, library: Any, handle: Handle, *, max_tokens: int, stops: Sequence[str],
-               ignore_eos: bool, extra_eos_ids: Sequence[int]) -> None:
-    options = _abi.arn_generate_options()
-    options.max_tokens, options.ignore_eos = max_tokens, int(ignore_eos)
+  def __init__(self, max_tokens: int, stops: Sequence[str], ignore_eos: bool,
+               extra_eos_ids: Sequence[int]) -> None:
+    if not 0 <= max_tokens <= _MOST_TOKENS:
+      raise ValueError(f"max_tokens is {max_tokens}, expected 0 (until a stop token or a full "
+                       f"context) to {_MOST_TOKENS}")
+    if isinstance(stops, (str, bytes)):
+      raise TypeError(f"stops is one text, expected a sequence of texts: stops=[{stops!r}]")
     texts = [stop.encode() for stop in stops]
-    stop_array = (_abi.arn_stop_string * len(texts))()
-    for stop, text in zip(stop_array, texts):
+    array = (_abi.arn_stop_string * len(texts))()
+    for stop, text in zip(array, texts):
       stop.text, stop.bytes = text, len(text)
-    eos_array = (ctypes.c_int32 * len(extra_eos_ids))(*extra_eos_ids)
-    options.stops, options.n_stops = stop_array, len(texts)
-    options.extra_eos_ids, options.n_extra_eos_ids = eos_array, len(extra_eos_ids)
+    eos = (ctypes.c_int32 * len(extra_eos_ids))(*extra_eos_ids)
+    self.struct = _abi.arn_generate_options()
+    self.struct.max_tokens, self.struct.ignore_eos = max_tokens, int(ignore_eos)
+    self.struct.stops, self.struct.n_stops = array, len(texts)
+    self.struct.extra_eos_ids, self.struct.n_extra_eos_ids = eos, len(eos)
+    self._kept = (texts, array, eos)
+
+
+class Generation(Stream[Piece, GenerateResult]):
+  """Iterates over the pieces of a text, with `for` or `async for`. A separate thread computes the
+  tokens, slightly ahead of the reader; the session refuses other calls until the last piece is read
+  or close()."""
+
+  def __init__(self, library: Any, handle: Handle, options: GenerateOptions) -> None:
     self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    self._run = _Run()
     session = handle.acquire()
-    # Daemon: the program can exit during generation without waiting for the thread.
-    thread = threading.Thread(
-        target=self._run.generate, name="arenite-generate", daemon=True,
-        args=(library, handle, session, options, [texts, stop_array, eos_array]))
+
+    def generate(run: Run) -> tuple[GenerateResult, Optional[Exception]]:
+      def on_token(_user: Any, token: int, text: Any, n: int) -> int:
+        run.items.put((token, ctypes.string_at(text, n) if n else b""))
+        return int(run.stopped)
+
+      options.struct.callback = _abi.arn_token_callback(on_token)
+      result, error = _abi.arn_generate_result(), None
+      status = library.arn_session_generate(session, ctypes.byref(options.struct),
+                                            ctypes.byref(result))
+      if status != Status.OK:
+        error = failure(status,
+                        library.arn_session_last_error(session).decode("utf-8", "replace"))
+      options.struct.callback = _abi.arn_token_callback(0)  # it refers to this function
+      handle.release()
+      return from_struct(GenerateResult, result), error
+
     try:
-      thread.start()
+      self._start("arenite-generate", generate)
     except BaseException:
       handle.release()
       raise
 
-  def _take(self) -> _Item:
-    item = self._run.pieces.get()
-    if isinstance(item[0], GenerateResult):
-      self.result = item[0]
-      self._run.pieces.put(item)  # wakes readers on other threads too
-    return item
-
-  def __next__(self) -> Piece:
-    if self.result is not None:
-      raise StopIteration
-    token, data = self._take()
-    if isinstance(token, GenerateResult):
-      if isinstance(data, Exception):
-        raise data
-      raise StopIteration
-    assert isinstance(data, bytes)
+  def _convert(self, item: tuple[int, bytes]) -> Piece:
+    token, data = item
     text = self._decoder.decode(data, final=token < 0)
     return Piece.make(text, data, token if token >= 0 else None)
-
-  def close(self) -> GenerateResult:
-    """Stops the generation after its next token, unless it has ended, and drops unread pieces."""
-    self._run.stopped = True
-    while self.result is None:
-      self._take()
-    return self.result
 
   def text(self) -> str:
     """Returns all remaining text as one string."""
@@ -124,8 +99,3 @@ class Generation(Closing, Iterator[Piece]):
   def finish(self) -> Optional[Finish]:
     """Why the generation ended; None while it runs."""
     return None if self.result is None else self.result.finish
-
-  def __del__(self) -> None:
-    if hasattr(self, "_run"):
-      self._run.stopped = True
-      self.close()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from . import _abi
-from ._convert import from_struct, to_struct
+from ._convert import from_struct, replaced, to_struct
 from ._handle import Closing, Handle
 from ._library import library
 from .errors import AreniteError, ErrorText, Status, check_plain
-from .options import (Hashes, KvGroup, MemoryPlan, ModelInfo, Residency, ResidencyInfo, Sampling,
-                      SessionOptions)
+from .options import (
+    Hashes, KvGroup, KvType, MemoryPlan, ModelInfo, Residency, ResidencyInfo, Sampling,
+    SessionOptions)
 
 if TYPE_CHECKING:
   from .chat import Chat
+  from .conversation import Conversation
   from .session import Session
 
 Path = Union[str, "os.PathLike[str]"]
@@ -25,8 +27,13 @@ _ALIGNMENT = 64  # of a bundle in memory
 _KEY_BYTES = 32  # of a public key
 
 
-def session_struct(options: Optional[SessionOptions]) -> Any:
-  return to_struct(_abi.arn_session_options(), options or SessionOptions())
+def session_struct(options: Optional[SessionOptions], kv: Union[KvType, str, None] = None,
+                   fields: Optional[Mapping[str, Any]] = None) -> Any:
+  changed = dict(fields or {})
+  if kv is not None:
+    changed["kv_type"] = kv
+  return to_struct(_abi.arn_session_options(),
+                   replaced(options or SessionOptions(), changed, "SessionOptions"))
 
 
 def id_array(ids: Iterable[int]) -> Any:
@@ -246,9 +253,11 @@ class Model(Closing):
           ctypes.byref(count)))
       return ctypes.string_at(text.value or 0, count.value) if count.value else b""
 
-  def plan(self, options: Optional[SessionOptions] = None) -> MemoryPlan:
-    """Returns the memory of a session with these options; allocates nothing."""
-    struct, plan, error = session_struct(options), _abi.arn_memory_plan(), ErrorText()
+  def plan(self, options: Optional[SessionOptions] = None, *,
+           kv: Union[KvType, str, None] = None, **fields: Any) -> MemoryPlan:
+    """Returns the memory of a session with these options, as session() takes them; allocates
+    nothing."""
+    struct, plan, error = session_struct(options, kv, fields), _abi.arn_memory_plan(), ErrorText()
     with self._handle.use() as model:
       error.check(self._library.arn_session_plan(
           model, ctypes.byref(struct), error.buffer, error.size, ctypes.byref(plan)))
@@ -265,10 +274,31 @@ class Model(Closing):
       groups.append(from_struct(KvGroup, group))
     return groups
 
-  def session(self, options: Optional[SessionOptions] = None) -> Session:
-    """Creates a session on this model."""
+  def session(self, options: Optional[SessionOptions] = None, *,
+              kv: Union[KvType, str, None] = None, **fields: Any) -> Session:
+    """Creates a session on this model. kv: the KV type, such as "int8". fields: those of
+    SessionOptions by name (context_tokens=2048)."""
     from .session import Session  # imported here because it imports this module
-    return Session(self, options)
+    return Session(self, options, kv=kv, **fields)
+
+  def conversation(self, *, system: Optional[str] = None,
+                   messages: Sequence[Mapping[str, Any]] = (),
+                   tools: Optional[Sequence[Mapping[str, Any]]] = None,
+                   variables: Optional[Mapping[str, Any]] = None, drops_oldest: bool = False,
+                   options: Optional[SessionOptions] = None,
+                   kv: Union[KvType, str, None] = None, **fields: Any) -> Conversation:
+    """Creates a conversation with a session of its own, whose options are as in session(). The
+    others are those of Conversation()."""
+    from .conversation import Conversation  # imported here because it imports this module
+    session = self.session(options, kv=kv, **fields)
+    try:
+      conversation = Conversation(session, system=system, messages=messages, tools=tools,
+                                  variables=variables, drops_oldest=drops_oldest)
+    except BaseException:
+      session.close()
+      raise
+    conversation._owns_session = True
+    return conversation
 
   def chat(self, *, arena_bytes: int = 0, max_steps: int = 0) -> Chat:
     """Creates a renderer for the bundle's chat templates; raises NotFound if it has none."""

@@ -27,15 +27,20 @@ class Reply(Closing):
   """Splits replies of a model. Allows one call at a time; several instances may share a model."""
 
   def __init__(self, model: Model, *,
-               tools: Optional[Sequence[Mapping[str, Any]]] = None) -> None:
+               tools: Optional[Sequence[Mapping[str, Any]]] = None,
+               reasoning_close: str = "") -> None:
     """tools: as given to the chat template; their types tell numbers from strings where a model
-    writes arguments without quotes."""
+    writes arguments without quotes. reasoning_close: what is written before the end of reasoning
+    that takes more tokens than its budget."""
     self._library = model._library
     self._model = model._handle
     options, pointer, error = _abi.arn_reply_options(), ctypes.c_void_p(), ErrorText()
     if tools is not None:
       self._tools = json.dumps(tools, ensure_ascii=False, allow_nan=False).encode()
       options.tools, options.tools_bytes = self._tools, len(self._tools)
+    close = reasoning_close.encode()
+    if close:
+      options.reasoning_close, options.reasoning_close_bytes = close, len(close)
     parent = self._model.acquire()
     try:
       error.check(self._library.arn_reply_create(

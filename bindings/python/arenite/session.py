@@ -5,23 +5,36 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import json
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 from . import _abi
-from ._convert import from_struct, to_struct
+from ._convert import from_struct, replaced, to_struct
 from ._handle import Closing, Handle
+from ._stream import Stream
 from .errors import ErrorText, Status, failure
-from .generation import Generation
+from .generation import GenerateOptions, Generation
 from .model import Model, Path, id_array, session_struct
 from .options import (
-    BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, Sampling, SessionCpus,
-    SessionOptions, Stats, ThermalZone, Verify)
+    BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, KvType, Sampling,
+    SessionCpus, SessionOptions, Stats, ThermalZone, ToolChoice, Verify)
 
 _T = TypeVar("_T")
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of a sequence
+
+
+def _constraint_options(kind: ConstraintKind, text: str, any_order: bool, choose_forced: bool,
+                        first: Optional[int]) -> _abi.arn_constraint_options:
+  data = text.encode()
+  options = _abi.arn_constraint_options()
+  options.struct_size = ctypes.sizeof(options)
+  options.kind, options.text, options.text_bytes = kind, data, len(data)
+  options.any_order, options.choose_forced = any_order, choose_forced
+  options.first = 0xFFFFFFFF if first is None else first
+  return options
 
 
 class Session(Closing):
@@ -31,15 +44,17 @@ class Session(Closing):
   be called from any thread at any time.
   """
 
-  def __init__(self, model: Model, options: Optional[SessionOptions] = None) -> None:
+  def __init__(self, model: Model, options: Optional[SessionOptions] = None, *,
+               kv: Union[KvType, str, None] = None, **fields: Any) -> None:
+    """kv: the KV type, such as "int8". fields: those of SessionOptions by name."""
     self.model = model
     self._library = model._library
     self._model = model._handle
     self._vocab = model.info.vocab
-    self._generation: Optional[weakref.ref[Generation]] = None
+    self._generation: Optional[weakref.ref[Stream[Any, Any]]] = None
     self._prefill_callback: Any = None  # the C function, which must stay alive
     self._prefill_error: Optional[BaseException] = None
-    struct, pointer, error = session_struct(options), ctypes.c_void_p(), ErrorText()
+    struct, pointer, error = session_struct(options, kv, fields), ctypes.c_void_p(), ErrorText()
     parent = self._model.acquire()
     try:
       error.check(self._library.arn_session_create(
@@ -79,9 +94,9 @@ class Session(Closing):
     with self._handle.use() as session:
       self._check(session, getattr(self._library, name)(session, *arguments))
 
-  def _number(self, name: str) -> int:
+  def _number(self, name: str, *arguments: int) -> int:
     with self._handle.use() as session:
-      return int(getattr(self._library, name)(session))
+      return int(getattr(self._library, name)(session, *arguments))
 
   def _ids(self, tokens: Tokens) -> Any:
     return id_array(self.model.tokenize(tokens) if isinstance(tokens, str) else tokens)
@@ -211,6 +226,16 @@ class Session(Closing):
   def first_rewind_position(self) -> int:
     return self._number("arn_session_first_rewind_position")
 
+  def resume_position(self, position: int) -> int:
+    """Returns where rewind(position) would continue from: the tokens in between run again, which
+    only happens in models with recurrent states."""
+    return self._number("arn_session_resume_position", position)
+
+  def mark(self) -> None:
+    """Keeps a snapshot of the recurrent states here, so that rewinding to this position computes
+    nothing again. Needs state_snapshots in the session's options."""
+    self._call("arn_session_mark")
+
   def trim(self) -> int:
     """Returns the memory of unused KV pages to the system; returns the number of bytes."""
     count = ctypes.c_uint64()
@@ -226,21 +251,31 @@ class Session(Closing):
     self._call("arn_session_set_sampling", ctypes.byref(struct))
 
   def set_constraint(self, kind: ConstraintKind, text: str, *, any_order: bool = False,
-                     any_whitespace: bool = False, choose_forced: bool = False,
-                     first: Optional[int] = None) -> None:
+                     any_whitespace: bool = False, any_spelling: bool = False,
+                     choose_forced: bool = False, first: Optional[int] = None) -> None:
     """Compiles a constraint for the text that follows, in the session's constraint_bytes. `first`:
     the position of the text's first token, if it has begun already (after a restore). Choices are
     separated by "\\0"."""
-    data = text.encode()
-    options = _abi.arn_constraint_options()
-    options.struct_size = ctypes.sizeof(options)
-    options.kind = kind
-    options.text = data
-    options.text_bytes = len(data)
-    options.any_order = any_order
+    options = _constraint_options(kind, text, any_order, choose_forced, first)
     options.any_whitespace = any_whitespace
-    options.choose_forced = choose_forced
-    options.first = 0xFFFFFFFF if first is None else first
+    options.any_spelling = any_spelling
+    self._call("arn_session_set_constraint", ctypes.byref(options))
+
+  def set_tools(self, tools: Sequence[Mapping[str, Any]], choice: str = "auto", *,
+                single_call: bool = False, prompt: str = "", any_order: bool = False,
+                choose_forced: bool = False, first: Optional[int] = None) -> None:
+    """Constrains the reply that follows to valid calls of the tools, as the chat template writes
+    them. choice: "auto" (text, calls or both), "required", "none", or the name of the tool that
+    must be called. prompt: the rendered conversation, or its end: it may begin the reasoning."""
+    text = json.dumps(tools, ensure_ascii=False, allow_nan=False)
+    options = _constraint_options(ConstraintKind.TOOL_CALLS, text, any_order, choose_forced, first)
+    end, name = prompt.encode(), choice.encode()
+    named = choice not in ("auto", "required", "none")
+    options.tool_choice = ToolChoice.NAMED if named else ToolChoice[choice.upper()]
+    if named:
+      options.tool_name, options.tool_name_bytes = name, len(name)
+    options.single_call = single_call
+    options.prompt, options.prompt_bytes = end, len(end)
     self._call("arn_session_set_constraint", ctypes.byref(options))
 
   def drop_constraint(self) -> None:
@@ -255,12 +290,17 @@ class Session(Closing):
 
   def generate(self, prompt: Optional[Tokens] = None, *, max_tokens: int = 0,
                stops: Sequence[str] = (), ignore_eos: bool = False,
-               extra_eos_ids: Sequence[int] = ()) -> Generation:
-    """Prefills `prompt`, if given, and streams the generated text."""
+               extra_eos_ids: Sequence[int] = (), sampling: Optional[Sampling] = None,
+               **sampling_options: Any) -> Generation:
+    """Prefills `prompt`, if given, and streams the generated text. max_tokens 0: until a stop token
+    or a full context. sampling, and fields of Sampling by name (temperature=0.7), are set as by
+    set_sampling() first, and stay set; without them the session's sampling goes on."""
+    options = GenerateOptions(max_tokens, stops, ignore_eos, extra_eos_ids)
+    if sampling is not None or sampling_options:
+      self.set_sampling(replaced(sampling or Sampling(), sampling_options, "Sampling"))
     if prompt is not None:
       self.prefill(prompt)
-    generation = Generation(self._library, self._handle, max_tokens=max_tokens, stops=stops,
-                            ignore_eos=ignore_eos, extra_eos_ids=extra_eos_ids)
+    generation = Generation(self._library, self._handle, options)
     self._generation = weakref.ref(generation)
     return generation
 
@@ -348,6 +388,29 @@ class Session(Closing):
     self._call("arn_session_read_kv", layer, first, n, *read)
     keys, values = (array.array("f", bytes(floats)) for floats in read)
     return keys, values
+
+  def write_kv(self, tokens: Iterable[int], layers: Sequence[Optional[tuple[Any, Any]]]) -> None:
+    """Appends tokens without running them. `layers` has the keys and values of each layer as
+    read_kv() returns them (any buffers of floats), or None for a layer that uses those of another.
+    Logits come from running the last token again when they are needed."""
+    if len(layers) != self.model.info.n_layers:
+      raise ValueError(f"{len(layers)} layers, the model has {self.model.info.n_layers}")
+    ids = id_array(list(tokens))
+    kept, columns = [], []
+    for which in (0, 1):
+      column = (ctypes.c_void_p * len(layers))()
+      for i, layer in enumerate(layers):
+        if layer is None:
+          continue
+        floats = array.array("f", memoryview(layer[which]).cast("B").tobytes())
+        info = self.kv_layer(i)
+        if len(floats) != info.n_kv_heads * len(ids) * info.head_dim:
+          raise ValueError(f"layer {i} has {len(floats)} {'keys' if which == 0 else 'values'}, "
+                           f"expected {info.n_kv_heads} x {len(ids)} x {info.head_dim}")
+        kept.append(floats)  # alive during the call
+        column[i] = floats.buffer_info()[0]
+      columns.append(column)
+    self._call("arn_session_write_kv", ids, len(ids), *columns)
 
   # ---- backend and counters
 

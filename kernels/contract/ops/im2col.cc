@@ -22,8 +22,7 @@ struct Im2colContract : OpDefaults<Im2colParams> {
 
 }  // namespace
 
-// Dumps call it "unfold".
 constinit const OpContract kIm2colOp = MakeOp<Im2colContract>(
-    "unfold", kHasIn | kHasOut | kInEncoder | kTakesFactors | kChangesFactor);
+    "im2col", kHasIn | kHasOut | kInEncoder | kTakesFactors | kChangesFactor);
 
 }  // namespace arn

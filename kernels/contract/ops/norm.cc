@@ -12,7 +12,13 @@ struct NormContract : OpDefaults<NormParams> {
 
   static Status Check(const NormParams& p, const StepCheck& check) {
     const uint32_t width = check.Width(check.step().in);
-    ARN_TRY(check.Norm(p.kind, p.weight, p.bias, width));
+    const Span<const Weight> weights = check.program().weights;
+    uint32_t group = width;
+    if (p.kind == NormKind::kRms && p.weight < weights.size()) {
+      const uint32_t cols = weights[p.weight].cols;
+      if (cols != 0 && width % cols == 0) group = cols;
+    }
+    ARN_TRY(check.Norm(p.kind, p.weight, p.bias, group));
     return check.HasWidth("output width", check.step().out, width);
   }
 

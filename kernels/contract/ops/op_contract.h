@@ -97,5 +97,7 @@ constexpr OpContract MakeOp(const char* name, uint32_t traits) {
 extern const OpContract kEmbedOp, kRopeAnglesOp, kNormOp, kLinearOp, kQkvRopeOp, kAttentionOp;
 extern const OpContract kGatedActOp, kActOp, kRouteOp, kExpertsOp, kLogitsOp, kConvOp, kScanOp;
 extern const OpContract kFeaturesOp, kIm2colOp, kAddPositionsOp, kSelfAttentionOp, kStoreKvOp;
+extern const OpContract kScaleRowOp, kMultiplyOp, kHeadLinearOp;
+extern const OpContract kLinearAttentionOp, kGateOp;
 
 }  // namespace arn

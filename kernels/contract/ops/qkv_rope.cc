@@ -8,6 +8,7 @@ struct QkvRopeContract : OpDefaults<QkvRopeParams> {
     out->AddValue(p.angles);
     out->AddWeight(p.q_norm);
     out->AddWeight(p.k_norm);
+    out->AddWeight(p.v_norm);
   }
 
   static Status Check(const QkvRopeParams& p, const StepCheck& check) {
@@ -34,13 +35,15 @@ struct QkvRopeContract : OpDefaults<QkvRopeParams> {
                           spans_heads ? n_heads * kind->head_dim : kind->head_dim);
     };
     ARN_TRY(norm(p.q_norm, kind->n_heads));
-    return norm(p.k_norm, kind->n_kv_heads);
+    ARN_TRY(norm(p.k_norm, kind->n_kv_heads));
+    return p.v_norm == kNoWeight ? Status::kOk : check.Vector("v norm", p.v_norm, kind->head_dim);
   }
 
   static void Dump(const QkvRopeParams& p, const Step& step, StepText* text) {
     if (p.angles != kNoValue) text->Print(" angles %%%u", p.angles);
     text->PrintWeight("q_norm", p.q_norm);
     text->PrintWeight("k_norm", p.k_norm);
+    text->PrintWeight("v_norm", p.v_norm);
     text->Print(" kind %u layer %u", p.kind, step.layer);
     if (p.shares_kv) text->Print(" shares kv %u", p.group_layer);
   }

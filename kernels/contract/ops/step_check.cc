@@ -71,7 +71,8 @@ Status StepCheck::IsKnown(Activation activation, bool has_gate, float limit) con
   const auto number = static_cast<uint32_t>(activation);
   const bool needs_gate = activation == Activation::kClampedSwiglu;
   const bool has_limit = std::isfinite(limit) && limit > 0.0f;
-  if (number >= kActivationCount || (needs_gate && (!has_gate || !has_limit))) {
+  if (number >= kActivationCount || activation == Activation::kXielu ||
+      (needs_gate && (!has_gate || !has_limit))) {
     return ValueError("activation", number, 0);
   }
   return Status::kOk;
@@ -93,7 +94,7 @@ Status StepCheck::PagedKind(uint32_t index, uint32_t group_layer, bool shares_kv
   if (kind.is_cross_attention && !shares_kv) return ValueError("shared keys", 0, 1);
   const KvGroup& group = program_.kv_groups[kind.group];
   if (group_layer >= group.n_layers) return ValueError("group_layer", group_layer, group.n_layers);
-  const uint64_t kv_heads = shares_kv ? 0 : 2 * kind.n_kv_heads;
+  const uint64_t kv_heads = shares_kv ? 0 : (group.keys_only ? 1 : 2) * kind.n_kv_heads;
   return HasWidth("input width", step_.in, (kind.n_heads + kv_heads) * kind.head_dim);
 }
 

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/simd/kernels.h"
@@ -147,7 +148,27 @@ HWY_INLINE void PlainRow(Function f, float* x, size_t n) {
 
 HWY_NOINLINE void PlainLogistic(Logistic f, float* x, size_t n) { PlainRow(f, x, n); }
 
-void Act(float* x, uint32_t n, Activation activation) {
+// The alphas after their softplus.
+struct Xielu {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const V above = hn::Mul(hn::Mul(hn::Set(d, alpha_p), x), x);
+    const V e = VecExp(d, hn::Min(x, hn::Set(d, epsilon)));
+    const V below = hn::Mul(hn::Sub(hn::Sub(e, hn::Set(d, 1.0f)), x), hn::Set(d, alpha_n));
+    const V curve = hn::IfThenElse(hn::Gt(x, hn::Zero(d)), above, below);
+    return hn::MulAdd(hn::Set(d, beta), x, curve);
+  }
+  float alpha_p, alpha_n, beta, epsilon;
+};
+
+Xielu XieluOf(const float* parameters) {
+  const auto softplus = [](float x) { return std::log1p(std::exp(x)); };
+  return {softplus(parameters[0]), parameters[2] + softplus(parameters[1]), parameters[2],
+          parameters[3]};
+}
+
+void Act(float* x, uint32_t n, Activation activation, const float* parameters) {
   switch (activation) {
     case Activation::kSilu: PlainLogistic({-1.0f, true}, x, n); return;
     case Activation::kGeluTanh: PlainRow(GeluTanh(), x, n); return;
@@ -159,13 +180,14 @@ void Act(float* x, uint32_t n, Activation activation) {
     case Activation::kTanh: PlainRow(Tanh(), x, n); return;
     case Activation::kSigmoid: PlainLogistic({-1.0f, false}, x, n); return;
     case Activation::kMish: PlainRow(Mish(), x, n); return;
+    case Activation::kXielu: PlainRow(XieluOf(parameters), x, n); return;
   }
 }
 
 // Rarely used gates run in a pass of their own: a fused loop for each would take kilobytes of code.
 void GatedActInTwoPasses(const float* in, uint32_t n, Activation activation, float* out) {
   std::memmove(out, in, n * sizeof *out);
-  Act(out, n, activation);
+  Act(out, n, activation, nullptr);
   for (uint32_t i = 0; i < n; ++i) out[i] *= in[n + i];
 }
 
@@ -181,6 +203,28 @@ void GatedAct(const float* in, uint32_t n, Activation activation, float limit, f
     case Activation::kTanh:
     case Activation::kSigmoid:
     case Activation::kMish: GatedActInTwoPasses(in, n, activation, out); return;
+    case Activation::kXielu: return;  // rejected by CheckProgram
+  }
+}
+
+void ScaleRow(float scale, uint32_t n, float* x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto factor = Logistic{-1.0f, false}(d, hn::Set(d, scale));
+  for (size_t i = 0; i < n; i += lanes) {
+    hn::StoreN(hn::Mul(factor, hn::LoadN(d, x + i, n - i)), d, x + i, n - i);
+  }
+}
+
+void Multiply(const float* by, float scale, uint32_t n, float* x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    auto factor = hn::Set(d, scale);
+    if (by != nullptr) factor = hn::Mul(factor, hn::LoadN(d, by + i, n - i));
+    hn::StoreN(hn::Mul(factor, hn::LoadN(d, x + i, n - i)), d, x + i, n - i);
   }
 }
 
@@ -217,10 +261,14 @@ namespace arn::cpu {
 
 HWY_EXPORT(GatedAct);
 HWY_EXPORT(Act);
+HWY_EXPORT(ScaleRow);
+HWY_EXPORT(Multiply);
 HWY_EXPORT(Softcap);
 HWY_EXPORT(AddRow);
 GatedActFn ChooseGatedAct() { return HWY_DYNAMIC_POINTER(GatedAct); }
 ActFn ChooseAct() { return HWY_DYNAMIC_POINTER(Act); }
+MultiplyFn ChooseMultiply() { return HWY_DYNAMIC_POINTER(Multiply); }
+ScaleRowFn ChooseScaleRow() { return HWY_DYNAMIC_POINTER(ScaleRow); }
 SoftcapFn ChooseSoftcap() { return HWY_DYNAMIC_POINTER(Softcap); }
 AddRowFn ChooseAddRow() { return HWY_DYNAMIC_POINTER(AddRow); }
 

@@ -21,6 +21,10 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->int8_dot = ChooseInt8Dot();
   out->conv = ChooseConv();
   out->scan = ChooseScan();
+  out->scale_row = ChooseScaleRow();
+  out->multiply = ChooseMultiply();
+  out->linear_attention = ChooseLinearAttention();
+  out->gate = ChooseGate();
 }
 
 }  // namespace arn::cpu

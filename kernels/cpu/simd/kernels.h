@@ -19,8 +19,14 @@ using NormFn = void (*)(const NormArgs& args, const float* x, uint32_t n, float*
 using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, float limit,
                             float* out);
 
-// x[n] = activation(x).
-using ActFn = void (*)(float* x, uint32_t n, Activation activation);
+// x[n] = activation(x). parameters: kXielu only.
+using ActFn = void (*)(float* x, uint32_t n, Activation activation, const float* parameters);
+
+// x[n] *= by[n] * scale; by: 1 if null.
+using MultiplyFn = void (*)(const float* by, float scale, uint32_t n, float* x);
+
+// x[n] *= sigmoid(scale).
+using ScaleRowFn = void (*)(float scale, uint32_t n, float* x);
 
 // x[n] = softcap * tanh(x * factor / softcap), or x * factor if softcap is 0.
 using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);
@@ -85,6 +91,15 @@ struct ScanTile : ScanArgs {
 };
 using ScanFn = void (*)(const ScanTile& tile);
 
+// Panels of states [first, last), counted over the heads.
+struct LinearAttentionTile : LinearAttentionArgs {
+  uint32_t first, last;
+};
+using LinearAttentionFn = void (*)(const LinearAttentionTile& tile);
+
+// One row x[n], in place.
+using GateFn = void (*)(const GateArgs& args, const float* gate, uint32_t n, float* x);
+
 struct SimdKernels {
   NormFn norm;
   GatedActFn gated_act;
@@ -99,6 +114,10 @@ struct SimdKernels {
   const Int8Dot* int8_dot;  // null: the CPU has none
   ConvFn conv;
   ScanFn scan;
+  ScaleRowFn scale_row;
+  MultiplyFn multiply;
+  LinearAttentionFn linear_attention;
+  GateFn gate;
 };
 void ChooseSimdKernels(SimdKernels* out);
 
@@ -115,5 +134,9 @@ AttentionFn ChooseAttention();
 MergeAttentionFn ChooseMergeAttention();
 ConvFn ChooseConv();
 ScanFn ChooseScan();
+ScaleRowFn ChooseScaleRow();
+MultiplyFn ChooseMultiply();
+LinearAttentionFn ChooseLinearAttention();
+GateFn ChooseGate();
 
 }  // namespace arn::cpu

@@ -77,6 +77,14 @@ void Append(const float* x, uint32_t n, uint32_t slot, const KvHeadBlock& block)
   }
 }
 
+void Clip(float* x, size_t n, float most) {
+  const hn::ScalableTag<float> d;
+  const auto high = hn::Set(d, most), low = hn::Set(d, -most);
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
+    hn::StoreN(hn::Max(low, hn::Min(hn::LoadN(d, x + i, n - i), high)), d, x + i, n - i);
+  }
+}
+
 // RMSNorm over all q heads together, and over all k heads together.
 void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
@@ -94,11 +102,16 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const size_t dim = kind.head_dim;
   const uint32_t rotated_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
   if (args.norms_span_heads) NormAllHeads(args, qkv);
+  if (kind.qkv_clip != 0.0f) {
+    Clip(qkv, (kind.n_heads + (args.shares_kv ? 0 : 2 * kind.n_kv_heads)) * dim, kind.qkv_clip);
+  }
   for (uint32_t h = 0; h < rotated_heads; ++h) {
     float* head = qkv + h * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
-    if (norm != nullptr && !args.norms_span_heads) NormRow(head, norm, dim, args.epsilon, head);
+    const bool has_norm = norm != nullptr && !args.norms_span_heads;
+    if (has_norm && !kind.qk_norm_follows_rope) NormRow(head, norm, dim, args.epsilon, head);
     if (args.angles != nullptr) Rotate(args.angles, args.rotary_dim, head);
+    if (has_norm && kind.qk_norm_follows_rope) NormRow(head, norm, dim, args.epsilon, head);
   }
   if (kind.query_temperature != 0.0f) {
     const float factor = QueryTemperature(kind, args.position);
@@ -108,11 +121,14 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const uint32_t page = KvPageOf(group, *args.table, args.position);
   const uint32_t slot = args.position % group.page_tokens;
   const float* k = qkv + kind.n_heads * dim;
-  const float* v = k + kind.n_kv_heads * dim;
+  float* v = qkv + (size_t{kind.n_heads} + kind.n_kv_heads) * dim;
   for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
     const KvHeadPage at = KvPageAt(group, args.pools, page, args.group_layer, h);
     Append(k + h * dim, group.head_dim, slot, at.k);
-    Append(v + h * dim, group.head_dim, slot, at.v);
+    if (group.keys_only) continue;
+    float* value = v + h * dim;
+    if (args.v_norm != nullptr) NormRow(value, args.v_norm, dim, args.epsilon, value);
+    Append(value, group.head_dim, slot, at.v);
   }
 }
 

@@ -20,10 +20,10 @@
 #define ARN_HAS_WORD_DOT 0
 #endif
 
+#if ARN_HAS_WORD_DOT
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace {
-#if ARN_HAS_WORD_DOT
 namespace hn = hwy::HWY_NAMESPACE;
 
 // 512-bit vectors would be wider than most ranges of values.
@@ -109,9 +109,9 @@ HWY_INLINE void AddTo(V sum, float factor, float* out) {
   const hn::Repartition<float, hn::DFromV<V>> d;
   hn::StoreU(hn::MulAdd(hn::ConvertTo(d, sum), hn::Set(d, factor), hn::LoadU(d, out)), d, out);
 }
-#endif
 }  // namespace
 }  // namespace arn::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif  // ARN_HAS_WORD_DOT
 
 #endif  // per-target include guard

@@ -13,10 +13,10 @@
 #include "kernels/cpu/simd/word_dot-inl.h"
 #include "platform/base/arith.h"
 
+#if ARN_HAS_WORD_DOT
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace {
-#if ARN_HAS_WORD_DOT
 // Loads kWords bytes of a row (fewer at its end), widened: signed ones, or unsigned ones of packed
 // values.
 template <bool kSigned, bool kWhole>
@@ -322,9 +322,9 @@ void AddPackedValueRows(const DotWeights& weights, const int8_t* const* strips, 
   const auto add = bits == 4 ? AddRowsOf<4> : AddRowsOf<2>;
   add(weights, strips, n_quads, row_bytes, channel, n_channels, stride, sums);
 }
-#endif
 }  // namespace
 }  // namespace arn::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif  // ARN_HAS_WORD_DOT
 
 #endif  // per-target include guard

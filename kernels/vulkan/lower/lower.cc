@@ -104,6 +104,11 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kAddPositions: return Lower(step, step.Get<AddPositionsParams>());
     case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());
     case Op::kStoreKv: return Lower(step, step.Get<StoreKvParams>());
+    case Op::kScaleRow: return Lower(step, step.Get<ScaleRowParams>());
+    case Op::kMultiply: return UnsupportedError(step, "products of values");
+    case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
+    case Op::kLinearAttention:
+    case Op::kGate: return UnsupportedError(step, "has no shader");
   }
   return UnsupportedError(step, "is not known");
 }
@@ -164,8 +169,9 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const NormParams& p) {
-  Dispatch d = Begin(Shader::kNorm, step);
   const uint32_t n = Width(step.in);
+  if (program_.weights[p.weight].cols != n) return UnsupportedError(step, "norms of groups");
+  Dispatch d = Begin(Shader::kNorm, step);
   d.constants[kNormIsLayerId] = p.kind == NormKind::kLayer ? 1 : 0;
   d.constants[kNormAccumulateId] = p.accumulate ? 1 : 0;
   BindValue(&d, 1, step.in);
@@ -180,13 +186,14 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
 }
 
 Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place in, Place out,
-                               uint32_t n, uint32_t row_factor) {
+                               uint32_t n, uint32_t row_factor, WeightId parameters) {
   Dispatch d = Begin(Shader::kGatedAct, step);
   d.row_factor = row_factor;
   d.constants[kActivationId] = static_cast<uint32_t>(p.activation);
   d.constants[kActIsGatedId] = in.home == Home::kNone ? 0 : 1;
   if (in.home != Home::kNone) Bind(&d, 1, in);
   Bind(&d, 2, out);
+  BindVector(&d, 3, parameters);
   GatedActPush push = {};
   push.n = n;
   push.limit = p.activation_limit;
@@ -203,7 +210,19 @@ Status Lowering::Lower(const Step& step, const GatedActParams& p) {
 
 Status Lowering::Lower(const Step& step, const ActParams& p) {
   const Value& x = program_.values[step.in];
-  return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor);
+  return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor,
+                       p.parameters);
+}
+
+Status Lowering::Lower(const Step& step, const ScaleRowParams& p) {
+  Dispatch d = Begin(Shader::kScaleRow, step);
+  BindValue(&d, 1, p.scale);
+  BindValue(&d, 2, step.in);
+  ScaleRowPush push = {};
+  push.n = Width(step.in);
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.n, kWidth));
+  return sink_->Add(d, diag_);
 }
 
 }  // namespace arn::vulkan

@@ -70,6 +70,7 @@ class Lowering {
   Status Lower(const Step& step, const AddPositionsParams& p);
   Status Lower(const Step& step, const SelfAttentionParams& p);
   Status Lower(const Step& step, const StoreKvParams& p);
+  Status Lower(const Step& step, const ScaleRowParams& p);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
   // n_dispatches: number of dispatches of the steps.
@@ -91,7 +92,7 @@ class Lowering {
   // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row
   // of a run.
   Status AddActivation(const Step& step, const GatedActParams& p, Place in, Place out, uint32_t n,
-                       uint32_t row_factor);
+                       uint32_t row_factor, WeightId parameters = kNoWeight);
 
   // Experts in one binding, and the stride in bytes between their matrices.
   struct BoundExperts {

@@ -57,6 +57,7 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   const AttentionKind& kind = program_.kinds[p.kind];
   const KvGroup& group = program_.kv_groups[kind.group];
   ARN_TRY(CheckEncoderPages(step, group));
+  if (p.v_norm != kNoWeight) return UnsupportedError(step, "norms of values");
   const bool spans_heads = NormsSpanHeads(program_, p);
   if (spans_heads) {
     const uint32_t q_width = kind.n_heads * kind.head_dim;
@@ -73,6 +74,7 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   d.constants[kQkvHasQNormId] = p.q_norm != kNoWeight && !spans_heads ? 1 : 0;
   d.constants[kQkvHasKNormId] = p.k_norm != kNoWeight && !spans_heads ? 1 : 0;
   d.constants[kQkvSharesKvId] = p.shares_kv ? 1 : 0;
+  d.constants[kQkvNormFollowsId] = kind.qk_norm_follows_rope ? 1 : 0;
   BindKv(&d, group);
   BindValue(&d, 2, step.in);
   BindVector(&d, 3, p.q_norm);
@@ -85,6 +87,8 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   push.epsilon = p.epsilon;
   push.temperature = kind.query_temperature;
   push.temperature_step = Max(kind.query_temperature_step, 1u);
+  push.temperature_shift = kind.query_temperature_shift;
+  push.clip = kind.qkv_clip;
   d.SetPush(push);
   d.groups_x = kind.n_heads + (p.shares_kv ? 0 : 2 * kind.n_kv_heads);
   return sink_->Add(d, diag_);

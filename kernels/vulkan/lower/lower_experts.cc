@@ -33,12 +33,20 @@ ExpertSpace ExpertSpaceOf(const Program& program) {
 }
 
 Status Lowering::Lower(const Step& step, const RouteParams& p) {
+  if (p.n_groups != 0) return UnsupportedError(step, "routing limited to groups of experts");
+  if (p.route_score == RouteScore::kSparseMixer) {
+    return UnsupportedError(step, "routing by a sparse mixer");
+  }
   Dispatch d = Begin(Shader::kRoute, step);
   d.constants[kRouteIsSigmoidId] = p.route_score == RouteScore::kSigmoid ? 1 : 0;
   d.constants[kRouteNormTopkProbId] = p.norm_topk_prob ? 1 : 0;
+  d.constants[kRouteHasCorrectionId] = p.correction == kNoWeight ? 0 : 1;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
+  BindVector(&d, 3, p.correction);
   RoutePush push = {};
+  push.epsilon = p.topk_epsilon;
+  push.least = p.topk_least;
   push.n_experts = p.n_experts;
   push.n_chosen = p.n_chosen;
   d.SetPush(push);

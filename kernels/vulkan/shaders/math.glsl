@@ -88,6 +88,7 @@ float activate_gelu_tanh(float x) {
 float activate_gelu(float x) { return 0.5 * x * (1.0 + erf_f32(x * 0.7071067812)); }
 // Not a function of the gate alone: gated_act.comp. CheckProgram refuses it elsewhere.
 float activate_clamped_swiglu(float x) { return uintBitsToFloat(0x7fc00000u); }
+float activate_xielu(float x) { return uintBitsToFloat(0x7fc00000u); }  // needs parameters
 float activate_relu(float x) { return max(x, 0.0); }
 float activate_relu_squared(float x) {
   float positive = max(x, 0.0);

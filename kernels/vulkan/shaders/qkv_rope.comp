@@ -13,12 +13,24 @@ layout(constant_id = kQkvRotaryDimId) const uint ROTARY_DIM = 0;
 layout(constant_id = kQkvHasQNormId) const uint HAS_Q_NORM = 0;
 layout(constant_id = kQkvHasKNormId) const uint HAS_K_NORM = 0;
 layout(constant_id = kQkvSharesKvId) const uint SHARES_KV = 0;
+layout(constant_id = kQkvNormFollowsId) const uint NORM_FOLLOWS = 0;
 
 layout(set = 0, binding = 2) buffer Qkv { float qkv[]; };
 layout(set = 0, binding = 3) readonly buffer QNorm { float q_norm[]; };
 layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };
 layout(set = 0, binding = 5) readonly buffer Angles { float angles[]; };
 layout(push_constant) uniform Push { QkvRopePush push; };
+
+// Normalises the head, if it has a norm. square: this invocation's part of the sum of squares.
+void normalise(float square, bool is_query, bool is_value, uint lane) {
+  float inverse = 1.0 / sqrt(reduce_add(square) / float(HEAD_DIM) + push.epsilon);
+  if (is_query ? HAS_Q_NORM == 1 : HAS_K_NORM == 1 && !is_value) {
+    for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
+      float weight = is_query ? q_norm[push.weights_at + i] : k_norm[push.rows_at + i];
+      head_row[i] = head_row[i] * inverse * weight;
+    }
+  }
+}
 
 void main() {
   uint head = gl_WorkGroupID.x, row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
@@ -27,18 +39,12 @@ void main() {
   float square = 0.0;
   for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
     float x = qkv[at + i];
+    if (push.clip != 0.0) x = clamp(x, -push.clip, push.clip);
     head_row[i] = x;
     square += x * x;
   }
-  if (HAS_Q_NORM == 1 || HAS_K_NORM == 1) {
-    float inverse = 1.0 / sqrt(reduce_add(square) / float(HEAD_DIM) + push.epsilon);
-    if (is_query ? HAS_Q_NORM == 1 : HAS_K_NORM == 1 && !is_value) {
-      for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
-        float weight = is_query ? q_norm[push.weights_at + i] : k_norm[push.rows_at + i];
-        head_row[i] = head_row[i] * inverse * weight;
-      }
-    }
-  }
+  const bool has_norm = HAS_Q_NORM == 1 || HAS_K_NORM == 1;
+  if (has_norm && NORM_FOLLOWS == 0) normalise(square, is_query, is_value, lane);
   barrier();
   if (ROTARY_DIM != 0 && !is_value) {
     const uint half_dim = ROTARY_DIM / 2;
@@ -51,9 +57,16 @@ void main() {
     }
   }
   barrier();
+  if (has_norm && NORM_FOLLOWS == 1) {
+    square = 0.0;
+    for (uint i = lane; i < HEAD_DIM; i += WIDTH) square += head_row[i] * head_row[i];
+    normalise(square, is_query, is_value, lane);
+    barrier();
+  }
   float factor = 1.0;
   if (push.temperature != 0.0 && is_query) {
-    factor += push.temperature * log(1.0 + float((position + 1) / push.temperature_step));
+    uint steps = (position + push.temperature_shift) / push.temperature_step;
+    factor += push.temperature * log(1.0 + float(steps));
   }
   for (uint i = lane; i < HEAD_DIM; i += WIDTH) qkv[at + i] = head_row[i] * factor;
   // Uniform across the workgroup.

@@ -4,21 +4,33 @@
 // (kernels/contract/route.h).
 // One workgroup per row. Logits are replaced by scores, and by -1 once taken; each is read and
 // written by one invocation only. A NaN score counts as 0, so that ids are valid and distinct for
-// any logits.
+// any logits. A correction is added to the scores for choosing only.
 #include "common.glsl"
 #include "math.glsl"
 
 layout(constant_id = kRouteIsSigmoidId) const uint IS_SIGMOID = 0;  // else softmax
 layout(constant_id = kRouteNormTopkProbId) const uint RENORMALISE = 0;
+layout(constant_id = kRouteHasCorrectionId) const uint HAS_CORRECTION = 0;
 
 layout(set = 0, binding = 1) buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(set = 0, binding = 3) readonly buffer Correction { float correction[]; };
 layout(push_constant) uniform Push { RoutePush push; };
 
 const float kTaken = -1.0;
 
 float number_or_zero(float score) {
   return (floatBitsToUint(score) & 0x7fffffffu) > 0x7f800000u ? 0.0 : score;
+}
+
+const float kLowest = -3.402823e38;
+
+// Above kLowest for experts that are not taken.
+float choice_of(uint from, uint e) {
+  float score = x[from + e];
+  if (HAS_CORRECTION == 0) return score;
+  if (score == kTaken) return kLowest;
+  return max(number_or_zero(score + correction[push.weights_at + e]), 0.5 * kLowest);
 }
 
 void main() {
@@ -36,27 +48,36 @@ void main() {
     total += score;
   }
   total = reduce_add(total);
+  if (HAS_CORRECTION == 1 && IS_SIGMOID == 0) {
+    for (uint e = lane; e < push.n_experts; e += WIDTH) x[from + e] = divided(x[from + e], total);
+    total = 1.0;
+  }
   float chosen_total = 0.0;
   for (uint i = 0; i < push.n_chosen; ++i) {
-    float best = kTaken;
+    float best = HAS_CORRECTION == 1 ? kLowest : kTaken;
     uint id = push.n_experts;
     for (uint e = lane; e < push.n_experts; e += WIDTH) {
-      float score = x[from + e];
-      if (score > best) {
-        best = score;
+      float choice = choice_of(from, e);
+      if (choice > best) {
+        best = choice;
         id = e;
       }
     }
     // Exact in f32: ids are below 2^16.
     float winner = reduce_max(best);
     uint chosen = uint(reduce_min(float(best == winner ? id : push.n_experts)));
+    float score = winner;
+    if (HAS_CORRECTION == 1) score = reduce_add(chosen % WIDTH == lane ? x[from + chosen] : 0.0);
     if (chosen % WIDTH == lane) x[from + chosen] = kTaken;
     if (lane == 0) {
       y[to + i] = float(chosen);
-      y[to + push.n_chosen + i] = winner;
+      y[to + push.n_chosen + i] = score;
     }
-    chosen_total += winner;
+    chosen_total += score;
   }
+  // The bounds are of probabilities, which the scores are only up to `total`.
+  float whole = IS_SIGMOID == 1 ? 1.0 : total;
+  chosen_total = max(chosen_total + push.epsilon * whole, push.least * whole);
   if (lane == 0 && (IS_SIGMOID == 0 || RENORMALISE == 1)) {
     for (uint i = push.n_chosen; i < 2 * push.n_chosen; ++i) {
       y[to + i] = divided(y[to + i], RENORMALISE == 1 ? chosen_total : total);

@@ -27,12 +27,12 @@ const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
 // norm.comp. Gather: output row i reads row logit_row(i).
 const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
 const uint kActivationId = 1, kActIsGatedId = 2;
-const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2;
+const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
 const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2;
 const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
 const uint kScanPassesById = 1, kScanStatesId = 2;
 const uint kQkvHeadsId = 1, kQkvKvHeadsId = 2, kQkvRotaryDimId = 3, kQkvHasQNormId = 4;
-const uint kQkvHasKNormId = 5, kQkvSharesKvId = 6;
+const uint kQkvHasKNormId = 5, kQkvSharesKvId = 6, kQkvNormFollowsId = 7;
 const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId = 3;
 const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
 const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
@@ -106,7 +106,8 @@ struct QkvRopePush {
   ARN_PUSH_HEAD
   uint layer, group, stride;
   float epsilon, temperature;
-  uint temperature_step;
+  uint temperature_step, temperature_shift;
+  float clip;  // 0: none
 };
 struct AttentionPush {
   ARN_PUSH_HEAD
@@ -123,6 +124,11 @@ struct GatedActPush {
 struct RoutePush {
   ARN_PUSH_HEAD
   uint n_experts, n_chosen;
+  float epsilon, least;  // RouteParams::topk_epsilon, topk_least
+};
+struct ScaleRowPush {
+  ARN_PUSH_HEAD
+  uint n;
 };
 struct ExpertsPush {
   ARN_PUSH_HEAD

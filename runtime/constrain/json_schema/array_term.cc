@@ -28,7 +28,7 @@ constexpr CustomOps kUnique = {IsNotEmpty, ExpandUnique, nullptr, nullptr, nullp
 // Puts what comes before an item in front of it.
 Term Separated(Terms* terms, const Style& style, bool is_first, Term item) {
   if (is_first || item == kNothing) return item;
-  return terms->Concat(terms->Byte(','), terms->Concat(style.space, item));
+  return terms->Concat(style.comma, item);
 }
 
 Term ExpandItems(Terms* terms, const CustomArgs& args) {
@@ -52,7 +52,7 @@ Term ExpandItems(Terms* terms, const CustomArgs& args) {
     const uint32_t data[] = {args.data[0], args.data[1], static_cast<uint32_t>(next),
                              static_cast<uint32_t>(next_counted)};
     const Term rest = terms->Concat(style.space, terms->Custom(&kItems, args.terms, data));
-    const Term rule = (*part.table->nodes)[counts ? item.counted : item.other].rule;
+    const Term rule = part.table->values[counts ? item.counted : item.other];
     alternatives[n_alternatives++] = terms->Concat(rule, rest);
   }
   const Term items = Separated(terms, style, n == 0, terms->Either({alternatives, n_alternatives}));
@@ -81,7 +81,7 @@ Term ExpandUnique(Terms* terms, const CustomArgs& args) {
     const Term rest =
         terms->Concat(style.space, terms->Custom(&kUnique, args.terms, {data, n_words}));
     *word &= ~bit;
-    const Term rule = (*part.table->nodes)[shape.choices[i]].rule;
+    const Term rule = part.table->values[shape.choices[i]];
     alternatives[n_alternatives++] = terms->Concat(rule, rest);
     if (n_alternatives == 63) {
       alternatives[n_alternatives++] = items;

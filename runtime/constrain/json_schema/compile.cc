@@ -1,5 +1,6 @@
 #include "runtime/constrain/json_schema/compile.h"
 
+#include "runtime/constrain/json_schema/arguments.h"
 #include "runtime/constrain/json_schema/context.h"
 #include "runtime/constrain/json_schema/equal_schemas.h"
 #include "runtime/constrain/json_schema/shapes.h"
@@ -15,8 +16,11 @@ using json_schema::Context;
 constexpr uint64_t kSteps = 200'000;
 constexpr uint64_t kStepsPerByte = 1'000;
 
-Status CompileInto(StringView text, const json_schema::Style& style, Context* context, Term* out) {
+// Reads a schema and finds the nodes that have a value.
+Status FindNodes(StringView text, const json_schema::Style& style, Context* context) {
   Diag* const diag = context->diag;
+  context->style = style;
+  context->strings.Init(context->terms, style.form, style.contents);
   ARN_ASSIGN(Span<char> copy, context->arena->AllocateArray<char>(text.size));
   if (text.size != 0) std::memcpy(copy.data(), text.data, text.size);
   ARN_TRY(context->document.Read({copy.data(), copy.size()}, context->arena, diag));
@@ -37,40 +41,63 @@ Status CompileInto(StringView text, const json_schema::Style& style, Context* co
   for (json_schema::NodeId i = 0; i < context->nodes.size(); ++i) {
     ARN_TRY(shapes.Run(i));
   }
-  ARN_TRY(Solve(context));
-  Term value = kNothing;
-  ARN_TRY(BuildValueTerms(context, style, &value));
-  Terms* const terms = context->terms;
-  *out = terms->Concat(style.space, terms->Concat(value, style.space));
-  return terms->failed() ? Status::kOutOfMemory : Status::kOk;
+  return Solve(context);
+}
+
+Status Finish(const Context& context, Status status, Term* out) {
+  if (status == Status::kOk && context.terms->failed()) status = Status::kOutOfMemory;
+  if (status == Status::kOk) return status;
+  *out = kNothing;
+  if (status != Status::kOutOfMemory) return status;
+  const TermFailure failure = context.terms->failure();
+  if (failure != TermFailure::kNone && failure != TermFailure::kBlockFull) {
+    return context.diag->Fail(Status::kUnsupported, "JSON schema: it %s", TermFailureText(failure));
+  }
+  return context.diag->Fail(status,
+                            "JSON schema: it needs a larger block: %llu bytes of terms and %llu "
+                            "bytes of tables are full",
+                            static_cast<unsigned long long>(context.terms->used_bytes()),
+                            static_cast<unsigned long long>(context.arena->used_bytes()));
+}
+
+void Start(Terms* terms, Arena* arena, Diag* diag, Context* context) {
+  context->arena = arena;
+  context->terms = terms;
+  context->diag = diag;
+  diag->Clear();
 }
 
 }  // namespace
 
-Status CompileJsonSchema(StringView text, bool any_order, bool any_whitespace, Terms* terms,
+Status CompileJsonSchema(StringView text, const JsonSchemaOptions& options, Terms* terms,
                          Arena* arena, Diag* diag, Term* out) {
-  *out = kNothing;
   Context context;
-  context.arena = arena;
-  context.terms = terms;
-  context.diag = diag;
-  context.strings.Init(terms);
-  json_schema::Style style;
-  style.any_order = any_order;
-  if (any_whitespace) {
-    ByteSet spaces;
-    for (const char c : {' ', '\t', '\n', '\r'}) spaces.Add(static_cast<uint8_t>(c));
-    style.space = terms->Repeat(terms->Bytes(spaces), 0, kUnbounded);
+  Start(terms, arena, diag, &context);
+  Term space = kEmpty;
+  if (options.any_whitespace) {
+    space = terms->Repeat(terms->Bytes(ByteSet::Spaces()), 0, kUnbounded);
   }
-  diag->Clear();
-  const Status status = CompileInto(text, style, &context, out);
-  if (status != Status::kOutOfMemory) return status;
-  *out = kNothing;
-  return diag->Fail(status,
-                    "JSON schema: it needs a larger block: %llu bytes of terms and %llu "
-                    "bytes of tables are full",
-                    static_cast<unsigned long long>(terms->used_bytes()),
-                    static_cast<unsigned long long>(arena->used_bytes()));
+  const TextForm form = options.any_spelling ? TextForm::kJsonString : TextForm::kCanonicalJson;
+  json_schema::Style style = json_schema::JsonStyle(terms, form, space, space, space);
+  style.any_order = options.any_order;
+  const json_schema::TermTable* table = nullptr;
+  Status status = FindNodes(text, style, &context);
+  if (status == Status::kOk) status = BuildValueTerms(&context, &table);
+  if (status == Status::kOk) {
+    *out = terms->Concat(space, terms->Concat(table->values[0], space));
+  }
+  return Finish(context, status, out);
+}
+
+Status CompileArguments(StringView text, const ArgumentStyle& style, Terms* terms, Arena* arena,
+                        Diag* diag, Term* out) {
+  Context context;
+  Start(terms, arena, diag, &context);
+  const json_schema::TermTable* table = nullptr;
+  Status status = FindNodes(text, style.values, &context);
+  if (status == Status::kOk) status = BuildValueTerms(&context, &table);
+  if (status == Status::kOk) status = BuildArguments(&context, style, *table, out);
+  return Finish(context, status, out);
 }
 
 }  // namespace arn

@@ -4,6 +4,7 @@
 #include "runtime/constrain/json_schema/nodes.h"
 #include "runtime/constrain/json_schema/references.h"
 #include "runtime/constrain/json_schema/strings.h"
+#include "runtime/constrain/json_schema/style.h"
 
 namespace arn::json_schema {
 
@@ -12,7 +13,8 @@ struct Context {
   References references;
   Span<uint32_t> equal;  // by value: the first equal schema; empty: each is its own
   NodeTable nodes;
-  StringTerms strings;
+  Style style;
+  StringTerms strings;  // in the form of `style`
   Arena* arena = nullptr;
   Terms* terms = nullptr;
   Diag* diag = nullptr;

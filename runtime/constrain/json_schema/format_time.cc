@@ -14,7 +14,7 @@ class LeapSecond {
   explicit LeapSecond(Context* context) : strings_(context->strings), terms_(context->terms) {
     for (uint32_t v = 0; v < 10; ++v) digits_[v] = Character(static_cast<char>('0' + v));
     const CodePointRange range[] = {{'0', '9'}};
-    digit_ = CharacterTerm(terms_, range, TextForm::kJsonString);
+    digit_ = CharacterTerm(terms_, range, strings_.form());
     colon_ = Character(':');
     const Term fraction = terms_->Concat(Character('.'), terms_->Repeat(digit_, 1, kUnbounded));
     leap_ = terms_->Concat(colon_, terms_->Concat(Number(60), terms_->Optional(fraction)));

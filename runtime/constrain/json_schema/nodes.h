@@ -82,7 +82,6 @@ bool CanFinish(const ArrayShape& shape, uint64_t n, uint64_t counted);
 
 struct Node {
   Span<const Atom> atoms;
-  Term rule = kNothing;
   bool has_value = false;
   Term scalars = kNothing;  // null, booleans, numbers, strings
   List<ArrayShape*> arrays;

@@ -45,9 +45,10 @@ bool IsNotEmpty(const Terms& terms, const CustomArgs& args) {
   return false;
 }
 
+bool IsRestEmpty(const Terms& terms, const CustomArgs& args);
 Term ExpandRest(Terms* terms, const CustomArgs& args);
 Term ExpandNames(Terms* terms, const CustomArgs& args);
-constexpr CustomOps kRest = {IsNotEmpty, ExpandRest, nullptr, nullptr, nullptr};
+constexpr CustomOps kRest = {IsRestEmpty, ExpandRest, nullptr, nullptr, nullptr};
 constexpr CustomOps kNames = {IsNotEmpty, ExpandNames, nullptr, nullptr, nullptr};
 // A name of a class that is being read, with unique names. Data: those of the rest of the object
 // before it, the class, and the text.
@@ -81,7 +82,8 @@ class State {
         args_(args),
         part_(*FromWords<ObjectPart>(args.data.data())),
         shape_(*part_.shape),
-        style_(part_.table->style) {
+        style_(part_.table->style),
+        syntax_(style_.object) {
     const Span<const uint32_t> data = args.data;
     if (style_.any_order) {
       required_ = shape_.required_from[0];
@@ -97,30 +99,30 @@ class State {
     }
   }
 
-  // Returns what may follow after the opening brace or a value.
+  // Returns what may follow after the opening or a value.
   Term Rest() {
-    const bool is_end =
-        required_ == 0 && uint64_t{args_.data[kNamed]} + args_.data[kOthers] >= shape_.min;
     const TextRange all = {0, static_cast<uint32_t>(shape_.properties.size()), 0};
     Union names(terms_);
     AddNames(all, &names);
     AddClasses(&names);
     Term next = names.Result();
     if (next != kNothing) {
-      next = terms_->Concat(terms_->Byte('"'), next);
-      if (args_.data[kTotal] != 0) {
-        next = terms_->Concat(terms_->Byte(','), terms_->Concat(style_.space, next));
-      }
+      next = terms_->Concat(syntax_.name_begin, next);
+      if (args_.data[kTotal] != 0) next = terms_->Concat(syntax_.comma, next);
     }
-    return is_end ? terms_->Either(terms_->Byte('}'), next) : next;
+    return MayEnd() ? terms_->Either(syntax_.close, next) : next;
   }
 
-  // Returns what follows a name of a class, after its quote.
+  bool MayEnd() const {
+    return required_ == 0 && uint64_t{args_.data[kNamed]} + args_.data[kOthers] >= shape_.min;
+  }
+
+  // Returns what follows a name of a class.
   Term AfterOther(uint32_t i) {
     uint32_t data[kWords + kMaxSetWords];
     CopyTo(data);
     PassOther(data);
-    return Value(shape_.classes[i].value, data);
+    return Pair(shape_.classes[i].value, data);
   }
 
   // Returns the rest of the names of a range.
@@ -183,13 +185,8 @@ class State {
 
   // Returns the end of a name, its value, and the rest in the next state.
   Term Pair(NodeId value, const uint32_t* data) {
-    return terms_->Concat(terms_->Byte('"'), Value(value, data));
-  }
-  Term Value(NodeId value, const uint32_t* data) {
-    const Term rule = (*part_.table->nodes)[value].rule;
-    Term term = terms_->Concat(style_.space, Custom(&kRest, data));
-    term = terms_->Concat(style_.space, terms_->Concat(rule, term));
-    return terms_->Concat(style_.space, terms_->Concat(terms_->Byte(':'), term));
+    const Term rest = terms_->Concat(syntax_.value_end, Custom(&kRest, data));
+    return terms_->Concat(syntax_.name_end, terms_->Concat(part_.table->values[value], rest));
   }
 
   void AddNames(TextRange range, Union* out) {
@@ -260,12 +257,20 @@ class State {
   const ObjectPart& part_;
   const ObjectShape& shape_;
   const Style& style_;
+  const ObjectSyntax& syntax_;
   uint64_t required_ = 0, allowed_ = 0;  // named ones that have not come
 };
 
+// Where a syntax closes objects with nothing.
+bool IsRestEmpty(const Terms& terms, const CustomArgs& args) {
+  const ObjectPart& part = *FromWords<ObjectPart>(args.data.data());
+  if (part.table->style.object.close != kEmpty) return false;
+  return State(const_cast<Terms*>(&terms), args).MayEnd();
+}
 Term ExpandRest(Terms* terms, const CustomArgs& args) { return State(terms, args).Rest(); }
 Term ExpandNames(Terms* terms, const CustomArgs& args) { return State(terms, args).Names(); }
 
+// A name is read up to its quote, which AfterOther() has again.
 ByteSet FirstOfName(Terms* terms, const CustomArgs& args) {
   const Term rest = args.terms[args.terms.size() - 1];
   ByteSet first = terms->FirstBytes(rest);
@@ -288,7 +293,8 @@ Term DeriveName(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* sam
   if (byte == '"' && text.IsBetween()) {
     if (!terms->IsNullable(own[n_own])) return kNothing;
     own[kFirstClass + i] = terms->Without(own[kFirstClass + i], part.strings.Text(text.text()));
-    return State(terms, {{own, n_own}, {data, n_data}}).AfterOther(i);
+    const Term rest = State(terms, {{own, n_own}, {data, n_data}}).AfterOther(i);
+    return terms->Derive(rest, '"');
   }
   own[n_own] = terms->Derive(own[n_own], byte);
   if (own[n_own] == kNothing || !text.Add(byte)) return kNothing;

@@ -118,7 +118,7 @@ class ObjectBuilder {
     return Status::kOk;
   }
   bool IsIn(const Split& split, StringView name) {
-    return split.term != kNothing && HasText(terms_, split.term, name);
+    return split.term != kNothing && context_.strings.HasText(split.term, name);
   }
 
   Status BuildNameLanguage() {
@@ -204,7 +204,8 @@ class ObjectBuilder {
       }
       if (property.is_allowed) {
         property.is_allowed =
-            names_.empty() || (language_ != kNothing && HasText(terms_, language_, property.name));
+            names_.empty() ||
+            (language_ != kNothing && context_.strings.HasText(language_, property.name));
       }
       uint32_t splits = 0;
       for (uint32_t s = 0; s < n_splits_; ++s) {
@@ -249,7 +250,8 @@ class ObjectBuilder {
     for (const Property& property : properties_) n_required += property.is_required ? 1 : 0;
     shape_.has_unique_names = shape_.min > n_required + 1;
     // A term that is not regular takes less, but no name can be taken out of it.
-    const bool is_plain = n == 1 && names_.empty() && n_splits_ == 0 && !shape_.has_unique_names;
+    const bool is_plain = !context_.style.has_regular_names && n == 1 && names_.empty() &&
+                          n_splits_ == 0 && !shape_.has_unique_names;
     for (uint32_t c = 0; c < n; ++c) {
       PropertyClass property_class;
       List<Atom> atoms;
@@ -266,7 +268,7 @@ class ObjectBuilder {
         for (const Property& property : properties_) {
           ARN_TRY(context_.Spend(16));
           if (property_class.names == kNothing) break;
-          if (!HasText(terms_, property_class.names, property.name)) continue;
+          if (!context_.strings.HasText(property_class.names, property.name)) continue;
           property_class.names =
               terms_->Without(property_class.names, context_.strings.Text(property.name));
         }

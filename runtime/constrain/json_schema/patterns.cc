@@ -6,7 +6,7 @@ namespace arn::json_schema {
 Status PatternTerm(Context* context, StringView pattern, uint32_t where, Term* out) {
   RegexOptions options;
   options.search = true;
-  options.form = TextForm::kJsonString;
+  options.form = context->strings.form();
   Diag reason;
   const Status status = ParseRegex(context->terms, pattern, options, out, &reason);
   if (status == Status::kOk || status == Status::kOutOfMemory) return status;

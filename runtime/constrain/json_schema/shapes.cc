@@ -28,13 +28,13 @@ Status ShapeBuilder::Run(NodeId node) {
   Term number = kNothing, content = kNothing;
   ARN_TRY(NumberTerm(&context_, &numbers_, &number));
   ARN_TRY(StringTerm(&context_, &strings_, &content));
-  const Term quote = terms->Byte('"');
+  const Style& style = context_.style;
   const Term scalars[] = {
-      (types_ & kNullBit) != 0 ? terms->Literal("null") : kNothing,
-      (types_ & kFalseBit) != 0 ? terms->Literal("false") : kNothing,
-      (types_ & kTrueBit) != 0 ? terms->Literal("true") : kNothing,
+      (types_ & kNullBit) != 0 ? style.null_value : kNothing,
+      (types_ & kFalseBit) != 0 ? style.false_value : kNothing,
+      (types_ & kTrueBit) != 0 ? style.true_value : kNothing,
       number,
-      terms->Concat(quote, terms->Concat(content, quote)),
+      terms->Concat(style.quote, terms->Concat(content, style.quote)),
   };
   context_.nodes[node].scalars = terms->Either(scalars);
   return terms->failed() ? Status::kOutOfMemory : Status::kOk;

@@ -1,19 +1,21 @@
 #include "runtime/constrain/json_schema/strings.h"
 
-#include "runtime/constrain/code_points.h"
+#include <cstring>
+
 #include "runtime/text/utf8.h"
 
 namespace arn::json_schema {
 
-void StringTerms::Init(Terms* terms) {
+void StringTerms::Init(Terms* terms, TextForm form, Term contents) {
   terms_ = terms;
-  any_character_ = AnyCharacter(terms, TextForm::kJsonString);
-  any_content_ = terms->Repeat(any_character_, 0, kUnbounded);
+  form_ = form;
+  any_character_ = AnyCharacter(terms, form);
+  any_content_ = contents != kNothing ? contents : terms->Repeat(any_character_, 0, kUnbounded);
 }
 
 Term StringTerms::Character(uint32_t code_point) const {
   const CodePointRange range[] = {{code_point, code_point}};
-  return CharacterTerm(terms_, range, TextForm::kJsonString);
+  return CharacterTerm(terms_, range, form_);
 }
 
 Term StringTerms::Text(StringView text) const {
@@ -25,18 +27,25 @@ Term StringTerms::Text(StringView text) const {
   return term;
 }
 
-bool HasText(Terms* terms, Term content, StringView text) {
+bool StringTerms::HasText(Term content, StringView text) const {
   static constexpr char kHex[] = "0123456789abcdef";
+  static constexpr char kShort[] = "\"\\\b\f\n\r\t", kLetters[] = "\"\\bfnrt";
+  const auto derive = [&](char c) { content = terms_->Derive(content, static_cast<uint8_t>(c)); };
   for (size_t i = 0; i < text.size && content != kNothing; ++i) {
-    const auto byte = static_cast<uint8_t>(text.data[i]);
-    if (byte < 0x20 || byte == '"' || byte == '\\') {
-      const char spelling[] = {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
-      for (const char c : spelling) content = terms->Derive(content, static_cast<uint8_t>(c));
+    const char c = text.data[i];
+    const bool is_escaped =
+        form_ != TextForm::kUtf8 && (static_cast<uint8_t>(c) < 0x20 || c == '"' || c == '\\');
+    const char* const escape = c == '\0' || !is_escaped ? nullptr : std::strchr(kShort, c);
+    if (is_escaped) derive('\\');
+    if (escape != nullptr) {
+      derive(kLetters[escape - kShort]);
+    } else if (is_escaped) {
+      for (const char digit : {'u', '0', '0', kHex[c >> 4], kHex[c & 15]}) derive(digit);
     } else {
-      content = terms->Derive(content, byte);
+      derive(c);
     }
   }
-  return content != kNothing && terms->IsNullable(content);
+  return content != kNothing && terms_->IsNullable(content);
 }
 
 bool CountTexts(Terms* terms, Term content, uint64_t count) {

@@ -11,7 +11,10 @@ namespace {
 class StringBuilder {
  public:
   StringBuilder(Context* context, bool is_regular)
-      : context_(*context), terms_(context->terms), is_regular_(is_regular) {}
+      : context_(*context),
+        terms_(context->terms),
+        is_regular_(is_regular),
+        content_(context->style.contents) {}
 
   Status Run(Span<const Fact> facts, Scalars* out) {
     for (const Fact& fact : facts) ARN_TRY(Add(fact));
@@ -31,7 +34,7 @@ class StringBuilder {
       }
       for (const StringView text : excluded_) {
         ARN_TRY(context_.Spend(16));
-        if (!HasText(terms_, content, text)) continue;
+        if (!context_.strings.HasText(content, text)) continue;
         content = terms_->Without(content, context_.strings.Text(text));
       }
     }
@@ -133,7 +136,7 @@ class StringBuilder {
     for (const StringView text : texts_) {
       ARN_TRY(context_.Spend(4));
       if (std::binary_search(excluded_.begin(), excluded_.end(), text, LessText)) continue;
-      if (content_ != kNothing && !HasText(terms_, content_, text)) continue;
+      if (content_ != kNothing && !context_.strings.HasText(content_, text)) continue;
       ARN_TRY(out->texts.Append(context_.arena, text));
     }
     return CheckTerms(where_);
@@ -142,7 +145,7 @@ class StringBuilder {
   Context& context_;
   Terms* const terms_;
   const bool is_regular_;
-  Term content_ = kNothing;  // patterns, formats and lengths together; kNothing: none yet
+  Term content_;  // patterns, formats and lengths together; kNothing: none yet
   List<StringView> texts_;
   List<StringView> excluded_;
   uint64_t min_ = 0, max_ = UINT64_MAX;

@@ -40,7 +40,7 @@ Term ExpandUniqueTexts(Terms* terms, const CustomArgs& args) {
   const Term text_terms[] = {args.terms[kKept], args.terms[kContent], args.terms[kContent]};
   uint32_t data[kDataWords + CapturedText::kStateWords] = {args.data[0], args.data[1], n};
   Term items = terms->Concat(terms->Byte('"'), terms->Custom(&kText, text_terms, data));
-  if (n != 0) items = terms->Concat(terms->Byte(','), terms->Concat(style.space, items));
+  if (n != 0) items = terms->Concat(style.comma, items);
   return terms->Either(end, items);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/constrain/json_schema/arguments.h"
+
 namespace arn::json_schema {
 namespace {
 
@@ -42,45 +44,61 @@ Term KeepTerm(Terms* terms, Span<const Term> rules) {
   return term;
 }
 
-Status BuildValueTerms(Context* context, const Style& style, Term* out) {
-  Terms* const terms = context->terms;
-  NodeTable& nodes = context->nodes;
-  List<Term> rules;
-  for (NodeId i = 0; i < nodes.size(); ++i) {
-    if (!nodes[i].has_value) continue;
-    nodes[i].rule = terms->NewRule("value");
-    ARN_TRY(rules.Append(context->arena, nodes[i].rule));
+Status AppendSyntax(const ObjectSyntax& syntax, Arena* arena, List<Term>* out) {
+  for (const Term term : {syntax.open, syntax.name_begin, syntax.name_end, syntax.value_end,
+                          syntax.comma, syntax.close}) {
+    ARN_TRY(out->Append(arena, term));
   }
-  ARN_ASSIGN(Span<TermTable> table, context->arena->AllocateArray<TermTable>(1));
-  ARN_ASSIGN(Span<NodeTable> kept, context->arena->AllocateArray<NodeTable>(1));
-  kept[0] = nodes;
-  table[0] = {style, kept.data(), KeepTerm(terms, rules.span())};
+  return Status::kOk;
+}
+
+Status BuildValueTerms(Context* context, const TermTable** out) {
+  Terms* const terms = context->terms;
+  Arena* const arena = context->arena;
+  const Style& style = context->style;
+  NodeTable& nodes = context->nodes;
+  List<Term> kept;
+  for (const Term term : {style.space, style.comma, style.quote}) {
+    ARN_TRY(kept.Append(arena, term));
+  }
+  ARN_TRY(AppendSyntax(style.object, arena, &kept));
+  ARN_ASSIGN(Span<Term> rules, arena->AllocateArray<Term>(nodes.size()));
+  for (NodeId i = 0; i < nodes.size(); ++i) {
+    rules[i] = nodes[i].has_value ? terms->NewRule("value") : kNothing;
+    ARN_TRY(kept.Append(arena, rules[i]));
+  }
+  ARN_ASSIGN(Span<TermTable> table, arena->AllocateArray<TermTable>(1));
+  table[0] = {style, rules, KeepTerm(terms, kept.span())};
+  *out = table.data();
   for (NodeId i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     if (!node.has_value) continue;
     List<Term> alternatives;
-    ARN_TRY(alternatives.Append(context->arena, node.scalars));
+    ARN_TRY(alternatives.Append(arena, node.scalars));
     for (const ArrayShape* const shape : node.arrays) {
       if (!CanFinish(*shape, 0, 0)) continue;
-      const Term rest =
-          shape->unique_content == kNothing
-              ? ArrayTerm(terms, context->arena, shape, table.data())
-              : UniqueTextsTerm(terms, context->arena, context->strings, shape, table.data());
+      if (shape->unique_content != kNothing && style.form == TextForm::kUtf8) {
+        return context->diag->Fail(Status::kUnsupported,
+                                   "JSON schema: uniqueItems is not supported in the calls of this "
+                                   "model");
+      }
+      const Term rest = shape->unique_content == kNothing
+                            ? ArrayTerm(terms, arena, shape, *out)
+                            : UniqueTextsTerm(terms, arena, context->strings, shape, *out);
       if (rest == kNothing) return Status::kOutOfMemory;
       ARN_TRY(alternatives.Append(
-          context->arena, terms->Concat(terms->Byte('['), terms->Concat(style.space, rest))));
+          arena, terms->Concat(terms->Byte('['), terms->Concat(style.space, rest))));
     }
-    for (const ObjectShape* const shape : node.objects) {
+    for (ObjectShape* const shape : node.objects) {
       if (shape->required_from.empty()) continue;
-      const Term rest = ObjectTerm(terms, context->arena, context->strings, shape, table.data());
+      if (style.object.has_words) ARN_TRY(FitNames(context, shape));
+      const Term rest = ObjectTerm(terms, arena, context->strings, shape, *out);
       if (rest == kNothing) return Status::kOutOfMemory;
-      ARN_TRY(alternatives.Append(
-          context->arena, terms->Concat(terms->Byte('{'), terms->Concat(style.space, rest))));
+      ARN_TRY(alternatives.Append(arena, terms->Concat(style.object.open, rest)));
     }
-    terms->Define(node.rule, terms->Either(alternatives.span()));
+    terms->Define(rules[i], terms->Either(alternatives.span()));
     if (terms->failed()) return Status::kOutOfMemory;
   }
-  *out = nodes[0].rule;
   return Status::kOk;
 }
 

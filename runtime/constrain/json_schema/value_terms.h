@@ -7,22 +7,18 @@
 
 namespace arn::json_schema {
 
-struct Style {
-  bool any_order = false;  // properties in any order, not in that of the schema
-  Term space = kEmpty;     // what may be between tokens
-};
-
-// Defines a rule for each node with a value. *out: the rule of node 0.
-Status BuildValueTerms(Context* context, const Style& style, Term* out);
-
 // Context of the terms of arrays and objects.
 struct TermTable {
   Style style;
-  const NodeTable* nodes;  // with Node::rule
-  Term rules;              // a term that keeps all rules alive
+  Span<const Term> values;  // the rule of each node
+  Term rules;               // a term that keeps all rules and the terms of `style` alive
 };
 
-// The rest of an array after its bracket and space, of an object after its brace and space.
+// Defines a rule, by the context's style, for each node with a value. (*out)->values[0] is that of
+// the whole.
+Status BuildValueTerms(Context* context, const TermTable** out);
+
+// The rest of an array after its bracket and space, of an object after its opening.
 // `shape`, `table` and `arena` must outlive the terms. kNothing: out of memory.
 Term ArrayTerm(Terms* terms, Arena* arena, const ArrayShape* shape, const TermTable* table);
 Term UniqueTextsTerm(Terms* terms, Arena* arena, const StringTerms& strings,
@@ -32,5 +28,7 @@ Term ObjectTerm(Terms* terms, Arena* arena, const StringTerms& strings, const Ob
 
 // A term that no string reaches, but from which all of `rules` are reached.
 Term KeepTerm(Terms* terms, Span<const Term> rules);
+// Appends the terms of a style that objects and arrays are made of when they are expanded.
+Status AppendSyntax(const ObjectSyntax& syntax, Arena* arena, List<Term>* out);
 
 }  // namespace arn::json_schema

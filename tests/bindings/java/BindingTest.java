@@ -410,8 +410,9 @@ final class BindingTest {
       file.setLength(16384);
       file.seek(16384);
       file.write(data);
-      Tests.fails(Status.BAD_ARGUMENT, "4", () -> Model.open(fd, 4, data.length, 0, null));
-      Tests.fails(Status.BAD_ARGUMENT, "negative", () -> Model.open(fd, -1, 0, 0, null));
+      Tests.fails(
+          Status.BAD_ARGUMENT, "4", () -> Model.open(fd, 4, data.length, Hashes.INDEX, null));
+      Tests.fails(Status.BAD_ARGUMENT, "negative", () -> Model.open(fd, -1, 0, Hashes.INDEX, null));
     }
   }
 
@@ -444,9 +445,11 @@ final class BindingTest {
       Tests.check(e == mine, "it is the reader's");
     }
     Tests.fails(
-        Status.BAD_ARGUMENT, "", () -> Model.open((offset, out) -> {}, 0, 0, null));
+        Status.BAD_ARGUMENT, "", () -> Model.open((offset, out) -> {}, 0, Hashes.INDEX, null));
     Tests.fails(
-        Status.BAD_ARGUMENT, "negative", () -> Model.open((offset, out) -> {}, -1, 0, null));
+        Status.BAD_ARGUMENT,
+        "negative",
+        () -> Model.open((offset, out) -> {}, -1, Hashes.INDEX, null));
   }
 
   void testInfo() throws Exception {
@@ -544,6 +547,8 @@ final class BindingTest {
       int[] more = Arrays.copyOf(ids, ids.length + 2);
       Tests.equal(0, session.follow(ids));
       Tests.equal(ids.length, session.follow(more));
+      session.mark();
+      Tests.equal(ids.length, session.resumePosition(ids.length));
       session.rewind(ids.length);
       Tests.equal(ids, session.tokens());
       Tests.equal(0, session.firstRewindPosition());
@@ -663,9 +668,12 @@ final class BindingTest {
       Tests.throwsNull(() -> model.tokenize(null));
       Tests.throwsNull(() -> session.setSampling(null));
       Tests.throwsNull(() -> model.session(null));
+      SessionOptions withoutType = new SessionOptions();
+      withoutType.kvType = null;
+      Tests.throwsNull(() -> model.session(withoutType));
       Tests.throwsNull(() -> session.generatePieces(forever(), null));
       Tests.throwsNull(() -> session.encode(null, 1, 1));
-      Tests.throwsNull(() -> session.restoreBytes(null, 0));
+      Tests.throwsNull(() -> session.restoreBytes(null, Verify.DEFAULT));
       Tests.throwsNull(() -> chat.render(null, null, null, null, true));
       GenerateOptions options = atMost(1);
       options.stops = new String[] {null};

@@ -32,6 +32,10 @@ DATACLASSES = {
     arenite.MemoryPlan: ("arn_memory_plan", set()),
     arenite.ResidencyInfo: ("arn_residency", set()),
     arenite.Stats: ("arn_session_stats_data", set()),
+    arenite.ConversationOptions: (
+        "arn_conversation_options", {"tools_bytes", "variables_bytes", "now"}),
+    arenite.ConversationResult: ("arn_conversation_result", set()),
+    arenite.ConversationInfo: ("arn_conversation_info", set()),
 }
 ENUMS = {
     arenite.Status: "ARN_", arenite.KvType: "ARN_KV_", arenite.Overflow: "ARN_OVERFLOW_",

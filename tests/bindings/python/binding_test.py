@@ -348,6 +348,8 @@ class BindingTest(unittest.TestCase):
     ids = self.model.tokenize(PROMPT)
     self.assertEqual(0, session.follow(ids))
     self.assertEqual(len(ids), session.follow(ids + [11, 12]))
+    session.mark()
+    self.assertEqual(len(ids), session.resume_position(len(ids)))
     session.rewind(len(ids))
     self.assertEqual(ids, session.tokens)
     self.assertGreater(session.trim(), 0)
@@ -446,15 +448,6 @@ class BindingTest(unittest.TestCase):
       session.encode_features([0.0] * 5, 2, 3)
 
 
-TOOL_TEMPLATE = """{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' }}
-{%- if m.reasoning_content %}
-{{- '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}
-{{- m.content }}{%- for call in m.tool_calls %}
-{{- '\\n<call>' + call.function.name + '(' }}
-{%- for key, value in call.function.arguments | items %}
-{%- if not loop.first %}{{- ', ' }}{%- endif %}{{- key + '=' + (value | tojson) }}{%- endfor %}
-{{- ')</call>' }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
 TOOLS = [{"type": "function", "function": {"name": "find", "parameters": {
     "type": "object", "properties": {"what": {"type": "string"}, "times": {"type": "integer"}}}}}]
 
@@ -464,7 +457,7 @@ class ReplyTest(unittest.TestCase):
 
   @classmethod
   def setUpClass(cls):
-    cls.bundle = support.convert_with_template(support.temporary_folder(), TOOL_TEMPLATE)
+    cls.bundle = support.convert_with_template(support.temporary_folder(), support.TOOL_TEMPLATE)
 
   def test_parsed_calls_render_to_the_same_text(self):
     calls = [{"type": "function", "id": "1", "function": {"name": "find", "arguments": arguments}}
@@ -507,6 +500,31 @@ class ReplyTest(unittest.TestCase):
       self.assertEqual(
           chat.tokenize(asked + [read], tools=TOOLS, add_generation_prompt=False),
           chat.tokenize(asked + [answer], tools=TOOLS, add_generation_prompt=False))
+
+  def test_constrained_calls(self):
+    limited = json.loads(json.dumps(TOOLS))
+    limited[0]["function"]["parameters"]["properties"] = {
+        "what": {"type": "string", "maxLength": 5}, "again": {"type": "boolean"}}
+    options = arenite.SessionOptions(context_tokens=256, constraint_bytes=4 << 20)
+    asked = [{"role": "user", "content": "Find it."}]
+    with arenite.Model(self.bundle) as model, arenite.Chat(model) as chat, \
+        model.session(options) as session, arenite.Reply(model, tools=limited) as reply:
+      prompt = chat.render(asked, tools=limited)
+      for choice in ("required", "find"):
+        session.reset()
+        session.prefill(model.tokenize(prompt, special=False))
+        session.set_tools(limited, choice, single_call=True, prompt=prompt)
+        reply.start(prompt)
+        events = []
+        for piece in session.generate(max_tokens=100):
+          if piece.token is not None:
+            events += reply.next([piece.token])
+        events += reply.end()
+        kinds = [kind for kind, _ in events]
+        self.assertEqual(kinds.count(arenite.ReplyEvent.CALL_BEGIN), 1)
+        self.assertEqual(events[-1], (arenite.ReplyEvent.CALL_END, ""))
+      with self.assertRaisesRegex(arenite.BadArgument, 'none is named "lose"'):
+        session.set_tools(limited, "lose")
 
 
 if __name__ == "__main__":

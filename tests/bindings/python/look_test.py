@@ -89,6 +89,21 @@ class LookTest(unittest.TestCase):
     with self.assertRaises(arenite.BadArgument):
       session.kv_layer(self.model.info.n_layers)
 
+  def test_cache_can_be_written(self):
+    ids = self.model.tokenize(PROMPT)
+    session, other = self.session(), self.session()
+    session.prefill(ids)
+    layers = [session.read_kv(i, 0, len(ids)) for i in range(self.model.info.n_layers)]
+    other.write_kv(ids, layers)
+    self.assertEqual(len(ids), len(other))
+    self.assertEqual(layers[1], other.read_kv(1, 0, len(ids)))
+    for broken in (layers[:-1], [(k[:-1], v) for k, v in layers]):
+      with self.assertRaises(ValueError):
+        other.write_kv(ids, broken)
+    with self.assertRaises(arenite.BadArgument):
+      other.write_kv(ids, [None] + layers[1:])
+    self.assertEqual(len(ids), len(other))
+
 
 if __name__ == "__main__":
   support.main(rest)

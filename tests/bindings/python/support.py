@@ -13,6 +13,17 @@ import unittest
 
 options = None
 
+# A chat template with reasoning and tool calls.
+TOOL_TEMPLATE = """{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' }}
+{%- if m.reasoning_content %}
+{{- '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}
+{{- m.content }}{%- for call in m.tool_calls %}
+{{- '\\n<call>' + call.function.name + '(' }}
+{%- for key, value in call.function.arguments | items %}
+{%- if not loop.first %}{{- ', ' }}{%- endif %}{{- key + '=' + (value | tojson) }}{%- endfor %}
+{{- ')</call>' }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+
 
 def parse_arguments():
   """Parses the arguments from CMake; unittest's own may follow."""

@@ -50,7 +50,7 @@ def main():
           ["mypy", "--strict", "--cache-dir=/dev/null", "--python-version=3.11", str(file)],
           capture_output=True, text=True, check=False, env={"MYPYPATH": str(package), "PATH":
               str(pathlib.Path(shutil.which("mypy")).parent)})
-      if done.returncode != expected or "arenite.options.Finish" not in done.stdout:
+      if done.returncode != expected or "arenite.enums.Finish" not in done.stdout:
         problems.append(done.stdout + done.stderr)
   print("\n".join(problems) or "nothing found")
   return 1 if problems else 0

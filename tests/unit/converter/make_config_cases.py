@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes data/config_cases.json: transformers' reading of every key of the supported families.
 
-  make_config_cases.py [--only MODEL_TYPE] [--out FILE]
+  make_config_cases.py [--only MODEL_TYPE]... [--out FILE]
 
 Needs transformers 5 and torch. Takes some small configs of each family (those of the goldens, in
 the key styles of transformers 5 and of 4). Removes each key of the family's configuration class
@@ -34,7 +34,11 @@ T = 44  # tokens: more than the windows, chunks and original contexts of the con
 SOURCE_TOKENS = 12
 # Configs of the goldens that are redundant within their family.
 LEFT_OUT = ("bf16_sharded", "f16", "odd_sizes", "full_heads", "scan_biases", "untied", "yarn",
-            "linear_rope", "layer_norm", "qkv_biases", "relative_bias_gated")
+            "linear_rope", "layer_norm", "qkv_biases", "relative_bias_gated", "gated_one_norm",
+            "sequential_heads", "plain_layer_norm")
+# From this golden on, the older keys only of families that have keys of their own.
+FIRST_WITHOUT_OLD = "post_norms_windows"
+WITH_OLD = ("one_norm_windows", "alibi")
 
 # Never varied: keys of the base class, such as token ids.
 SKIPPED = {"architectures", "model_type", "dtype", "torch_dtype", "transformers_version"} | {
@@ -48,7 +52,7 @@ VALUES = {
     "activation_function": ["relu", "gelu_pytorch_tanh"],
     "feed_forward_proj": ["relu", "gated-gelu"], "sliding_window": [5, None],
     "use_sliding_window": [True, False], "max_window_layers": [0, 2],
-    "sliding_window_pattern": [2], "_sliding_window_pattern": [2], "window_size": [5],
+    "sliding_window_pattern": [2, "LG"], "_sliding_window_pattern": [2], "window_size": [5],
     "attention_chunk_size": [5], "attn_logit_softcapping": [2.0],
     "final_logit_softcapping": [2.0], "query_pre_attn_scalar": [60],
     "attention_bias": [True, False], "mlp_bias": [True, False], "use_bias": [True, False],
@@ -63,6 +67,8 @@ VALUES = {
                         {"rope_type": "yarn", "factor": 2.0}, {}],
     "original_max_position_embeddings": [24],
     "no_rope_layers": [[0, 1, 1], []], "no_rope_layer_interval": [3],
+    "moe_norm_min": [0.9], "use_bidirectional_attention": ["vision"],
+    "num_kv_shared_layers": [1], "attention_k_eq_v": [True, False],
     "num_experts": [4], "num_local_experts": [4], "num_experts_per_tok": [1],
     "norm_topk_prob": [True, False], "decoder_sparse_step": [2], "mlp_only_layers": [[0], []],
     "moe_layers": [[0], []], "interleave_moe_layer_step": [2], "swiglu_limit": [0.5],
@@ -71,15 +77,33 @@ VALUES = {
     "attention_multiplier": [0.7], "embedding_multiplier": [3.0], "residual_multiplier": [0.3],
     "logits_scaling": [3.0], "time_step_rank": [8], "rms_norm_eps": [1e-2],
     "qk_layernorm": [True], "use_qk_norm": [True, False], "clip_qkv": [0.5],
-    "parallel_attn": [True], "use_parallel_residual": [True, False],
+    "parallel_attn": [True, False], "use_parallel_residual": [True, False],
+    "multi_query": [True, False], "new_decoder_architecture": [True, False],
+    "num_ln_in_parallel_attn": [1, 2], "num_kv_heads": [2], "alibi": [True],
+    "bias": [True, False], "use_qkv_bias": [True, False], "attention_out_bias": [True, False],
+    "use_post_norm": [False], "rotary_dim": [8], "logit_scale": [0.5], "no_bias": [False],
+    "attn_config": [{"clip_qkv": 0.3}, {"softmax_scale": 0.7}, {"alibi": False}, {}],
+    "do_layer_norm_before": [False], "enable_bias": [False], "word_embed_proj_dim": [32],
+    "layer_norm_elementwise_affine": [False], "_remove_final_layer_norm": [True],
+    "apply_residual_connection_post_layernorm": [True], "expansion_ratio": [2],
+    "layer_norm_eps": [1e-2], "norm_eps": [1e-2], "layer_norm_epsilon": [1e-2],
     "block_auto_adjust_ff_dim": [True, False], "block_ff_dim": [80],
+    "linear_num_key_heads": [1], "linear_num_value_heads": [8], "linear_key_head_dim": [16],
+    "linear_value_head_dim": [8], "linear_conv_kernel_dim": [3], "full_attention_interval": [2],
+    "time_step_limit": [[0.4, 0.8]], "mamba_n_groups": [2], "mamba_d_head": ["auto"],
+    "attn_layer_indices": [[0, 2], []], "position_embedding_type": ["rope", "nope"],
+    "ssm_multipliers": [[0.5, 0.6, 0.7, 0.8, 0.9]], "mlp_multipliers": [[0.5, 0.6]],
+    "mamba_hidden_act": ["relu"], "mlp_hidden_act": ["silu"],
+    "hybrid_override_pattern": ["M-*-M"], "time_step_min": [0.5],
     "num_decoder_layers": [2], "num_layers": [1], "num_hidden_layers": [2],
 }
 
 
 def bases():
-  """name -> raw config."""
+  """Maps names to raw configs."""
   found = {}
+  names = list(make_goldens.CASES)
+  newer = set(names[names.index(FIRST_WITHOUT_OLD):]) - set(WITH_OLD)
   for module in (make_goldens, make_encoder_goldens):
     for name, case in module.CASES.items():
       if name in LEFT_OUT:
@@ -87,7 +111,7 @@ def bases():
       c = copy.deepcopy(case[0])
       if c["model_type"] in ("mixtral", "qwen3_moe"):
         c["sliding_window"] = 8
-      if c["model_type"] == "lfm2":
+      if c["model_type"] in ("lfm2", "lfm2_moe"):
         c["num_hidden_layers"], c["layer_types"] = 3, ["conv", "full_attention", "conv"]
       if c["model_type"] == "gemma3_text":
         c["num_hidden_layers"], c["layer_types"] = 3, c["layer_types"][:3]
@@ -95,6 +119,9 @@ def bases():
       old = make_goldens.old_config(c)
       if module is make_goldens:
         old |= {k: v for k, v in case[2].items() if k not in make_goldens.DEFAULTS}
+        old = {k: v for k, v in old.items() if v is not make_goldens.ABSENT}
+      if name in newer:
+        continue
       if old.keys() - {"torch_dtype", "transformers_version"} != c.keys() - {"dtype"}:
         found[name + ", old keys"] = old
   return found
@@ -127,6 +154,9 @@ def logits_of(raw, config):
   for name, parameter in model.named_parameters():
     flat = make_goldens.values(name, parameter.numel(), 1, 0.3).reshape(parameter.shape)
     parameter.copy_(torch.from_numpy(flat))
+  for name, buffer in model.named_buffers():
+    if name.endswith("_bias"):  # of a router
+      buffer.copy_(torch.from_numpy(make_goldens.values(name, buffer.numel(), 1, 0.3)))
   model.tie_weights()
   vocab = config.get_text_config().vocab_size
   ids = torch.tensor([[(37 * i * i + 11 * i + 5) % (vocab - 4) + 4 for i in range(T)]])
@@ -134,7 +164,7 @@ def logits_of(raw, config):
     shape = (1, config.num_mel_bins, 2 * config.max_source_positions)
     source = {"input_features": torch.linspace(-1, 1, shape[1] * shape[2]).sin().reshape(shape)}
     return model(**source, decoder_input_ids=ids, use_cache=False).logits[0]
-  if raw["model_type"] == "t5":
+  if raw["model_type"] in ("t5", "mt5"):
     return model(input_ids=ids[:, :SOURCE_TOKENS], decoder_input_ids=ids, use_cache=False).logits[0]
   return model(input_ids=ids, use_cache=False).logits[0]
 
@@ -195,24 +225,34 @@ def cases_of(raw, base_config, base_logits):
       yield case
 
 
+def text_of(block):
+  lines = ",\n  ".join(json.dumps(c, separators=(",", ":")) for c in block["cases"])
+  return (f'{{"name": {json.dumps(block["name"])},\n "config": {json.dumps(block["config"])},\n'
+          f' "completed": {json.dumps(block["completed"])},\n "cases": [\n  {lines}]}}')
+
+
 def main():
   parser = argparse.ArgumentParser()
-  parser.add_argument("--only")
+  parser.add_argument("--only", action="append", help="a model type; the others stay as they are")
   parser.add_argument("--out", type=pathlib.Path, default=HERE / "data" / "config_cases.json")
   arguments = parser.parse_args()
   torch.set_num_threads(1)
   transformers.utils.logging.set_verbosity_error()
   blocks = []
+  kept = {}
+  if arguments.only:
+    kept = {block["name"]: block for block in json.loads(arguments.out.read_text())}
   for name, raw in bases().items():
-    if arguments.only and raw["model_type"] != arguments.only:
+    if arguments.only and raw["model_type"] not in arguments.only:
+      if name in kept:
+        blocks.append(text_of(kept[name]))
       continue
     config = complete(raw)
     cases = list(cases_of(raw, config, logits_of(raw, complete(raw))))
     print(f"{name}: {len(cases)} cases, {sum(c['effect'] for c in cases)} with effect",
           file=sys.stderr)
-    lines = ",\n  ".join(json.dumps(c, separators=(",", ":")) for c in cases)
-    blocks.append(f'{{"name": {json.dumps(name)},\n "config": {json.dumps(raw)},\n'
-                  f' "completed": {json.dumps(plain(config))},\n "cases": [\n  {lines}]}}')
+    blocks.append(text_of({"name": name, "config": raw, "completed": plain(config),
+                           "cases": cases}))
   arguments.out.write_text("[" + ",\n".join(blocks) + "]\n")
 
 

@@ -18,13 +18,18 @@
 #ifndef ARENITE_ARENITE_H_
 #define ARENITE_ARENITE_H_
 
+#include <arenite/beams.h>
 #include <arenite/chat.h>
 #include <arenite/constrain.h>
+#include <arenite/conversation.h>
 #include <arenite/device.h>
+#include <arenite/kv.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>
 #include <arenite/sampling.h>
 #include <arenite/session.h>
+#include <arenite/state.h>
+#include <arenite/stats.h>
 #include <arenite/status.h>
 
 #endif /* ARENITE_ARENITE_H_ */

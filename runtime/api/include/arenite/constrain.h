@@ -1,5 +1,5 @@
 /* Part of arenite.h: constraints: texts that fit a JSON schema, a regular expression, a grammar or
- * a list of choices (docs/constraints.md). */
+ * a list of choices, and replies that call tools (docs/constraints.md). */
 #ifndef ARENITE_CONSTRAIN_H_
 #define ARENITE_CONSTRAIN_H_
 
@@ -13,7 +13,15 @@ enum {
   ARN_CONSTRAINT_JSON_SCHEMA = 0, /* a JSON text that fits the schema */
   ARN_CONSTRAINT_REGEX = 1,       /* a text that the expression matches as a whole */
   ARN_CONSTRAINT_GRAMMAR = 2,     /* a text of the rule `root` of a grammar in GBNF */
-  ARN_CONSTRAINT_CHOICES = 3      /* one of several texts, which NUL bytes separate */
+  ARN_CONSTRAINT_CHOICES = 3,     /* one of several texts, which NUL bytes separate */
+  ARN_CONSTRAINT_TOOL_CALLS = 4   /* a reply that may call tools, in the chat template's format */
+};
+/* Which calls a reply of ARN_CONSTRAINT_TOOL_CALLS may have. */
+enum {
+  ARN_TOOL_CHOICE_AUTO = 0,     /* text, calls, or text and then calls */
+  ARN_TOOL_CHOICE_REQUIRED = 1, /* one or more calls, behind the reasoning if there is any */
+  ARN_TOOL_CHOICE_NONE = 2,     /* no calls */
+  ARN_TOOL_CHOICE_NAMED = 3     /* as REQUIRED, of the tool tool_name only */
 };
 /* The constrained text begins with the next token that is chosen. */
 #define ARN_AT_NEXT_TOKEN UINT32_MAX
@@ -21,9 +29,11 @@ enum {
 typedef struct arn_constraint_options {
   size_t struct_size;
   uint32_t kind;    /* ARN_CONSTRAINT_... */
-  const char* text; /* the schema, expression, grammar or choices; read only during the call */
+  const char* text; /* the schema, expression, grammar, choices or tools (a JSON array, as in
+                       arn_chat_input); read only during the call */
   size_t text_bytes;
-  uint32_t any_order;      /* JSON_SCHEMA: 1: properties in any order; 0: in the schema's */
+  uint32_t any_order;      /* JSON_SCHEMA, TOOL_CALLS: 1: properties in any order; 0: in the
+                              schema's */
   uint32_t any_whitespace; /* JSON_SCHEMA: 1: white space where JSON allows it; 0: none */
   /* 0: text that must follow is appended as the tokens that the tokenizer gives for it, several in
    * one run, without asking the model. 1: its tokens are chosen by their logits too. */
@@ -31,11 +41,22 @@ typedef struct arn_constraint_options {
   /* Sessions: position of the constrained text's first token, or ARN_AT_NEXT_TOKEN. Tokens that the
    * sequence has from there on are read at once: give the position again after a restore. */
   uint32_t first;
+  /* JSON_SCHEMA: 1: strings in every spelling that JSON allows; 0: in one: characters as
+   * themselves, and escapes only where JSON needs them. For texts that others wrote. */
+  uint32_t any_spelling;
+  uint32_t tool_choice;  /* TOOL_CALLS: ARN_TOOL_CHOICE_... */
+  const char* tool_name; /* ARN_TOOL_CHOICE_NAMED */
+  size_t tool_name_bytes;
+  uint32_t single_call; /* TOOL_CALLS: 1: at most one call; 0: as many as the format allows */
+  /* TOOL_CALLS: the rendered conversation before the reply, or its last 256 bytes; templates may
+   * begin or skip the reasoning at its end. NULL and 0: the reply may begin with reasoning. */
+  const char* prompt;
+  size_t prompt_bytes;
 } arn_constraint_options;
 #define ARN_CONSTRAINT_OPTIONS_INIT                                               \
   {                                                                               \
     sizeof(arn_constraint_options), ARN_CONSTRAINT_JSON_SCHEMA, NULL, 0, 0, 0, 0, \
-        ARN_AT_NEXT_TOKEN                                                         \
+        ARN_AT_NEXT_TOKEN, 0, ARN_TOOL_CHOICE_AUTO, NULL, 0, 0, NULL, 0           \
   }
 
 /* Counts and times since the constraint was compiled. Time of a token: all that its constraint took
@@ -59,8 +80,8 @@ typedef struct arn_constraint_stats_data {
  * A sequence may have a constraint: all calls that choose its tokens then choose among those that
  * may come next. Greedy takes the best of them. Sampling first sets the probability of all others
  * to 0, then applies temperature, top-k, top-p and min-p. Stop tokens may come exactly where the
- * text may end. Special tokens never come. Where nothing may follow, arn_session_generate ends with
- * ARN_FINISH_EOS; the other calls choose a stop token.
+ * text may end. Special tokens never come, but those that tool calls are made of. Where nothing may
+ * follow, arn_session_generate ends with ARN_FINISH_EOS; the other calls choose a stop token.
  *
  * The constrained text is what the tokens append; its first token is decoded as the first of a
  * text. Tokens that are prefilled after the first chosen token belong to it, and must be allowed:

@@ -38,16 +38,19 @@ typedef struct arn_reply_options {
   size_t tools_bytes;
   uint64_t arena_bytes; /* Memory for the tools; 0: 1 MiB. If the library reserves the memory, its
                            pages are committed as they are used. */
+  /* Written before the end of reasoning that takes more than arn_generate_options.reasoning_budget
+   * tokens: "\n\nI must answer now." At most 1024 bytes, read only during the call. NULL: none. */
+  const char* reasoning_close;
+  size_t reasoning_close_bytes;
 } arn_reply_options;
 #define ARN_REPLY_OPTIONS_INIT \
-  { sizeof(arn_reply_options), NULL, 0, 0 }
+  { sizeof(arn_reply_options), NULL, 0, 0, NULL, 0 }
 
 typedef struct arn_reply_info {
   size_t struct_size;
   uint32_t has_reasoning; /* 1: reasoning is recognised */
   uint32_t has_calls;     /* 1: tool calls are recognised */
-  /* The texts around reasoning, or "". Valid as long as the model. To end reasoning that takes too
-   * long, stop the generation, prefill the tokens of reasoning_end, and generate on. */
+  /* The texts around reasoning, or "". Valid as long as the model. */
   const char* reasoning_begin;
   const char* reasoning_end;
 } arn_reply_info;
@@ -69,7 +72,8 @@ ARN_API arn_status arn_reply_get_info(const arn_reply* reply, arn_reply_info* ou
 /* Starts a reply. prompt: the rendered conversation before it, or its last 256 bytes; templates may
  * begin the reasoning at its end. NULL and 0: the reply begins with text. */
 ARN_API arn_status arn_reply_start(arn_reply* reply, const char* prompt, size_t prompt_bytes);
-/* Takes the next token of the reply: pass each id that the generation returns, including id -1,
+/* Takes the next token of the reply (arn_session_generate does it for arn_generate_options.reply):
+ * pass each id that the generation returns, including id -1,
  * which ends nothing and is ignored. Text that may become part of a call is held back. */
 ARN_API arn_status arn_reply_next(arn_reply* reply, int32_t id, arn_reply_callback callback,
                                   void* user);

@@ -3,6 +3,7 @@
 #define ARENITE_SESSION_H_
 
 #include <arenite/model.h>
+#include <arenite/reply.h>
 #include <arenite/sampling.h>
 
 #ifdef __cplusplus
@@ -154,12 +155,18 @@ typedef struct arn_session_options {
   /* Elements reserved per sequence for the lists of arn_sampling, all lists together; at least as
    * many as the checkpoint's own defaults have. */
   uint32_t sampling_words;
+  /* Snapshots of the recurrent states (Mamba, short convolutions) kept for each sequence, up to
+   * 1024, so that it can be rewound: one every snapshot_every tokens, and one at each
+   * arn_session_mark. When all are in use, the older ones thin out. arn_memory_plan has their
+   * bytes; models without such states need none and take none. 0: none. */
+  uint32_t state_snapshots;
+  uint32_t snapshot_every; /* 0: prefill_chunk; context_tokens or more: only marks */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0, 0, 0, 0, 0                                                                              \
+        0, 0, 0, 0, 0, 0, 0                                                                        \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -195,9 +202,15 @@ typedef struct arn_memory_plan {
   uint64_t copied_bytes; /* ARN_RESIDENCY_COPIED: the model's copy of the bundle, in whole pages.
                             Not part of the block, allocated once for all sessions. 0: no copy. */
   uint64_t constraints_bytes; /* part of io_bytes: constraints, and a copy of the logits for them */
+  uint64_t snapshots_bytes;   /* part of kv_bytes: slots for snapshots of recurrent states */
+  uint32_t state_snapshots;   /* per sequence; 0 without recurrent states, and with no_cache */
+  uint32_t snapshot_every;
 } arn_memory_plan;
-#define ARN_MEMORY_PLAN_INIT \
-  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define ARN_MEMORY_PLAN_INIT                                                                      \
+  {                                                                                               \
+    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0                                                                                      \
+  }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be
  * NULL. */
@@ -297,9 +310,10 @@ ARN_API arn_status arn_session_prefill_logits(arn_session* session, const int32_
  * call. Sampling does not modify them. Greedy decoding does not store logits: the first request
  * after a token may take as long as the output head, further requests do not. If the logits are
  * gone (arn_session_rewind, a cancelled prefill), the last token runs once more, here and in all
- * calls that sample; that run is not cancellable. ARN_BAD_STATE for an empty sequence, and if the
- * cache cannot go back by that one token: prefill one more instead. ARN_CONTEXT_FULL once the token
- * after a full context has been chosen. */
+ * calls that sample; that run is not cancellable. Where layers keep a recurrent state, the tokens
+ * behind the last snapshot before it run too; that can be cancelled and repeated. ARN_BAD_STATE for
+ * an empty sequence, and if the cache cannot go back by that one token: prefill one more instead.
+ * ARN_CONTEXT_FULL once the token after a full context has been chosen. */
 ARN_API arn_status arn_session_logits(const arn_session* session, const float** out_logits);
 
 /* Types of the fields of arn_sampling. A list is a pointer `name` and a uint32_t `n_name`. */
@@ -361,25 +375,38 @@ ARN_API arn_status arn_session_tokens(const arn_session* session, const int32_t*
 ARN_API arn_status arn_session_reset(arn_session* session);
 /* Drops the tokens from `position` on (0 <= position <= length), and the logits unless position is
  * the length. Generation then runs the token before `position` again first (see
- * arn_session_logits); prefill does not. ARN_BAD_STATE, with nothing changed, if a sliding-window
- * layer has freed tokens that the token at `position` attends to, or if layers keep a recurrent
- * state, which cannot be rewound (only the length is allowed then): see
+ * arn_session_logits); prefill does not. Layers with a recurrent state continue from the last
+ * snapshot up to `position` (state_snapshots), and the tokens in between run again with the next
+ * call that runs tokens. ARN_BAD_STATE, with nothing changed, if a sliding-window layer has freed
+ * tokens that the token at `position`, or at that snapshot, attends to, or if there are recurrent
+ * states and state_snapshots is 0 (only the length is allowed then): see
  * arn_session_first_rewind_position. */
 ARN_API arn_status arn_session_rewind(arn_session* session, uint32_t position);
 ARN_API uint32_t arn_session_first_rewind_position(const arn_session* session);
+/* Returns where the sequence would continue from after arn_session_rewind(position): the tokens
+ * from there to `position` would run again. Without recurrent states it is `position`. */
+ARN_API uint32_t arn_session_resume_position(const arn_session* session, uint32_t position);
+/* Keeps a snapshot of the recurrent states at the end of the sequence, so that a later rewind to it
+ * computes nothing again: for the borders of turns, and before guesses. Marks have half of the
+ * slots of state_snapshots (at least one); when more are set, the older ones thin out. Copies
+ * nothing. ARN_BAD_STATE if there are recurrent states and state_snapshots is 0. Does nothing where
+ * any position can be rewound to without. If a rewind has left tokens to run, they run first;
+ * ARN_CANCELLED then leaves the rest of them to the next call. */
+ARN_API arn_status arn_session_mark(arn_session* session);
 /* Makes the sequence hold exactly these tokens and computes only what is missing: keeps the common
  * prefix, drops the rest and prefills. A conversation continues by passing all of its tokens each
  * time. If they share a longer prefix with the bundle's, the sequence starts there as with
  * arn_session_use_prefix, if the session can use it. Computes the logits of the last token; at
  * least one token runs for this, unless the sequence holds exactly these tokens and has logits
  * already. All tokens run if a sliding-window layer has freed tokens that the first new token
- * attends to, or if layers keep a recurrent state and the tokens do not extend the sequence
- * (arn_session_first_rewind_position). n_ids > 0; `ids` may be the result of arn_session_tokens.
- * *out_kept (may be NULL): number of reused tokens. A damaged bundle prefix is an error here, not a
- * reason to recompute. ARN_BAD_ARGUMENT, ARN_BAD_TOKEN, and ARN_CONTEXT_FULL for more than
- * context_tokens (nothing is shifted), change nothing, and *out_kept is 0. ARN_CANCELLED, and
- * ARN_CONTEXT_FULL if sequences share too small a kv_tokens, leave the kept tokens and the finished
- * chunks; another call continues from there. */
+ * attends to, or if layers keep a recurrent state, state_snapshots is 0 and the tokens do not
+ * extend the sequence (arn_session_first_rewind_position). With snapshots, tokens run from the last
+ * one before the first new token, and there a mark is kept (arn_session_mark). n_ids > 0; `ids` may
+ * be the result of arn_session_tokens. *out_kept (may be NULL): number of reused tokens. A damaged
+ * bundle prefix is an error here, not a reason to recompute. ARN_BAD_ARGUMENT, ARN_BAD_TOKEN, and
+ * ARN_CONTEXT_FULL for more than context_tokens (nothing is shifted), change nothing, and *out_kept
+ * is 0. ARN_CANCELLED, and ARN_CONTEXT_FULL if sequences share too small a kv_tokens, leave the
+ * kept tokens and the finished chunks; another call continues from there. */
 ARN_API arn_status arn_session_follow(arn_session* session, const int32_t* ids, size_t n_ids,
                                       uint32_t* out_kept);
 /* Clears the sequence and starts it from the bundle's precomputed prefix: its tokens and logits are
@@ -445,54 +472,6 @@ ARN_API arn_status arn_session_kv_layer(const arn_session* session, uint32_t lay
 ARN_API arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uint32_t first,
                                        uint32_t n, float* keys, float* values);
 
-/* ---- saving
- *
- * A saved state holds all sequences of a session: tokens, sampling with its random numbers, logits,
- * and the KV pages that the next tokens attend to, pages shared by forks once. Format:
- * docs/state-format.md. Restore it into a session of the same model (with or without the bundle's
- * prefix), kv_type and kv_page_tokens; context_tokens, max_sequences, kv_tokens, prefill_chunk,
- * threads and backend may differ as long as the saved sequences fit. A session with no_cache = 1
- * cannot save or restore (ARN_UNSUPPORTED). */
-
-/* Returns the bytes that saving takes now. */
-ARN_API arn_status arn_session_save_bytes(const arn_session* session, uint64_t* out_bytes);
-/* Saves into the caller's buffer. *out_bytes: bytes written, or needed if capacity is less
- * (ARN_BUFFER_TOO_SMALL; nothing is written). */
-ARN_API arn_status arn_session_save_memory(arn_session* session, void* buffer, uint64_t capacity,
-                                           uint64_t* out_bytes);
-/* Saves into a file. Replaces `path` atomically once the new file is complete and on disk; until
- * then, and after a failure, the old file stays. The directory is synced last: if only that fails,
- * the new file is in place, a power loss may still bring back the old one, and the error says so.
- * Writes to `path`.tmp in the same directory, or in that of the target if `path` is a symbolic
- * link. ARN_BAD_STATE if another save to this path is running. ARN_IO if the old file is not a
- * regular file, or the file system has no locks. ARN_DISK_FULL leaves nothing behind. */
-ARN_API arn_status arn_session_save(arn_session* session, const char* path);
-
-enum {
-  ARN_VERIFY_DEFAULT = 0, /* from memory: everything; from a file: all but the pages */
-  ARN_VERIFY_ALL = 1,     /* the hash of the pages too, which reads all of them */
-  ARN_VERIFY_TABLES = 2   /* all but the pages: damage to them goes unnoticed */
-};
-typedef struct arn_restore_options {
-  size_t struct_size;
-  uint32_t verify; /* ARN_VERIFY_... */
-} arn_restore_options;
-#define ARN_RESTORE_OPTIONS_INIT \
-  { sizeof(arn_restore_options), ARN_VERIFY_DEFAULT }
-
-/* Replaces all sequences by the saved ones; sequences that were not saved become as in a new
- * session. `options` may be NULL. The bytes are untrusted: damaged or truncated data is refused
- * (ARN_BAD_SAVE, ARN_HASH_MISMATCH), as is a state of another model or session type
- * (ARN_SAVE_MISMATCH) or one that does not fit (ARN_CONTEXT_FULL). Then nothing changes. The bytes
- * may be freed after the call. */
-ARN_API arn_status arn_session_restore_memory(arn_session* session, const void* data,
-                                              uint64_t bytes, const arn_restore_options* options);
-/* Restores from a file. If the session reserved its memory itself, the pages are not read but
- * mapped copy-on-write and loaded on use: the file may be replaced or removed afterwards, but must
- * not be truncated or written in place while the session lives. */
-ARN_API arn_status arn_session_restore(arn_session* session, const char* path,
-                                       const arn_restore_options* options);
-
 /* Cancels the call that is running the model, on another thread or around the calling callback: it
  * ends with ARN_CANCELLED within the time of one layer. Takes effect once: a cancel with no call to
  * end, or too late for it, stays pending and ends the next call, so none is lost between two calls
@@ -552,10 +531,19 @@ typedef struct arn_generate_options {
   const int32_t* extra_eos_ids; /* stop tokens besides the model's own */
   size_t n_extra_eos_ids;
   arn_token_callback callback; /* may be NULL */
-  void* user;
+  void* user;                  /* of callback and on_event */
+  /* Splits the new tokens into reasoning, text and tool calls, whose events go to on_event. The
+   * caller starts it (arn_reply_start); where a stop token, a stop string or a full context ends
+   * the generation, the reply ends too, else call arn_reply_end or generate on. Stop strings are
+   * part of the events. NULL: none. */
+  arn_reply* reply;
+  arn_reply_callback on_event; /* with reply; returns 0 to continue */
+  /* With reply: after this many tokens of reasoning its end comes next
+   * (arn_reply_options.reasoning_close). 0: the model decides. */
+  uint32_t reasoning_budget;
 } arn_generate_options;
 #define ARN_GENERATE_OPTIONS_INIT \
-  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL }
+  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0 }
 
 typedef struct arn_generate_result {
   size_t struct_size;
@@ -573,123 +561,6 @@ typedef struct arn_generate_result {
  * generate nothing, with ARN_FINISH_CONTEXT. */
 ARN_API arn_status arn_session_generate(arn_session* session, const arn_generate_options* options,
                                         arn_generate_result* out_result);
-
-/* ---- beam search
- *
- * Follows transformers' generate() with num_beams (5.12). Each of the num_beam_groups groups
- * searches with num_beams / num_beam_groups beams; the groups go one after the other in each step.
- * A token costs diversity_penalty for each beam of an earlier group that chose it in the same step.
- */
-
-/* Decides when a group with as many finished sequences as beams is done. */
-enum {
-  ARN_EARLY_STOPPING_FALSE = 0, /* once its best beam at its current length is no better than the
-                                   worst finished sequence */
-  ARN_EARLY_STOPPING_TRUE = 1,  /* at once */
-  ARN_EARLY_STOPPING_NEVER = 2  /* as FALSE, but with length_penalty > 0 judged at max_tokens */
-};
-
-typedef struct arn_beam_options {
-  size_t struct_size;
-  uint32_t num_beams;            /* 1 .. max_sequences */
-  uint32_t num_beam_groups;      /* divides num_beams */
-  float diversity_penalty;       /* >= 0; 0 with one group */
-  float length_penalty;          /* score = sum of log-probabilities / tokens ^ length_penalty */
-  uint32_t early_stopping;       /* ARN_EARLY_STOPPING_... */
-  uint32_t num_return_sequences; /* 1 .. num_beams */
-  uint32_t max_tokens;           /* new tokens per sequence; 0: as many as fit the context */
-  uint32_t ignore_eos;           /* 1: do not stop at stop tokens */
-  const int32_t* extra_eos_ids;  /* stop tokens besides the model's own; 16 in total at most */
-  size_t n_extra_eos_ids;
-} arn_beam_options;
-#define ARN_BEAM_OPTIONS_INIT \
-  { sizeof(arn_beam_options), 1, 1, 0.0f, 1.0f, ARN_EARLY_STOPPING_FALSE, 1, 0, 0, NULL, 0 }
-
-typedef struct arn_beam_result {
-  size_t struct_size;
-  uint32_t n_sequences;   /* found: num_return_sequences, or fewer */
-  uint32_t n_steps;       /* tokens of the longest beam */
-  uint64_t kv_peak_bytes; /* peak of the pages in use by all sequences */
-} arn_beam_result;
-#define ARN_BEAM_RESULT_INIT \
-  { sizeof(arn_beam_result), 0, 0, 0 }
-
-/* Runs a beam search from the selected, prefilled sequence. The beams use sequences 0 to num_beams
- * - 1, one run per step. All of these but the selected one must be empty (ARN_BAD_STATE), and all
- * are empty afterwards, also after a failure: keep a prompt in a sequence of a higher number. Beams
- * share the pages of common prefixes. ARN_CONTEXT_FULL if max_tokens do not fit the context
- * (nothing is shifted for beams) or the beams' pages do not fit kv_tokens. Sampling options are
- * ignored. out_result may be NULL. */
-ARN_API arn_status arn_session_beam_search(arn_session* session, const arn_beam_options* options,
-                                           arn_beam_result* out_result);
-/* Returns result `index` of the last search, the best first: its new tokens, including a stop
- * token, and its score (may be NULL). Kept until the next search. ARN_BAD_ARGUMENT if there is no
- * such result; ARN_BUFFER_TOO_SMALL sets *out_count and the score. */
-ARN_API arn_status arn_session_beam(arn_session* session, uint32_t index, int32_t* out_ids,
-                                    size_t capacity, size_t* out_count, float* out_score);
-
-/* Source of the energy in arn_session_stats_data: the first of these that can be read. */
-enum {
-  ARN_ENERGY_NONE = 0,
-  ARN_ENERGY_RAPL = 1,          /* CPU packages; on most systems only root may read it */
-  ARN_ENERGY_BOARD_COUNTER = 2, /* hwmon */
-  ARN_ENERGY_BOARD_POWER = 3,   /* hwmon, integrated while the session runs */
-  ARN_ENERGY_BATTERY_POWER = 4, /* a discharging battery, integrated while the session runs */
-  ARN_ENERGY_BATTERY_LEFT = 5   /* remaining charge, which falls in coarse steps */
-};
-#define ARN_NO_TEMPERATURE INT32_MIN
-
-typedef struct arn_session_stats_data {
-  size_t struct_size;
-  uint64_t prefill_tokens;
-  uint64_t prefill_ns; /* including sleep */
-  uint64_t decode_tokens;
-  uint64_t decode_ns; /* including sleep and time in the callback */
-  uint64_t create_ns;
-  uint64_t weight_bytes_per_token;  /* weights read from memory by one decode step ... */
-  uint64_t kv_bytes_read_per_token; /* ... and KV read at the current length */
-  uint64_t kv_used_bytes;           /* pages in use */
-  uint64_t constants_used_bytes, activations_used_bytes, io_used_bytes,
-      kv_capacity_bytes;                            /* must equal the plan */
-  double prefill_tokens_per_s, decode_tokens_per_s; /* from the above; 0: none yet */
-  uint64_t weight_bytes_read;                       /* all runs; each weight once per run, ... */
-  uint64_t kv_bytes_read; /* ... each key, value and state once per run and sequence */
-  uint64_t paced_ns;      /* slept for max_tokens_per_s and thermal throttling */
-  uint64_t cooled_ns;     /* part of it for thermal throttling */
-  /* The fields below need sensors = 1; without, they are 0 and ARN_NO_TEMPERATURE. Read again after
-   * 100 ms at the earliest. */
-  uint64_t energy_uj; /* microjoules of everything that the energy source measures, not only this
-                         process */
-  uint64_t energy_ns; /* time, idle or not, covered by energy_uj; gaps where the energy could not
-                         be read are missing */
-  uint64_t power_uw;  /* microwatts at the last reading; 0: unknown */
-  uint32_t energy_source;   /* ARN_ENERGY_... */
-  uint32_t n_thermal_zones; /* found at creation, see arn_session_thermal_zone */
-  int32_t temperature_mc; /* hottest readable zone in millidegrees Celsius, or ARN_NO_TEMPERATURE */
-  uint32_t hottest_zone;  /* its index */
-  float thermal_headroom; /* Android's; negative: unknown */
-  uint32_t is_hot;        /* 1: over the session's thermal limit */
-  char energy_name[32];   /* name of the energy source */
-  /* With kv_file, the part of the cache that did not fit the memory: */
-  uint64_t kv_file_bytes_read;    /* requested because it was missing, in whole OS pages */
-  uint64_t kv_file_bytes_written; /* of pages that became full, or were quantised, while others were
-                                     missing; writes by the OS itself are not counted */
-  uint64_t kv_file_wait_ns;       /* time that layers waited for reads, beyond the computation */
-} arn_session_stats_data;
-#define ARN_SESSION_STATS_INIT                                                                     \
-  {                                                                                                \
-    sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {0}, 0, 0, 0                                           \
-  }
-/* Returns counts and times since creation, or since arn_session_reset_stats. */
-ARN_API arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats);
-/* Resets the counts: tokens, times, bytes read, energy. */
-ARN_API arn_status arn_session_reset_stats(arn_session* session);
-
-/* Writes the program of a session with these options as text, one step per line, to the caller's
- * buffer (not NUL-terminated). */
-ARN_API arn_status arn_program_dump(const arn_model* model, const arn_session_options* options,
-                                    char* out_text, size_t capacity, size_t* out_bytes);
 
 #ifdef __cplusplus
 }

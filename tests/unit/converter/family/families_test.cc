@@ -156,9 +156,10 @@ TEST(Families, LayerTypes_ThatCannotBe_AreRefused) {
 }
 
 TEST(Families, UnknownArchitecture_NamesItAndItsFields) {
-  EXPECT_THAT(ErrorOfConfig(Config("Mamba2ForCausalLM", {{"chunk_size", 16}, {"n_groups", 4}})),
-              AllOf(HasSubstr("architecture Mamba2ForCausalLM is not supported"),
-                    HasSubstr("LlamaForCausalLM"), HasSubstr("chunk_size, n_groups")));
+  EXPECT_THAT(
+      ErrorOfConfig(Config("Zamba2ForCausalLM", {{"adapter_rank", 16}, {"num_mem_blocks", 4}})),
+      AllOf(HasSubstr("architecture Zamba2ForCausalLM is not supported"),
+            HasSubstr("LlamaForCausalLM"), HasSubstr("adapter_rank, num_mem_blocks")));
 }
 
 // Specs of families with special features, checked by the fields the runtime reads.

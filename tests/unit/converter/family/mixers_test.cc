@@ -89,7 +89,7 @@ TEST(Mixers, Scan_WhatTheConfigSays) {
   EXPECT_EQ(2u, kind.conv_taps);
   EXPECT_EQ(7u, kind.scan_states);
   EXPECT_EQ(5u, kind.scan_rank);
-  EXPECT_TRUE(kind.has_mixer_in_bias && kind.has_attention_out_bias);
+  EXPECT_TRUE(kind.has_mixer_in_bias && kind.has_mixer_out_bias);
   EXPECT_FALSE(kind.has_conv_bias);
   EXPECT_FLOAT_EQ(1e-4f, kind.norm_epsilon);
   EXPECT_EQ(49u, Read(ScanConfig({{"hidden_size", 769}})).kinds[0].scan_rank);

@@ -126,7 +126,7 @@ TEST(Rope, LongRope_HasTwoTables) {
 }
 
 TEST(Rope, UnknownTypes_AreRefusedByName) {
-  for (const char* type : {"proportional", "mrope"}) {
+  for (const char* type : {"spiral", "mrope"}) {
     EXPECT_THAT(ErrorOfRope({{"rope_scaling", {{"rope_type", type}, {"factor", 2.0}}}}),
                 AllOf(HasSubstr("rope_scaling"), HasSubstr(type), HasSubstr("not supported")));
   }

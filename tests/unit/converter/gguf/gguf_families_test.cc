@@ -316,7 +316,7 @@ TEST_F(GgufFamilyTest, Mamba) {
 
 // An encoder and a decoder, gated and not.
 TEST_F(GgufFamilyTest, T5) {
-  for (const char* name : {"source/relative_bias", "source/relative_bias_gated"}) {
+  for (const char* name : {"encoder/relative_bias", "encoder/relative_bias_gated"}) {
     Load(name);
     config_["relative_attention_max_distance"] = 128;
     config_.erase("scale_decoder_outputs");

@@ -16,18 +16,20 @@ constexpr uint32_t kContext = 24;
 
 class Model {
  public:
-  // A group of states next to a group of pages.
-  explicit Model(uint32_t n_sequences) : n_sequences_(n_sequences) {
+  // Two groups of states next to a group of pages, of a window unless that is 0.
+  explicit Model(uint32_t n_sequences, const SnapshotOptions& snapshots = {}, uint32_t window = 6)
+      : n_sequences_(n_sequences) {
     CacheGroup pages;
     pages.page_tokens = 4;
-    pages.window = 6;
+    pages.window = window;
     pages.table_pages = TablePages(pages, kContext, 4);
     PlanPools(&pages, kContext, 4, n_sequences);
-    const CacheGroup groups[] = {pages, StateGroupOf(n_sequences)};
-    slots_.resize(groups[1].n_pages);
+    const CacheGroup states = StateGroupOf(n_sequences, snapshots.n_each);
+    const CacheGroup groups[] = {pages, states, states};
+    for (std::vector<Tokens>& slots : slots_) slots.resize(states.n_pages);
     Layout layout;
     KvCachePlan plan;
-    EXPECT_EQ(Status::kOk, PlanKvCache(groups, n_sequences, &layout, &plan));
+    EXPECT_EQ(Status::kOk, PlanKvCache(groups, n_sequences, snapshots, &layout, &plan));
     bytes_.resize(layout.RegionBytes(Region::kConstants) + 64);
     const auto base = reinterpret_cast<uintptr_t>(bytes_.data());
     Memory memory;
@@ -44,69 +46,105 @@ class Model {
     ASSERT_EQ(Status::kOk, cache.Reserve({growths.data(), growths.size()}));
     for (const KvEdit& edit : cache.edits()) ASSERT_EQ(0u, edit.group) << "a slot is copied";
     cache.ClearEdits();
-    std::vector<uint32_t> read, written;
+    const std::vector<Tokens> before = lists;
     for (uint32_t s : sequences) {
-      const PageTable& table = cache.tables(s)[1];
-      ASSERT_EQ(0u, table.first_page);
-      ASSERT_EQ(lists[s].empty() ? 1u : 2u, table.n_pages);
-      if (!lists[s].empty()) read.push_back(table.pages[0]);
-      written.push_back(table.pages[table.n_pages - 1]);
+      for (uint32_t k = 0; k < n && !fails; ++k) lists[s].push_back(next_++);
     }
-    for (size_t i = 0; i < written.size(); ++i) {
-      ASSERT_EQ(1, std::count(written.begin(), written.end(), written[i]));
-      ASSERT_EQ(0, std::count(read.begin(), read.end(), written[i]));
-      Tokens& slot = slots_[written[i]];
-      slot = lists[sequences[i]];
-      for (uint32_t k = 0; k < n; ++k) slot.push_back(fails ? -1 : next_++);
-      if (!fails) lists[sequences[i]] = slot;
+    for (uint32_t g : {1u, 2u}) {
+      std::vector<uint32_t> read, written;
+      for (uint32_t s : sequences) {
+        const PageTable& table = cache.tables(s)[g];
+        ASSERT_EQ(0u, table.first_page);
+        ASSERT_EQ(before[s].empty() ? 1u : 2u, table.n_pages);
+        if (!before[s].empty()) read.push_back(table.pages[0]);
+        written.push_back(table.pages[table.n_pages - 1]);
+      }
+      for (size_t i = 0; i < written.size(); ++i) {
+        ASSERT_EQ(1, std::count(written.begin(), written.end(), written[i]));
+        ASSERT_EQ(0, std::count(read.begin(), read.end(), written[i]));
+        slots_[g - 1][written[i]] = fails ? Tokens{-1} : lists[sequences[i]];
+      }
     }
     if (!fails) cache.Commit({growths.data(), growths.size()});
   }
 
-  // Each sequence's slot holds its list; the pool holds all other slots.
+  // Each sequence's slot holds its list, those of its snapshots the beginnings of it; the pool
+  // holds all other slots.
   void Check() {
-    std::vector<uint32_t> named(slots_.size(), 0);
+    for (uint32_t g : {1u, 2u}) ASSERT_NO_FATAL_FAILURE(CheckGroup(g));
     for (uint32_t s = 0; s < n_sequences_; ++s) {
       ASSERT_EQ(lists[s].size(), cache.length(s));
-      const PageTable& table = cache.tables(s)[1];
-      for (uint32_t i = 0; i < table.n_pages; ++i) ++named[table.pages[i]];
-      const PageTable seen = cache.SeenTable(s, 1);
-      ASSERT_EQ(lists[s].empty() ? 0u : 1u, seen.n_pages);
-      if (seen.n_pages == 1) {
-        ASSERT_EQ(lists[s], slots_[seen.pages[0]]) << "sequence " << s;
+      ASSERT_EQ(FirstRewindPosition(s), cache.FirstRewindPosition(s));
+    }
+  }
+
+  // The first position that can be continued from by the pages, and by the states or a snapshot.
+  uint32_t FirstRewindPosition(uint32_t s) const {
+    const auto length = static_cast<uint32_t>(lists[s].size());
+    const PageTable& table = cache.tables(s)[0];
+    std::vector<uint32_t> kept = {length};
+    if (cache.snapshots().is_on()) kept.push_back(0);
+    for (const SnapshotPlace& place : cache.snapshots().places(s)) kept.push_back(place.position);
+    uint32_t first = length;
+    for (uint32_t position : kept) {
+      if (FirstPositionToGoOnFrom(cache.group(0), table.first_page * 4, length) <= position) {
+        first = std::min(first, position);
       }
-      ASSERT_EQ(lists[s].size(), cache.FirstRewindPosition(s));
     }
-    uint32_t n_used = 0;
-    for (uint32_t slot = 0; slot < named.size(); ++slot) {
-      ASSERT_EQ(named[slot], cache.pool(1).References(slot));
-      n_used += named[slot] != 0 ? 1 : 0;
-    }
-    ASSERT_EQ(n_used, cache.pool(1).n_used());
+    return first;
   }
 
   KvCache cache;
   std::vector<Tokens> lists;
 
  private:
+  void CheckGroup(uint32_t g) {
+    const std::vector<Tokens>& slots = slots_[g - 1];
+    std::vector<uint32_t> named(slots.size(), 0);
+    for (uint32_t s = 0; s < n_sequences_; ++s) {
+      const PageTable& table = cache.tables(s)[g];
+      for (uint32_t i = 0; i < table.n_pages; ++i) ++named[table.pages[i]];
+      const PageTable seen = cache.SeenTable(s, g);
+      ASSERT_EQ(lists[s].empty() ? 0u : 1u, seen.n_pages);
+      if (seen.n_pages == 1) {
+        ASSERT_EQ(lists[s], slots[seen.pages[0]]) << "sequence " << s;
+      }
+      const Span<const SnapshotPlace> places = cache.snapshots().places(s);
+      for (size_t i = 0; i < places.size(); ++i) {
+        ASSERT_LE(places[i].position, lists[s].size());
+        ASSERT_GT(places[i].position, i == 0 ? 0 : places[i - 1].position);
+        const uint32_t slot = cache.snapshots().slots(s, i)[g - 1];
+        ASSERT_EQ(Tokens(lists[s].begin(), lists[s].begin() + places[i].position), slots[slot])
+            << "sequence " << s << ", snapshot at " << places[i].position;
+        ++named[slot];
+      }
+    }
+    uint32_t n_used = 0;
+    for (uint32_t slot = 0; slot < named.size(); ++slot) {
+      ASSERT_EQ(named[slot], cache.pool(g).References(slot));
+      n_used += named[slot] != 0 ? 1 : 0;
+    }
+    ASSERT_EQ(n_used, cache.pool(g).n_used());
+  }
+
   const uint32_t n_sequences_;
   int next_ = 0;
-  std::vector<Tokens> slots_;
+  std::vector<Tokens> slots_[2];
   std::vector<std::byte> bytes_;
 };
 
-// A free slot exists after any mix of forks, failed runs and beam reorders.
-TEST(KvCache_States, RandomRunsForksAndReorders_FollowTheLists) {
+// A free slot exists after any mix of forks, failed runs, beam reorders, rewinds and marks.
+TEST(KvCache_States, RandomRunsForksAndRewinds_FollowTheLists) {
   std::mt19937 rng(61);
   const auto below = [&](uint32_t n) { return static_cast<uint32_t>(rng() % n); };
   for (uint32_t n_sequences : {1u, 2u, 3u, 5u}) {
     for (int round = 0; round < 40; ++round) {
-      Model model(n_sequences);
+      Model model(n_sequences, {static_cast<uint32_t>(round % 5), 1 + below(7)}, 6 * below(2));
       for (int step = 0; step < 150; ++step) {
         SCOPED_TRACE(testing::Message()
                      << n_sequences << " sequences, round " << round << ", step " << step);
         const uint32_t s = below(n_sequences), other = below(n_sequences);
-        switch (below(6)) {
+        switch (below(9)) {
           case 0:
             model.cache.Clear(s);
             model.lists[s].clear();
@@ -123,6 +161,18 @@ TEST(KvCache_States, RandomRunsForksAndReorders_FollowTheLists) {
             ASSERT_EQ(Status::kOk, model.cache.Reorder(first, {parents.data(), parents.size()}));
             const std::vector<Tokens> before = model.lists;
             for (size_t i = 0; i < parents.size(); ++i) model.lists[first + i] = before[parents[i]];
+            break;
+          }
+          case 3: model.cache.KeepSnapshot(s, true); break;
+          case 4: {
+            const uint32_t position = below(model.cache.length(s) + 1);
+            const uint32_t first = model.cache.FirstRewindPosition(s);
+            const uint32_t resume = model.cache.ResumePosition(s, position);
+            ASSERT_EQ(position < first ? Status::kBadState : Status::kOk,
+                      model.cache.Rewind(s, position));
+            if (position < first) break;
+            ASSERT_GE(resume, first);
+            model.lists[s].resize(resume);
             break;
           }
           default: {
@@ -155,7 +205,59 @@ TEST(KvCache_States, Rewind_OnlyToTheLength) {
   EXPECT_EQ(0u, model.cache.pool(1).n_used());
 }
 
-// A state cannot be rewound.
+// Commit keeps a snapshot where a run ends at a multiple of the distance, or behind it.
+TEST(KvCache_States, RegularSnapshots_AtMultiplesOrBehind) {
+  Model model(1, {8, 4});
+  const auto positions = [&] {
+    std::vector<uint32_t> all;
+    for (const SnapshotPlace& place : model.cache.snapshots().places(0)) {
+      all.push_back(place.position);
+    }
+    return all;
+  };
+  EXPECT_EQ(4u, model.cache.TokensToSnapshot(0));
+  model.Run({0}, 3, false);
+  EXPECT_EQ(1u, model.cache.TokensToSnapshot(0));
+  EXPECT_EQ(std::vector<uint32_t>(), positions());
+  model.Run({0}, 1, true);
+  EXPECT_EQ(std::vector<uint32_t>(), positions());
+  model.Run({0}, 1, false);
+  EXPECT_EQ(std::vector<uint32_t>({4}), positions());
+  model.Run({0}, 3, false);
+  model.Run({0}, 2, false);
+  EXPECT_EQ(std::vector<uint32_t>({4, 9}), positions());
+  model.cache.KeepSnapshot(0, true);
+  EXPECT_EQ(std::vector<uint32_t>({4, 9}), positions());
+  EXPECT_TRUE(model.cache.snapshots().places(0)[1].is_mark);
+  model.Check();
+}
+
+// The states at a snapshot serve as long as the pages of a window do.
+TEST(KvCache_States, Rewind_NeedsSnapshotAndPages) {
+  Model model(1, {8, 5});
+  for (int i = 0; i < 5; ++i) model.Run({0}, 4, false);
+  // Snapshots at 8, 12, 16, 20; the pages from 8 on are held, and serve positions from 13 on.
+  EXPECT_EQ(16u, model.cache.FirstRewindPosition(0));
+  Model whole(1, {8, 5}, 0);
+  for (int i = 0; i < 5; ++i) whole.Run({0}, 4, false);
+  EXPECT_EQ(0u, whole.cache.FirstRewindPosition(0));
+  EXPECT_EQ(12u, whole.cache.ResumePosition(0, 14));
+  EXPECT_EQ(0u, whole.cache.ResumePosition(0, 7));
+  EXPECT_EQ(20u, whole.cache.ResumePosition(0, 20));
+}
+
+// Rewinding to a state moves no data: a slot is shared with its snapshot until the next run.
+TEST(KvCache_States, Rewind_SharesTheSlotOfTheSnapshot) {
+  Model model(1, {2, 4}, 0);
+  for (int i = 0; i < 3; ++i) model.Run({0}, 3, false);
+  EXPECT_EQ(2u, model.cache.pool(1).n_used());  // at 6, and at 9, where the sequence is
+  EXPECT_EQ(Status::kOk, model.cache.Rewind(0, 7));
+  model.lists[0].resize(6);
+  EXPECT_EQ(1u, model.cache.pool(1).n_used());
+  model.Check();
+}
+
+// Only the last state is kept.
 TEST(KvCache_States, TokensBeforeQuantising_IsOne) {
   const Model model(1);
   EXPECT_EQ(1u, model.cache.TokensBeforeQuantising(0));
@@ -166,7 +268,7 @@ TEST(KvCache_States, PoolIsEmpty_NothingIsTaken) {
   const CacheGroup group = StateGroupOf(1);
   Layout layout;
   KvCachePlan plan;
-  ASSERT_EQ(Status::kOk, PlanKvCache({&group, 1}, 2, &layout, &plan));
+  ASSERT_EQ(Status::kOk, PlanKvCache({&group, 1}, 2, {}, &layout, &plan));
   std::vector<std::byte> bytes(layout.RegionBytes(Region::kConstants) + 64);
   const auto base = reinterpret_cast<uintptr_t>(bytes.data());
   Memory memory;

@@ -62,7 +62,7 @@ class Model {
     Layout layout;
     KvCachePlan plan;
     EXPECT_EQ(Status::kOk,
-              PlanKvCache({groups.data(), groups.size()}, setup.n_sequences, &layout, &plan));
+              PlanKvCache({groups.data(), groups.size()}, setup.n_sequences, {}, &layout, &plan));
     bytes_.resize(layout.RegionBytes(Region::kConstants) + 64);
     const auto base = reinterpret_cast<uintptr_t>(bytes_.data());
     Memory memory;

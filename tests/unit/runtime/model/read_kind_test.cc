@@ -34,7 +34,7 @@ Status ReadBack(const LayerKind& kind, LayerKindSpec* out, Diag* diag) {
                   diag);
 }
 
-// No field has its default.
+// No field but those of Latent() and Scan() has its default.
 LayerKind AttentionWithExperts() {
   LayerKind kind;
   kind.n_heads = 6;
@@ -57,9 +57,33 @@ LayerKind AttentionWithExperts() {
   kind.activation_limit = 7.0f;
   kind.query_temperature = 0.1f;
   kind.query_temperature_step = 8192;
+  kind.query_temperature_shift = 0;
+  kind.qkv_clip = 6.0f;
   kind.route_score = RouteScore::kSigmoid;
   kind.weighs_input = true;
   kind.shared_ffn_dim = 20;
+  kind.router_groups = 4;
+  kind.router_groups_used = 3;
+  kind.topk_epsilon = 1e-6f;
+  kind.topk_least = 1e-12f;
+  kind.router_jitter = 0.01f;
+  return kind;
+}
+
+LayerKind Latent() {
+  LayerKind kind;
+  kind.n_heads = 6;
+  kind.n_kv_heads = 1;
+  kind.head_dim = 28;
+  kind.attention_scale = 0.2f;
+  kind.rope = 0;
+  kind.ffn_dim = 40;
+  kind.norm_epsilon = 1e-5f;
+  kind.latent_dim = 20;
+  kind.latent_key_dim = 12;
+  kind.latent_value_dim = 14;
+  kind.latent_query_rank = 9;
+  kind.latent_norm_epsilon = 1e-6f;
   return kind;
 }
 
@@ -75,8 +99,32 @@ LayerKind Scan() {
   return kind;
 }
 
+// Attention beside it has what AttentionWithExperts() has.
+LayerKind LinearAttention() {
+  LayerKind kind;
+  kind.n_heads = 6;
+  kind.n_kv_heads = 3;
+  kind.head_dim = 16;
+  kind.rope = kNoRope;
+  kind.norm_epsilon = 1e-5f;
+  kind.mixer = Mixer::kLinearAttention;
+  kind.conv_taps = 4;
+  kind.linear_heads = 6;
+  kind.linear_key_heads = 2;
+  kind.linear_key_dim = 8;
+  kind.linear_value_dim = 5;
+  kind.has_delta_rule = true;
+  kind.time_step_low = 0.25f;
+  kind.time_step_high = 0.5f;
+  kind.mixer_norm_group = 15;
+  kind.norms_before_gate = true;
+  kind.has_attention_gate = true;
+  kind.is_hybrid = true;
+  return kind;
+}
+
 TEST(ReadKind, EveryField_Arrives) {
-  for (const LayerKind& kind : {AttentionWithExperts(), Scan()}) {
+  for (const LayerKind& kind : {AttentionWithExperts(), Latent(), Scan(), LinearAttention()}) {
     LayerKindSpec spec;
     Diag diag;
     ASSERT_EQ(Status::kOk, ReadBack(kind, &spec, &diag)) << diag.text();
@@ -84,7 +132,10 @@ TEST(ReadKind, EveryField_Arrives) {
   }
   LayerKind parallel = AttentionWithExperts();
   parallel.n_experts = parallel.n_experts_used = parallel.shared_ffn_dim = 0;
+  parallel.router_groups = parallel.router_groups_used = 0;
   parallel.is_parallel = true;
+  parallel.qk_norm_spans_heads = false;
+  parallel.qk_norm_follows_rope = true;
   LayerKindSpec spec;
   Diag diag;
   ASSERT_EQ(Status::kOk, ReadBack(parallel, &spec, &diag)) << diag.text();
@@ -118,6 +169,10 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
          k.activation = Activation::kSilu;
        }},
       {"clamped SwiGLU needs a gate", [](LayerKind& k) { k.is_gated = false; }},
+      {"xielu with a gate", [](LayerKind& k) { k.activation = Activation::kXielu; }},
+      {"norms over all heads after rope", [](LayerKind& k) { k.qk_norm_follows_rope = true; }},
+      {"kinds.qkv_clip is -1, expected 0 or", [](LayerKind& k) { k.qkv_clip = -1.0f; }},
+      {"kinds.query_temperature_shift is 2", [](LayerKind& k) { k.query_temperature_shift = 2; }},
       {"experts that are parallel", [](LayerKind& k) { k.is_parallel = true; }},
       {"kinds.n_experts_used is 9, expected 1..8", [](LayerKind& k) { k.n_experts_used = 9; }},
       {"kinds.query_temperature_step is 0, expected 1..",
@@ -125,8 +180,24 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
       {"kinds.route_score 5 is", [](LayerKind& k) { k.route_score = static_cast<RouteScore>(5); }},
       {"kinds.shared_ffn_dim is 20, expected 0..0",
        [](LayerKind& k) { k.n_experts = k.n_experts_used = 0; }},
+      {"kinds.router_groups is 9, expected 0..8", [](LayerKind& k) { k.router_groups = 9; }},
+      {"kinds.router_groups_used is 5, expected 1..4",
+       [](LayerKind& k) { k.router_groups_used = 5; }},
+      {"2 of 8 experts in 3 of 3 router groups", [](LayerKind& k) { k.router_groups = 3; }},
+      {"2 of 8 experts in 3 of 8 router groups", [](LayerKind& k) { k.router_groups = 8; }},
+      {"5 of 8 experts in 2 of 4 router groups",
+       [](LayerKind& k) {
+         k.n_experts_used = 5;
+         k.router_groups_used = 2;
+       }},
+      {"kinds.topk_epsilon is -1", [](LayerKind& k) { k.topk_epsilon = -1.0f; }},
+      {"a latent of 19 and 8 rotated elements in 1 heads of 28",
+       [](LayerKind& k) { k.latent_dim = 19; }, Latent()},
+      {"kinds.latent_key_dim is 0, expected 1..", [](LayerKind& k) { k.latent_key_dim = 0; },
+       Latent()},
+      {"kinds.latent_value_dim is 5, expected 0..0", [](LayerKind& k) { k.latent_value_dim = 5; }},
       {"with ffn_dim 0", [](LayerKind& k) { k.ffn_dim = 0; }},
-      {"kinds.mixer 3 is not known", [](LayerKind& k) { k.mixer = static_cast<Mixer>(3); }},
+      {"kinds.mixer 9 is not known", [](LayerKind& k) { k.mixer = static_cast<Mixer>(9); }},
       {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; }},
       {"kinds.n_heads is 2, expected 0..0", [](LayerKind& k) { k.n_heads = 2; }, Scan()},
       {"kinds.mixer_width is 0, expected 1..", [](LayerKind& k) { k.mixer_width = 0; }, Scan()},
@@ -139,6 +210,28 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
          k.conv_taps = 1;
        },
        Scan()},
+      {"kinds.is_hybrid is 1, expected 0..0", [](LayerKind& k) { k.is_hybrid = true; }},
+      {"kinds.has_delta_rule is 1, expected 0..0", [](LayerKind& k) { k.has_delta_rule = true; }},
+      {"kinds.has_attention_gate is 1, expected 0..0",
+       [](LayerKind& k) { k.has_attention_gate = true; }, Scan()},
+      {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; },
+       LinearAttention()},
+      {"kinds.linear_heads is 0, expected 1..", [](LayerKind& k) { k.linear_heads = 0; },
+       LinearAttention()},
+      {"6 heads of linear attention are not a multiple of 4",
+       [](LayerKind& k) { k.linear_key_heads = 4; }, LinearAttention()},
+      {"groups of 7 do not divide a width of 30", [](LayerKind& k) { k.mixer_norm_group = 7; },
+       LinearAttention()},
+      {"time steps of at least 0.75 and at most 0.5", [](LayerKind& k) { k.time_step_low = 0.75f; },
+       LinearAttention()},
+      {"kinds.time_step_high is inf", [](LayerKind& k) { k.time_step_high = HUGE_VALF; },
+       LinearAttention()},
+      {"4294967296 states",
+       [](LayerKind& k) {
+         k.linear_heads = 4096;
+         k.linear_key_dim = k.linear_value_dim = 1024;
+       },
+       LinearAttention()},
   };
   for (const Case& c : cases) {
     LayerKind kind = c.kind;

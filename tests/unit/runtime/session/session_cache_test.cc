@@ -101,8 +101,8 @@ TEST_P(SessionCacheTest, Rewind_ThenTheSameTokens_SameLogits) {
     EXPECT_EQ(ARN_BAD_STATE, arn_session_rewind(session.get(), 79));
     EXPECT_STREQ(
         "position 79: the model has layers with a recurrent state, which cannot be rewound from "
-        "position "
-        "80; reset and prefill again",
+        "position 80 without snapshots (state_snapshots of the session options); reset and prefill "
+        "again",
         arn_session_last_error(session.get()));
     ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), ids.data(), ids.size()));
     EXPECT_LT(LogitDifference(session.get(), truth.get(), kVocab), 3e-5);
@@ -134,6 +134,8 @@ TEST_P(SessionCacheTest, Rewind_ThenTheSameTokens_SameLogits) {
 INSTANTIATE_TEST_SUITE_P(Layers, SessionCacheTest, testing::ValuesIn(Shapes()), ShapeName);
 INSTANTIATE_TEST_SUITE_P(Widths, SessionCacheTest, testing::ValuesIn(WidthShapes()), ShapeName);
 INSTANTIATE_TEST_SUITE_P(StateWidths, SessionCacheTest, testing::ValuesIn(StateWidthShapes()),
+                         ShapeName);
+INSTANTIATE_TEST_SUITE_P(LinearAttention, SessionCacheTest, testing::ValuesIn(LinearShapes()),
                          ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionCacheTest, testing::ValuesIn(StateShapes()), ShapeName);
 

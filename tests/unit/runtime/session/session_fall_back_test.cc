@@ -261,6 +261,39 @@ TEST_P(DeviceAloneTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
   EXPECT_EQ(Greedy(fresh.get(), left, 6), found);
 }
 
+// A rewind has returned to a snapshot on the device: the CPU computes all tokens again, those that
+// had to run again included, and keeps snapshots of its own.
+TEST_P(DeviceAloneTest, DeviceThatFailsAfterARewind_TheTokensAreThoseOfTheCpu) {
+  TinyBundle bundle;
+  bundle.vocab = kVocab;
+  bundle.layer_kinds = {{.mixer = TinyMixer::kScan}, {}, {.mixer = TinyMixer::kConv}};
+  bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
+  model_ = OpenBytes(*bytes_);
+  SessionOptions options = Options(GetParam());
+  options.overflow = Overflow::kStop;
+  options.pinned_tokens = 0;
+  options.state_snapshots = 4;
+  options.snapshot_every = 6;
+  for (const uint32_t n_submits : {0u, 1u}) {
+    fault_plan = FaultPlan();
+    std::vector<std::byte> block;  // memory of the session, outlives it
+    const SessionPtr session = New(true, options);
+    block = std::move(block_);
+    const std::vector<int32_t> ids = SomeIds(30, kVocab);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
+    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 23));
+    EXPECT_EQ(18u, arn_session_resume_position(session.get(), 23));
+    fault_plan.FailAt(Fault::kSubmitLost, n_submits);
+    const std::vector<int32_t> found = Greedy(session.get(), SomeIds(12, 17), 4);
+    EXPECT_TRUE(IsOnCpu(session.get()));
+    EXPECT_EQ(36u, arn_session_resume_position(session.get(), 38));
+    const SessionPtr fresh = New(false, options);
+    std::vector<int32_t> left(ids.begin(), ids.begin() + 23);
+    for (const int32_t id : SomeIds(12, 17)) left.push_back(id);
+    EXPECT_EQ(Greedy(fresh.get(), left, 4), found);
+  }
+}
+
 TEST_P(DeviceAloneTest, DeviceThatFailsInABeamSearch_ItEndsAsOnTheCpu) {
   std::vector<int32_t> expected;
   for (const uint32_t n : {0u, 2u, 4u}) {

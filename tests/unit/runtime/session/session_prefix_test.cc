@@ -213,6 +213,8 @@ INSTANTIATE_TEST_SUITE_P(Layers, SessionPrefixTest, testing::ValuesIn(Shapes()),
 INSTANTIATE_TEST_SUITE_P(Widths, SessionPrefixTest, testing::ValuesIn(WidthShapes()), ShapeName);
 INSTANTIATE_TEST_SUITE_P(StateWidths, SessionPrefixTest, testing::ValuesIn(StateWidthShapes()),
                          ShapeName);
+INSTANTIATE_TEST_SUITE_P(LinearAttention, SessionPrefixTest, testing::ValuesIn(LinearShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionPrefixTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 class OnePrefix : public testing::Test {

@@ -40,6 +40,7 @@ BundleBytes Bundle(const std::vector<TinyLayer>& layers) {
 std::vector<Shape> AllShapes() {
   std::vector<Shape> shapes = Shapes();
   for (const Shape& shape : StateShapes()) shapes.push_back(shape);
+  for (const Shape& shape : LinearShapes()) shapes.push_back(shape);
   for (const Shape& shape : WidthShapes()) shapes.push_back(shape);
   for (const Shape& shape : StateWidthShapes()) shapes.push_back(shape);
   return shapes;

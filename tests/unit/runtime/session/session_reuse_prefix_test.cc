@@ -220,6 +220,8 @@ INSTANTIATE_TEST_SUITE_P(Widths, SessionReusePrefixTest, testing::ValuesIn(Width
                          ShapeName);
 INSTANTIATE_TEST_SUITE_P(StateWidths, SessionReusePrefixTest, testing::ValuesIn(StateWidthShapes()),
                          ShapeName);
+INSTANTIATE_TEST_SUITE_P(LinearAttention, SessionReusePrefixTest, testing::ValuesIn(LinearShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionReusePrefixTest, testing::ValuesIn(StateShapes()),
                          ShapeName);
 

@@ -67,9 +67,12 @@ class SlotsTest : public testing::TestWithParam<Shape> {
 
 // Two slots per sequence, of the same size for any context and element type.
 TEST_P(SlotsTest, Plan_SaysSlots) {
+  // 20 channels: two inputs of a convolution, plus 5 states in a scan. Linear attention has 4 heads
+  // with keys of 6 and values of 5, and a convolution over 4 * 5 + 2 * 2 * 6 channels.
   const bool is_scan = GetParam().layers[0].mixer == TinyMixer::kScan;
-  // 20 channels: two inputs of a convolution, plus 5 states in a scan.
-  const uint64_t state_bytes = (20 * (2 + (is_scan ? 5 : 0)) * sizeof(float) + 63) / 64 * 64;
+  const bool is_linear = GetParam().layers[0].mixer == TinyMixer::kDelta;
+  const uint64_t floats = is_linear ? 2 * 44 + 4 * 6 * 5 : 20 * (2 + (is_scan ? 5 : 0));
+  const uint64_t state_bytes = (floats * sizeof(float) + 63) / 64 * 64;
   for (const uint32_t kv : {ARN_KV_F32, ARN_KV_INT8, ARN_KV_INT4}) {
     for (const uint32_t context : {8u, 96u}) {
       arn_session_options options = Options(3);
@@ -175,6 +178,8 @@ TEST_P(SlotsTest, SavedSizes_AreCompared) {
   EXPECT_EQ(ARN_SAVE_MISMATCH, Restore(elsewhere.get(), state));
 }
 
+INSTANTIATE_TEST_SUITE_P(LinearAttention, SlotsTest,
+                         testing::Values(LinearShapes()[0], LinearShapes()[1]), ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SlotsTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 }  // namespace

@@ -309,6 +309,8 @@ INSTANTIATE_TEST_SUITE_P(Layers, SessionStateTest, testing::ValuesIn(Shapes()), 
 INSTANTIATE_TEST_SUITE_P(Widths, SessionStateTest, testing::ValuesIn(WidthShapes()), ShapeName);
 INSTANTIATE_TEST_SUITE_P(StateWidths, SessionStateTest, testing::ValuesIn(StateWidthShapes()),
                          ShapeName);
+INSTANTIATE_TEST_SUITE_P(LinearAttention, SessionStateTest, testing::ValuesIn(LinearShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionStateTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 class OneModel : public testing::Test {

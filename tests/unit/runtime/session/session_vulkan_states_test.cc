@@ -26,7 +26,7 @@ TinyBundle Bundle(const Shape& shape) {
 class VulkanStatesTest : public OnVulkan<testing::TestWithParam<Shape>> {
  protected:
   VulkanStatesTest() : OnVulkan(Bundle(GetParam())) {}
-  SessionPtr New(uint32_t backend, uint32_t sequences = 1) {
+  SessionPtr New(uint32_t backend, uint32_t sequences = 1, uint32_t snapshots = 0) {
     arn_session_options options = ARN_SESSION_OPTIONS_INIT;
     options.backend = backend;
     options.kv_type = ARN_KV_F32;
@@ -36,6 +36,7 @@ class VulkanStatesTest : public OnVulkan<testing::TestWithParam<Shape>> {
     options.prefill_chunk = 13;
     options.max_sequences = sequences;
     options.trust_device = 1;
+    options.state_snapshots = snapshots;
     return NewSession(model_.get(), options);
   }
 };
@@ -101,6 +102,28 @@ TEST_P(VulkanStatesTest, CancelledRun_LeavesTheState) {
     Prefill(truth.get(), 2);
     EXPECT_EQ(0.0, LogitDifference(session.get(), truth.get(), kVocab));
     EXPECT_EQ(Decode(truth.get(), 5), Decode(session.get(), 5));
+  }
+}
+
+// Snapshots are slots of the device: returning to one, and what runs again, gives the same logits.
+TEST_P(VulkanStatesTest, RewoundToSnapshots_GoesOnAsFromTheStart) {
+  if (!HasState(GetParam())) return;
+  for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU}) {
+    SCOPED_TRACE(backend);
+    const SessionPtr session = New(backend, 1, 4);
+    Prefill(session.get(), 31);
+    ASSERT_EQ(ARN_OK, arn_session_mark(session.get()));
+    Decode(session.get(), 9);
+    for (const uint32_t position : {38u, 31u, 28u, 7u}) {
+      if (position < arn_session_first_rewind_position(session.get())) continue;
+      ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), position));
+      Prefill(session.get(), 5);
+      const SessionPtr truth = New(ARN_BACKEND_CPU);
+      const std::vector<int32_t> ids = TokensOf(session.get());
+      ASSERT_EQ(position + 5, ids.size());
+      ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), ids.data(), ids.size()));
+      EXPECT_LE(LogitDifference(session.get(), truth.get(), kVocab), 1e-4);
+    }
   }
 }
 

@@ -15,6 +15,7 @@ class SchemaMatcher {
   struct Options {
     bool any_order = false;
     bool any_whitespace = false;
+    bool any_spelling = true;
     size_t block_bytes = size_t{1} << 20;  // of terms and tables together
   };
 
@@ -31,8 +32,10 @@ class SchemaMatcher {
     // A copy that is gone when the texts are read.
     const auto copy = std::make_unique<char[]>(schema.size());
     std::memcpy(copy.get(), schema.data(), schema.size());
-    Status status = CompileJsonSchema({copy.get(), schema.size()}, options.any_order,
-                                      options.any_whitespace, terms_, &arena_, &diag_, &root_);
+    Status status =
+        CompileJsonSchema({copy.get(), schema.size()},
+                          {options.any_order, options.any_whitespace, options.any_spelling}, terms_,
+                          &arena_, &diag_, &root_);
     std::memset(copy.get(), 0, schema.size());
     if (status == Status::kOk) status = terms_->Resolve(root_, &diag_);
     state_ = root_;

@@ -25,6 +25,31 @@ TEST(JsonSchemaTest, EverySpellingOfACharacter) {
   });
 }
 
+// The spelling of Python's json.dumps, of every character that has several, by its kind of term.
+TEST(JsonSchemaTest, OneSpelling_WhileTextIsGenerated) {
+  SchemaMatcher::Options options;
+  options.any_spelling = false;
+  for (const char* const schema :
+       {R"({"type":"string"})", R"({"pattern":"^[^z]*$","type":"string"})",
+        R"({"not":{"const":"z"},"type":"string"})", R"({"type":"string","maxLength":99})",
+        R"({"const":"a/\"\\\b\f\n\r\t\u0000\u001f\u00e4\ud83d\ude00\u007f"})"}) {
+    SCOPED_TRACE(schema);
+    SchemaMatcher matcher;
+    ASSERT_EQ(matcher.Compile(schema, options), Status::kOk) << matcher.error();
+    EXPECT_TRUE(
+        matcher.Accepts("\"a/\\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f\xC3\xA4"
+                        "\xF0\x9F\x98\x80\x7F\""));
+    for (const char* const other :
+         {R"("\u0061)", R"("a\/)", R"("a/\u0022)", R"("a/\"\\\u0008)", R"("a/\"\\\b\u000c)",
+          R"("a/\"\\\b\f\n\r\t\u0000\u001F)", R"("\ud83d)", "\"\t"}) {
+      EXPECT_FALSE(matcher.Accepts(std::string(other) + "\""));
+      size_t offset = 0;
+      matcher.Accepts(other, &offset);
+      EXPECT_LT(offset, std::string(other).size()) << other;
+    }
+  }
+}
+
 TEST(JsonSchemaTest, CompactWithoutWhitespace) {
   CheckCases({{R"({"type":"object","properties":{"a":{"type":"array"}}})",
                {R"({"a":[1,[],{}],"b":{"c":null}})"},

@@ -1,25 +1,10 @@
 // org.arenite.Native: chat templates.
-#include <ctime>
-
+#include "bindings/java/arenite-android/src/main/cpp/local_time.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
 using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods below are C
 
 namespace {
-
-// Returns local time; the library has no time zones.
-arn_chat_time LocalTime() {
-  const time_t seconds = time(nullptr);
-  tm local = {};
-  localtime_r(&seconds, &local);
-  return {local.tm_year + 1900,
-          local.tm_mon + 1,
-          local.tm_mday,
-          local.tm_hour,
-          local.tm_min,
-          local.tm_sec,
-          0};
-}
 
 // Arguments of a conversation, as Java passes them.
 struct Input {

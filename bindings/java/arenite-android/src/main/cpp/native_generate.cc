@@ -1,13 +1,12 @@
 // org.arenite.Native: streaming generation, beam search, sampling, constraints,
 // cancelling.
+#include "bindings/java/arenite-android/src/main/cpp/generate_input.h"
 #include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
 using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods below are C
 
 namespace {
-
-constexpr jsize kMostStops = 16;  // limit of arn_generate_options
 
 // Receives the pieces of one generation. The C API calls back on the calling thread, so `env` is
 // valid there.
@@ -29,31 +28,6 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   env->DeleteLocalRef(bytes);
   return go_on == JNI_TRUE ? 0 : 1;
 }
-
-// Stop strings and their bytes.
-struct Stops {
-  InBytes texts[kMostStops];
-  arn_stop_string stops[kMostStops];
-  size_t n = 0;
-
-  bool Read(JNIEnv* env, jobjectArray array) {
-    const jsize given = array == nullptr ? 0 : env->GetArrayLength(array);
-    if (given > kMostStops) {
-      Throw(env, ARN_BAD_ARGUMENT, "more than 16 stop strings");
-      return false;
-    }
-    for (jsize i = 0; i < given; ++i) {
-      const auto text = static_cast<jbyteArray>(env->GetObjectArrayElement(array, i));
-      if (env->ExceptionCheck() || !IsGiven(env, text, "a stop string")) return false;
-      const bool good = texts[i].Read(env, text);
-      env->DeleteLocalRef(text);
-      if (!good) return false;
-      stops[i] = {texts[i].data(), texts[i].size()};
-      ++n;
-    }
-    return true;
-  }
-};
 
 }  // namespace
 
@@ -105,13 +79,8 @@ ARN_JNI(jlong, randomSeed)(JNIEnv*, jclass) { return static_cast<jlong>(arn_rand
 ARN_JNI(void, generate)
 (JNIEnv* env, jclass, jlong session, jint max_tokens, jboolean ignore_eos, jobjectArray stops,
  jintArray extra_eos_ids, jobject listener, jobject out) {
-  if (max_tokens < 0) {
-    Throw(env, ARN_BAD_ARGUMENT, "maxTokens is negative");
-    return;
-  }
-  Stops ends;
-  InInts eos;
-  if (!ends.Read(env, stops) || !eos.Read(env, extra_eos_ids)) return;
+  GenerateInput input;
+  if (!input.Read(env, max_tokens, ignore_eos, stops, extra_eos_ids)) return;
   if (!IsGiven(env, listener, "the listener")) return;
   const jclass type = env->GetObjectClass(listener);
   const jmethodID on_piece = env->GetMethodID(type, "onPiece", "(I[B)Z");
@@ -119,17 +88,10 @@ ARN_JNI(void, generate)
   if (on_piece == nullptr) return;
   Listener to = {env, listener, on_piece};
 
-  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
-  options.max_tokens = static_cast<uint32_t>(max_tokens);
-  options.ignore_eos = ignore_eos == JNI_TRUE ? 1 : 0;
-  options.stops = ends.stops;
-  options.n_stops = ends.n;
-  options.extra_eos_ids = eos.data();
-  options.n_extra_eos_ids = eos.size();
-  options.callback = OnToken;
-  options.user = &to;
+  input.options.callback = OnToken;
+  input.options.user = &to;
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
-  const arn_status status = arn_session_generate(ToSession(session), &options, &result);
+  const arn_status status = arn_session_generate(ToSession(session), &input.options, &result);
   if (env->ExceptionCheck()) return;
   if (WriteFields(env, &result, kGenerateResultFields, out)) {
     Check(env, ToSession(session), status);

@@ -1,5 +1,6 @@
 // org.arenite.Native: sessions.
 #include "bindings/java/arenite-android/src/main/cpp/options.h"
+#include "bindings/java/arenite-android/src/main/cpp/prefill_listener.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
 using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods below are C
@@ -50,13 +51,19 @@ ARN_JNI(void, destroySession)(JNIEnv*, jclass, jlong session) {
   arn_session_destroy(ToSession(session));
 }
 
-ARN_JNI(void, prefill)(JNIEnv* env, jclass, jlong session, jintArray ids) {
+ARN_JNI(void, prefill)
+(JNIEnv* env, jclass, jlong session, jintArray ids, jobject listener) {
+  const PrefillProgress progress(env, ToSession(session), listener);
+  if (env->ExceptionCheck()) return;
   CallWithIds(env, session, ids, arn_session_prefill);
 }
 
-ARN_JNI(jint, follow)(JNIEnv* env, jclass, jlong session, jintArray ids) {
+ARN_JNI(jint, follow)
+(JNIEnv* env, jclass, jlong session, jintArray ids, jobject listener) {
   InInts in;
   if (!in.Read(env, ids)) return 0;
+  const PrefillProgress progress(env, ToSession(session), listener);
+  if (env->ExceptionCheck()) return 0;
   uint32_t kept = 0;
   Check(env, ToSession(session),
         arn_session_follow(ToSession(session), in.data(), in.size(), &kept));
@@ -162,6 +169,16 @@ ARN_JNI(void, rewind)(JNIEnv* env, jclass, jlong session, jint position) {
 
 ARN_JNI(jint, firstRewindPosition)(JNIEnv*, jclass, jlong session) {
   return static_cast<jint>(arn_session_first_rewind_position(ToSession(session)));
+}
+
+ARN_JNI(jint, resumePosition)(JNIEnv* env, jclass, jlong session, jint position) {
+  if (!IsNumber(env, position, "the position is negative")) return 0;
+  return static_cast<jint>(
+      arn_session_resume_position(ToSession(session), static_cast<uint32_t>(position)));
+}
+
+ARN_JNI(void, mark)(JNIEnv* env, jclass, jlong session) {
+  Check(env, ToSession(session), arn_session_mark(ToSession(session)));
 }
 
 ARN_JNI(jlong, trim)(JNIEnv* env, jclass, jlong session) {

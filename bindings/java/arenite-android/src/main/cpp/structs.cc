@@ -20,11 +20,12 @@ void Put(void* base, size_t offset, T value) {
   std::memcpy(static_cast<char*>(base) + offset, &value, sizeof value);
 }
 
-const char* Signature(FieldKind kind) {
-  switch (kind) {
+const char* Signature(const Field& field) {
+  switch (field.kind) {
     case FieldKind::kBool: return "Z";
     case FieldKind::kInt:
     case FieldKind::kSigned: return "I";
+    case FieldKind::kEnum: return field.enum_type;
     case FieldKind::kLong: return "J";
     case FieldKind::kFloat: return "F";
     case FieldKind::kDouble: return "D";
@@ -71,18 +72,10 @@ bool ReadText(JNIEnv* env, jobject object, jfieldID id, Texts* texts, const char
 
 // Writes UTF-8 to a Java string with Java's own decoder: JNI's functions expect modified UTF-8.
 bool WriteText(JNIEnv* env, jobject object, jfieldID id, const char* text) {
-  const jclass native = env->FindClass("org/arenite/Native");
-  if (native == nullptr) return false;
-  const jmethodID decode = env->GetStaticMethodID(native, "text", "([B)Ljava/lang/String;");
-  const jbyteArray bytes =
-      decode == nullptr ? nullptr : NewBytes(env, text, text == nullptr ? 0 : std::strlen(text));
-  if (bytes != nullptr) {
-    const jobject string = env->CallStaticObjectMethod(native, decode, bytes);
-    if (!env->ExceptionCheck()) env->SetObjectField(object, id, string);
-    env->DeleteLocalRef(string);
-    env->DeleteLocalRef(bytes);
-  }
-  env->DeleteLocalRef(native);
+  const jstring string = NewText(env, text, text == nullptr ? 0 : std::strlen(text));
+  if (string == nullptr) return false;
+  env->SetObjectField(object, id, string);
+  env->DeleteLocalRef(string);
   return !env->ExceptionCheck();
 }
 
@@ -126,6 +119,26 @@ bool WriteCpus(JNIEnv* env, jobject object, jfieldID id, const void* mask) {
   return WriteIds(env, object, id, cpus, n);
 }
 
+bool ReadEnum(JNIEnv* env, jobject object, jfieldID id, const Field& field, void* out) {
+  const jobject value = env->GetObjectField(object, id);
+  if (!IsGiven(env, value, field.name)) return false;
+  const jclass type = env->GetObjectClass(value);
+  const jfieldID number = env->GetFieldID(type, "number", "I");
+  env->DeleteLocalRef(type);
+  if (number == nullptr) return false;
+  Put(out, field.offset, static_cast<uint32_t>(env->GetIntField(value, number)));
+  env->DeleteLocalRef(value);
+  return true;
+}
+
+bool WriteEnum(JNIEnv* env, jobject object, jfieldID id, const Field& field, jint number) {
+  const jobject value = NewEnum(env, field.enum_type, number);
+  if (env->ExceptionCheck()) return false;
+  env->SetObjectField(object, id, value);
+  env->DeleteLocalRef(value);
+  return !env->ExceptionCheck();
+}
+
 }  // namespace
 
 bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_fields, void* out,
@@ -135,7 +148,7 @@ bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_field
   const jclass type = env->GetObjectClass(object);
   for (size_t i = 0; i < n_fields; ++i) {
     const Field& field = fields[i];
-    const jfieldID id = env->GetFieldID(type, field.name, Signature(field.kind));
+    const jfieldID id = env->GetFieldID(type, field.name, Signature(field));
     if (id == nullptr) return false;
     switch (field.kind) {
       case FieldKind::kBool:
@@ -145,6 +158,9 @@ bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_field
         if (!ReadInt(env, field, env->GetIntField(object, id), out)) return false;
         break;
       case FieldKind::kSigned: Put(out, field.offset, env->GetIntField(object, id)); break;
+      case FieldKind::kEnum:
+        if (!ReadEnum(env, object, id, field, out)) return false;
+        break;
       case FieldKind::kLong: Put(out, field.offset, env->GetLongField(object, id)); break;
       case FieldKind::kFloat: Put(out, field.offset, env->GetFloatField(object, id)); break;
       case FieldKind::kDouble: Put(out, field.offset, env->GetDoubleField(object, id)); break;
@@ -177,7 +193,7 @@ bool WriteFields(JNIEnv* env, const void* from, const Field* fields, size_t n_fi
   bool good = true;
   for (size_t i = 0; good && i < n_fields; ++i) {
     const Field& field = fields[i];
-    const jfieldID id = env->GetFieldID(type, field.name, Signature(field.kind));
+    const jfieldID id = env->GetFieldID(type, field.name, Signature(field));
     if (id == nullptr) {
       good = false;
       break;
@@ -189,6 +205,9 @@ bool WriteFields(JNIEnv* env, const void* from, const Field* fields, size_t n_fi
         break;
       case FieldKind::kInt:
       case FieldKind::kSigned: env->SetIntField(object, id, At<jint>(from, field.offset)); break;
+      case FieldKind::kEnum:
+        good = WriteEnum(env, object, id, field, At<jint>(from, field.offset));
+        break;
       case FieldKind::kLong: env->SetLongField(object, id, At<jlong>(from, field.offset)); break;
       case FieldKind::kFloat: env->SetFloatField(object, id, At<float>(from, field.offset)); break;
       case FieldKind::kDouble:

@@ -15,6 +15,7 @@ enum class FieldKind : uint8_t {
   kBool,    // uint32_t, boolean
   kInt,     // uint32_t, int
   kSigned,  // int32_t, int
+  kEnum,    // uint32_t, one of Java's enums
   kLong,    // uint64_t or int64_t, long
   kFloat,   // float
   kDouble,  // double
@@ -28,8 +29,9 @@ enum class FieldKind : uint8_t {
 struct Field {
   const char* name;  // in Java
   FieldKind kind;
-  size_t offset;        // in the C struct
-  size_t count_offset;  // kIds, kFloats: of the count, uint32_t
+  size_t offset;                    // in the C struct
+  size_t count_offset;              // kIds, kFloats: of the count, uint32_t
+  const char* enum_type = nullptr;  // kEnum: its signature, "Lorg/arenite/KvType;"
 };
 
 // Sets the struct's fields from the object. `texts` owns the bytes that the struct's texts point

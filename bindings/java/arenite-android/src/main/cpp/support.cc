@@ -1,5 +1,6 @@
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
+#include <cstdio>
 #include <cstring>
 
 namespace arn::jni {
@@ -108,6 +109,32 @@ jfloatArray NewFloats(JNIEnv* env, const float* data, size_t n) {
   if (made == nullptr || n == 0) return made;
   env->SetFloatArrayRegion(made, 0, static_cast<jsize>(n), data);
   return env->ExceptionCheck() ? nullptr : made;
+}
+
+jobject NewEnum(JNIEnv* env, const char* type, jint number) {
+  char name[64] = "";       // of the class: the signature without L and ;
+  char signature[96] = "";  // of its method
+  std::snprintf(name, sizeof name, "%.*s", static_cast<int>(std::strlen(type)) - 2, type + 1);
+  std::snprintf(signature, sizeof signature, "(I)%s", type);
+  const jclass found = env->FindClass(name);
+  const jmethodID of = found == nullptr ? nullptr : env->GetStaticMethodID(found, "of", signature);
+  const jobject value = of == nullptr ? nullptr : env->CallStaticObjectMethod(found, of, number);
+  env->DeleteLocalRef(found);
+  return env->ExceptionCheck() ? nullptr : value;
+}
+
+jstring NewText(JNIEnv* env, const char* data, size_t n) {
+  const jclass native = env->FindClass("org/arenite/Native");
+  if (native == nullptr) return nullptr;
+  const jmethodID decode = env->GetStaticMethodID(native, "text", "([B)Ljava/lang/String;");
+  const jbyteArray bytes = decode == nullptr ? nullptr : NewBytes(env, data, n);
+  jobject string = nullptr;
+  if (bytes != nullptr) {
+    string = env->CallStaticObjectMethod(native, decode, bytes);
+    env->DeleteLocalRef(bytes);
+  }
+  env->DeleteLocalRef(native);
+  return env->ExceptionCheck() ? nullptr : static_cast<jstring>(string);
 }
 
 }  // namespace arn::jni

@@ -125,6 +125,11 @@ struct Lists {
 jbyteArray NewBytes(JNIEnv* env, const void* data, size_t n);
 jintArray NewInts(JNIEnv* env, const void* data, size_t n);
 jfloatArray NewFloats(JNIEnv* env, const float* data, size_t n);
+// Returns the value of an enum with this number; `type`: "Lorg/arenite/KvType;". NULL if there is
+// none, or if an exception is pending.
+jobject NewEnum(JNIEnv* env, const char* type, jint number);
+// Returns a text of UTF-8 bytes; NULL if an exception is pending.
+jstring NewText(JNIEnv* env, const char* data, size_t n);
 
 // Calls fill(data, capacity, &n) with a buffer of `first` bytes, and again with a larger one as
 // long as it returns ARN_BUFFER_TOO_SMALL. Returns false if an exception is pending, raised by

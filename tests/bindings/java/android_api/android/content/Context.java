@@ -12,4 +12,12 @@ public abstract class Context {
   public AssetManager getAssets() {
     throw new UnsupportedOperationException();
   }
+
+  public String getPackageName() {
+    return null;
+  }
+
+  public android.content.pm.PackageManager getPackageManager() {
+    return null;
+  }
 }

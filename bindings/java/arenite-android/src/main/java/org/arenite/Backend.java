@@ -2,12 +2,27 @@
 package org.arenite;
 
 /** Backends. */
-public final class Backend {
-  public static final int CPU = 0;
-  public static final int REFERENCE = 1;
-  public static final int VULKAN = 2;
-  public static final int AUTO = 3;
-  public static final int VULKAN_CPU = 4;
+public enum Backend {
+  CPU(0),
+  REFERENCE(1),
+  VULKAN(2),
+  AUTO(3),
+  VULKAN_CPU(4);
 
-  private Backend() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Backend(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Backend of(int number) {
+    for (Backend value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

@@ -7,7 +7,7 @@ package org.arenite;
  */
 public final class BackendInfo {
   /** Backend, never AUTO */
-  public int backend;
+  public Backend backend = Backend.CPU;
   /** "cpu", "reference", "vulkan", "vulkan+cpu" */
   public String name;
   /** VULKAN, VULKAN_CPU: device name; else "" */

@@ -12,7 +12,7 @@ public final class BeamOptions {
   /** score = sum of log-probabilities / tokens ^ length_penalty */
   public float lengthPenalty = 1.0f;
   /** EarlyStopping */
-  public int earlyStopping;
+  public EarlyStopping earlyStopping = EarlyStopping.FALSE;
   /** 1 .. num_beams */
   public int numReturnSequences = 1;
   /** new tokens per sequence; 0: as many as fit the context */

@@ -2,11 +2,27 @@
 package org.arenite;
 
 /** ARN_CONSTRAINT_... of arenite.h. */
-public final class ConstraintKind {
-  public static final int JSON_SCHEMA = 0;
-  public static final int REGEX = 1;
-  public static final int GRAMMAR = 2;
-  public static final int CHOICES = 3;
+public enum ConstraintKind {
+  JSON_SCHEMA(0),
+  REGEX(1),
+  GRAMMAR(2),
+  CHOICES(3),
+  TOOL_CALLS(4);
 
-  private ConstraintKind() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  ConstraintKind(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static ConstraintKind of(int number) {
+    for (ConstraintKind value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

@@ -2,11 +2,26 @@
 package org.arenite;
 
 /** ARN_CPUS_... of arenite.h. */
-public final class Cpus {
-  public static final int AUTO = 0;
-  public static final int PERFORMANCE = 1;
-  public static final int ALL = 2;
-  public static final int MASK = 3;
+public enum Cpus {
+  AUTO(0),
+  PERFORMANCE(1),
+  ALL(2),
+  MASK(3);
 
-  private Cpus() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Cpus(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Cpus of(int number) {
+    for (Cpus value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

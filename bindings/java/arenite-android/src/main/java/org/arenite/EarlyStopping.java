@@ -2,10 +2,25 @@
 package org.arenite;
 
 /** When a beam search is done. */
-public final class EarlyStopping {
-  public static final int FALSE = 0;
-  public static final int TRUE = 1;
-  public static final int NEVER = 2;
+public enum EarlyStopping {
+  FALSE(0),
+  TRUE(1),
+  NEVER(2);
 
-  private EarlyStopping() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  EarlyStopping(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static EarlyStopping of(int number) {
+    for (EarlyStopping value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

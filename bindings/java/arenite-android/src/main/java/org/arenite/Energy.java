@@ -2,13 +2,28 @@
 package org.arenite;
 
 /** ARN_ENERGY_... of arenite.h. */
-public final class Energy {
-  public static final int NONE = 0;
-  public static final int RAPL = 1;
-  public static final int BOARD_COUNTER = 2;
-  public static final int BOARD_POWER = 3;
-  public static final int BATTERY_POWER = 4;
-  public static final int BATTERY_LEFT = 5;
+public enum Energy {
+  NONE(0),
+  RAPL(1),
+  BOARD_COUNTER(2),
+  BOARD_POWER(3),
+  BATTERY_POWER(4),
+  BATTERY_LEFT(5);
 
-  private Energy() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Energy(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Energy of(int number) {
+    for (Energy value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

@@ -2,14 +2,29 @@
 package org.arenite;
 
 /** Why a generation ended. */
-public final class Finish {
-  public static final int NONE = 0;
-  public static final int EOS = 1;
-  public static final int STOP = 2;
-  public static final int LENGTH = 3;
-  public static final int CONTEXT = 4;
-  public static final int CALLBACK = 5;
-  public static final int CANCELLED = 6;
+public enum Finish {
+  NONE(0),
+  EOS(1),
+  STOP(2),
+  LENGTH(3),
+  CONTEXT(4),
+  CALLBACK(5),
+  CANCELLED(6);
 
-  private Finish() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Finish(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Finish of(int number) {
+    for (Finish value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

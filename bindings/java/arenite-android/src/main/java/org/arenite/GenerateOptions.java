@@ -10,4 +10,13 @@ public final class GenerateOptions {
   public String[] stops = {};
   /** Stop token ids in addition to the model's. */
   public int[] extraEosIds = {};
+
+  /** Returns the stop strings in UTF-8. */
+  byte[][] stopBytes() {
+    byte[][] bytes = new byte[stops.length][];
+    for (int i = 0; i < bytes.length; ++i) {
+      bytes[i] = Native.utf8(stops[i]);
+    }
+    return bytes;
+  }
 }

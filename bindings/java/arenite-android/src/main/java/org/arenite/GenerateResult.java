@@ -6,5 +6,5 @@ public final class GenerateResult {
   /** new tokens, without the stop token */
   public int nTokens;
   /** Finish */
-  public int finish;
+  public Finish finish = Finish.NONE;
 }

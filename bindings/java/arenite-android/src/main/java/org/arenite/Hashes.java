@@ -2,10 +2,25 @@
 package org.arenite;
 
 /** ARN_HASHES_... of arenite.h. */
-public final class Hashes {
-  public static final int INDEX = 0;
-  public static final int ALL = 1;
-  public static final int ON_USE = 2;
+public enum Hashes {
+  INDEX(0),
+  ALL(1),
+  ON_USE(2);
 
-  private Hashes() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Hashes(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Hashes of(int number) {
+    for (Hashes value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

@@ -2,13 +2,28 @@
 package org.arenite;
 
 /** Element types of keys and values. */
-public final class KvType {
-  public static final int F32 = 0;
-  public static final int F16 = 1;
-  public static final int INT8 = 2;
-  public static final int INT4 = 3;
-  public static final int INT2 = 4;
-  public static final int AS_KEYS = 255;
+public enum KvType {
+  F32(0),
+  F16(1),
+  INT8(2),
+  INT4(3),
+  INT2(4),
+  AS_KEYS(255);
 
-  private KvType() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  KvType(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static KvType of(int number) {
+    for (KvType value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

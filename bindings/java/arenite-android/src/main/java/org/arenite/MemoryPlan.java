@@ -49,4 +49,9 @@ public final class MemoryPlan {
   public long copiedBytes;
   /** part of io_bytes: constraints, and a copy of the logits for them */
   public long constraintsBytes;
+  /** part of kv_bytes: slots for snapshots of recurrent states */
+  public long snapshotsBytes;
+  /** per sequence; 0 without recurrent states, and with no_cache */
+  public int stateSnapshots;
+  public int snapshotEvery;
 }

@@ -33,21 +33,24 @@ public final class Model implements AutoCloseable {
   /**
    * Maps the bundle at path, with checks.
    *
-   * @param verifyHashes the hashes to check: one of {@link Hashes}
+   * @param verifyHashes the hashes to check: see {@link Hashes}
    * @param publicKey 32 bytes of the key that must have signed the bundle; null: no signature
    * needed
    */
-  public static Model open(String path, int verifyHashes, byte[] publicKey) {
+  public static Model open(String path, Hashes verifyHashes, byte[] publicKey) {
     return open(path, verifyHashes, publicKey, Residency.MAPPED);
   }
 
   /**
    * Maps or loads the bundle at path, with checks.
    *
-   * @param residency one of {@link Residency}: mapped, copied, locked or in huge pages
+   * @param residency where the bytes lie: mapped, copied, locked or in huge pages
    */
-  public static Model open(String path, int verifyHashes, byte[] publicKey, int residency) {
-    return new Model(Native.openPath(Native.utf8(path), verifyHashes, publicKey, residency));
+  public static Model open(
+      String path, Hashes verifyHashes, byte[] publicKey, Residency residency) {
+    return new Model(
+        Native.openPath(
+            Native.utf8(path), verifyHashes.number, publicKey, residency.number));
   }
 
   /**
@@ -58,14 +61,21 @@ public final class Model implements AutoCloseable {
    * @param length its bytes; 0: to the end of the file
    */
   public static Model open(
-      int fd, long offset, long length, int verifyHashes, byte[] publicKey) {
+      int fd, long offset, long length, Hashes verifyHashes, byte[] publicKey) {
     return open(fd, offset, length, verifyHashes, publicKey, Residency.MAPPED);
   }
 
-  /** Same, with one of {@link Residency}. */
+  /** Same, with a {@link Residency}. */
   public static Model open(
-      int fd, long offset, long length, int verifyHashes, byte[] publicKey, int residency) {
-    return new Model(Native.openFd(fd, offset, length, verifyHashes, publicKey, residency));
+      int fd,
+      long offset,
+      long length,
+      Hashes verifyHashes,
+      byte[] publicKey,
+      Residency residency) {
+    return new Model(
+        Native.openFd(
+            fd, offset, length, verifyHashes.number, publicKey, residency.number));
   }
 
   /**
@@ -73,9 +83,9 @@ public final class Model implements AutoCloseable {
    * it. Exceptions of the reader, checked ones too, propagate to the caller unchanged.
    */
   public static Model open(
-      BundleReader reader, long length, int verifyHashes, byte[] publicKey)
+      BundleReader reader, long length, Hashes verifyHashes, byte[] publicKey)
       throws java.io.IOException {
-    return new Model(Native.openReader(reader, length, verifyHashes, publicKey));
+    return new Model(Native.openReader(reader, length, verifyHashes.number, publicKey));
   }
 
   /** Returns the version of the library: major * 65536 + minor * 256 + patch. */

@@ -62,9 +62,9 @@ final class Native {
 
   static native void destroySession(long session);
 
-  static native void prefill(long session, int[] ids);
+  static native void prefill(long session, int[] ids, PrefillListener listener);
 
-  static native int follow(long session, int[] ids);
+  static native int follow(long session, int[] ids, PrefillListener listener);
 
   static native void usePrefix(long session);
 
@@ -91,6 +91,10 @@ final class Native {
   static native void rewind(long session, int position);
 
   static native int firstRewindPosition(long session);
+
+  static native int resumePosition(long session, int position);
+
+  static native void mark(long session);
 
   static native long trim(long session);
 
@@ -180,4 +184,33 @@ final class Native {
       byte[] variables,
       byte[] templateName,
       boolean addGenerationPrompt);
+
+  static native long createConversation(long session, ConversationOptions options);
+
+  static native void destroyConversation(long conversation);
+
+  static native void addMessage(long conversation, byte[] role, byte[] text);
+
+  static native void addMessages(long conversation, byte[] json);
+
+  static native void addToolResult(long conversation, int call, byte[] text);
+
+  static native void undo(long conversation, boolean onlyReply);
+
+  static native void truncate(long conversation, int nMessages);
+
+  static native byte[] messages(long conversation);
+
+  static native void conversationInfo(long conversation, ConversationInfo out);
+
+  static native void reply(
+      long session,
+      long conversation,
+      int maxTokens,
+      boolean ignoreEos,
+      byte[][] stops,
+      int[] extraEosIds,
+      ReplyListener listener,
+      PrefillListener progress,
+      ConversationResult out);
 }

@@ -2,13 +2,28 @@
 package org.arenite;
 
 /** ARN_OPTION_... of arenite.h. */
-public final class Option {
-  public static final int FLOAT = 0;
-  public static final int UINT32 = 1;
-  public static final int UINT64 = 2;
-  public static final int INT32 = 3;
-  public static final int IDS = 4;
-  public static final int FLOATS = 5;
+public enum Option {
+  FLOAT(0),
+  UINT32(1),
+  UINT64(2),
+  INT32(3),
+  IDS(4),
+  FLOATS(5);
 
-  private Option() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Option(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Option of(int number) {
+    for (Option value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

@@ -2,10 +2,25 @@
 package org.arenite;
 
 /** Behaviour when the context is full. */
-public final class Overflow {
-  public static final int STOP = 0;
-  public static final int ERROR = 1;
-  public static final int SHIFT = 2;
+public enum Overflow {
+  STOP(0),
+  ERROR(1),
+  SHIFT(2);
 
-  private Overflow() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Overflow(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Overflow of(int number) {
+    for (Overflow value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

@@ -10,10 +10,7 @@ public final class ReplyInfo {
   public boolean hasReasoning;
   /** 1: tool calls are recognised */
   public boolean hasCalls;
-  /**
-   * The texts around reasoning, or "". Valid as long as the model. To end reasoning that takes too
-   * long, stop the generation, prefill the tokens of reasoning_end, and generate on.
-   */
+  /** The texts around reasoning, or "". Valid as long as the model. */
   public String reasoningBegin;
   public String reasoningEnd;
 }

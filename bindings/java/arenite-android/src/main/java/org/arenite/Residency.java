@@ -2,11 +2,26 @@
 package org.arenite;
 
 /** Where a bundle's bytes are while it is open. */
-public final class Residency {
-  public static final int MAPPED = 0;
-  public static final int COPIED = 1;
-  public static final int LOCKED = 2;
-  public static final int HUGE = 3;
+public enum Residency {
+  MAPPED(0),
+  COPIED(1),
+  LOCKED(2),
+  HUGE(3);
 
-  private Residency() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Residency(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Residency of(int number) {
+    for (Residency value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

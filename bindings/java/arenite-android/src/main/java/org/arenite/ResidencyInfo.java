@@ -4,7 +4,7 @@ package org.arenite;
 /** Bytes of a bundle by where they lie. The fields are those of arn_residency in arenite.h. */
 public final class ResidencyInfo {
   /** Residency; COPIED after arn_model_open_reader */
-  public int residency;
+  public Residency residency = Residency.MAPPED;
   /** mapped from the file; 0: a copy, or the caller's memory */
   public long mappedBytes;
   /** memory owned by the model */

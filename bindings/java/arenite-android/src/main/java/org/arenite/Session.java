@@ -37,6 +37,7 @@ public final class Session implements AutoCloseable {
   private final Model model;
   private final int vocab;
   private volatile Thread caller; // thread that is in a call
+  volatile PrefillListener prefillListener;
 
   Session(Model model, SessionOptions options) {
     this.model = model;
@@ -90,7 +91,7 @@ public final class Session implements AutoCloseable {
     return Native.randomSeed();
   }
 
-  private <T> T get(LongFunction<T> call) {
+  <T> T get(LongFunction<T> call) {
     long session = handle.acquire();
     caller = Thread.currentThread();
     try {
@@ -129,13 +130,13 @@ public final class Session implements AutoCloseable {
    * schema without white space and with properties in its order, a match of a regular expression, a
    * text of a grammar, or one of some choices ({@link ConstraintKind}).
    */
-  public void setConstraint(int kind, String text) {
+  public void setConstraint(ConstraintKind kind, String text) {
     setConstraint(kind, text, false, false, false, -1);
   }
 
   /** Same. first: position of the text's first token if it has begun already, else -1. */
   public void setConstraint(
-      int kind,
+      ConstraintKind kind,
       String text,
       boolean anyOrder,
       boolean anyWhitespace,
@@ -145,7 +146,7 @@ public final class Session implements AutoCloseable {
     run(
         session ->
             Native.setConstraint(
-                session, kind, utf8, anyOrder, anyWhitespace, chooseForced, first));
+                session, kind.number, utf8, anyOrder, anyWhitespace, chooseForced, first));
   }
 
   /** Removes the sequence's constraint, if it has one. */
@@ -168,10 +169,7 @@ public final class Session implements AutoCloseable {
 
   /** Same, with tokens and bytes. */
   public GenerateResult generatePieces(GenerateOptions options, PieceListener listener) {
-    byte[][] stops = new byte[options.stops.length][];
-    for (int i = 0; i < stops.length; ++i) {
-      stops[i] = Native.utf8(options.stops[i]);
-    }
+    byte[][] stops = options.stopBytes();
     GenerateResult result = new GenerateResult();
     run(
         session ->
@@ -190,7 +188,7 @@ public final class Session implements AutoCloseable {
 
   /** Appends tokens to the sequence and runs them. */
   public void prefill(int[] ids) {
-    run(session -> Native.prefill(session, ids));
+    run(session -> Native.prefill(session, ids, prefillListener));
   }
 
   /**
@@ -198,7 +196,25 @@ public final class Session implements AutoCloseable {
    * Returns the number of reused tokens.
    */
   public int follow(int[] ids) {
-    return get(session -> Native.follow(session, ids));
+    return get(session -> Native.follow(session, ids, prefillListener));
+  }
+
+  /**
+   * Reports the progress of later calls of {@link #prefill}, {@link #follow} and
+   * {@link Conversation#reply}. Null: to nobody.
+   */
+  public void setPrefillListener(PrefillListener listener) {
+    prefillListener = listener;
+  }
+
+  /** Creates a conversation over this session, which must not be closed before it. */
+  public Conversation conversation() {
+    return conversation(new ConversationOptions());
+  }
+
+  /** Same, with options. */
+  public Conversation conversation(ConversationOptions options) {
+    return new Conversation(this, options);
   }
 
   /** Starts the sequence with the bundle's precomputed prompt prefix. */
@@ -280,6 +296,22 @@ public final class Session implements AutoCloseable {
     return get(Native::firstRewindPosition);
   }
 
+  /**
+   * Returns where {@link #rewind} would continue from: the tokens from there to position run again,
+   * which only happens in models with recurrent states.
+   */
+  public int resumePosition(int position) {
+    return get(session -> Native.resumePosition(session, position));
+  }
+
+  /**
+   * Keeps a snapshot of the recurrent states here, so that rewinding to this position computes
+   * nothing again. Needs stateSnapshots in the session's options.
+   */
+  public void mark() {
+    run(Native::mark);
+  }
+
   /** Returns the memory of unused KV pages to the system; returns the number of bytes. */
   public long trim() {
     return get(Native::trim);
@@ -344,13 +376,13 @@ public final class Session implements AutoCloseable {
   }
 
   /** Replaces all sequences by saved ones; a file that does not match changes nothing. */
-  public void restore(String path, int verify) {
-    run(session -> Native.restore(session, Native.utf8(path), verify));
+  public void restore(String path, Verify verify) {
+    run(session -> Native.restore(session, Native.utf8(path), verify.number));
   }
 
   /** Same, from the result of {@link #saveBytes}. */
-  public void restoreBytes(byte[] data, int verify) {
-    run(session -> Native.restoreBytes(session, data, verify));
+  public void restoreBytes(byte[] data, Verify verify) {
+    run(session -> Native.restoreBytes(session, data, verify.number));
   }
 
   // ---- KV cache

@@ -7,9 +7,9 @@ package org.arenite;
  */
 public final class SessionOptions {
   /** Backend */
-  public int backend;
+  public Backend backend = Backend.CPU;
   /** KvType of keys, and of values unless kv_value_type differs */
-  public int kvType = 2;
+  public KvType kvType = KvType.INT8;
   /** per sequence; 0: the model's max_context, at most 4096 */
   public int contextTokens;
   /** tokens per prefill step; 0: 128 */
@@ -28,7 +28,7 @@ public final class SessionOptions {
    */
   public int kvTokens;
   /** Overflow */
-  public int overflow;
+  public Overflow overflow = Overflow.STOP;
   /** Overflow.SHIFT: leading tokens that are kept, rounded up to pages */
   public int pinnedTokens;
   /** 1: every run recomputes all tokens of its sequences (slow: for comparisons) */
@@ -43,7 +43,7 @@ public final class SessionOptions {
    */
   public String kvFile;
   /** KvType, or KvType.AS_KEYS */
-  public int kvValueType = 255;
+  public KvType kvValueType = KvType.AS_KEYS;
   /** INT4, INT2: most recent tokens that stay int8; 0: 128 */
   public int kvResidual;
   /**
@@ -67,7 +67,7 @@ public final class SessionOptions {
    * Cpus With PERFORMANCE and MASK creation fails with Status.UNSUPPORTED if the affinity read
    * back differs from the request, or if the backend has no threads.
    */
-  public int cpus;
+  public Cpus cpus = Cpus.AUTO;
   /**
    * 1: finds energy counters and thermal zones at creation, for arn_session_stats. Implied by a
    * thermal limit.
@@ -150,4 +150,13 @@ public final class SessionOptions {
    * many as the checkpoint's own defaults have.
    */
   public int samplingWords;
+  /**
+   * Snapshots of the recurrent states (Mamba, short convolutions) kept for each sequence, up to
+   * 1024, so that it can be rewound: one every snapshot_every tokens, and one at each
+   * arn_session_mark. When all are in use, the older ones thin out. arn_memory_plan has their
+   * bytes; models without such states need none and take none. 0: none.
+   */
+  public int stateSnapshots;
+  /** 0: prefill_chunk; context_tokens or more: only marks */
+  public int snapshotEvery;
 }

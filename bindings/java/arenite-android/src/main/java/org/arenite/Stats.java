@@ -47,7 +47,7 @@ public final class Stats {
   /** microwatts at the last reading; 0: unknown */
   public long powerUw;
   /** Energy */
-  public int energySource;
+  public Energy energySource = Energy.NONE;
   /** found at creation, see arn_session_thermal_zone */
   public int nThermalZones;
   /** hottest readable zone in millidegrees Celsius, or Stats.NO_TEMPERATURE */
@@ -72,4 +72,8 @@ public final class Stats {
   public long kvFileBytesWritten;
   /** time that layers waited for reads, beyond the computation */
   public long kvFileWaitNs;
+  /** run again after a rewind, by arn_session_follow, or for their logits */
+  public long recomputedTokens;
+  /** kept for the selected sequence now; not reset */
+  public int nStateSnapshots;
 }

@@ -2,10 +2,25 @@
 package org.arenite;
 
 /** Which hashes of a saved state are checked. */
-public final class Verify {
-  public static final int DEFAULT = 0;
-  public static final int ALL = 1;
-  public static final int TABLES = 2;
+public enum Verify {
+  DEFAULT(0),
+  ALL(1),
+  TABLES(2);
 
-  private Verify() {}
+  /** Number in arenite.h. */
+  public final int number;
+
+  Verify(int number) {
+    this.number = number;
+  }
+
+  /** Returns the value of a number, or null if there is none. Also called by native code. */
+  static Verify of(int number) {
+    for (Verify value : values()) {
+      if (value.number == number) {
+        return value;
+      }
+    }
+    return null;
+  }
 }

@@ -1,0 +1,168 @@
+"""Enums of the C API. Written by tools/c_api/generate.py from arenite.h: do not edit it."""
+
+import enum
+
+from . import _abi
+
+
+class Status(enum.IntEnum):
+  """ARN_..."""
+
+  OK = _abi.ARN_OK
+  INTERNAL = _abi.ARN_INTERNAL
+  BAD_STATE = _abi.ARN_BAD_STATE
+  CANCELLED = _abi.ARN_CANCELLED
+  BAD_ARGUMENT = _abi.ARN_BAD_ARGUMENT
+  UNSUPPORTED = _abi.ARN_UNSUPPORTED
+  BAD_TOKEN = _abi.ARN_BAD_TOKEN
+  BUFFER_TOO_SMALL = _abi.ARN_BUFFER_TOO_SMALL
+  TEMPLATE_ERROR = _abi.ARN_TEMPLATE_ERROR
+  CONTEXT_FULL = _abi.ARN_CONTEXT_FULL
+  OUT_OF_MEMORY = _abi.ARN_OUT_OF_MEMORY
+  NOT_FOUND = _abi.ARN_NOT_FOUND
+  IO = _abi.ARN_IO
+  DISK_FULL = _abi.ARN_DISK_FULL
+  BAD_BUNDLE = _abi.ARN_BAD_BUNDLE
+  BUNDLE_VERSION = _abi.ARN_BUNDLE_VERSION
+  BUNDLE_TRUNCATED = _abi.ARN_BUNDLE_TRUNCATED
+  HASH_MISMATCH = _abi.ARN_HASH_MISMATCH
+  BAD_SAVE = _abi.ARN_BAD_SAVE
+  SAVE_MISMATCH = _abi.ARN_SAVE_MISMATCH
+  BAD_SIGNATURE = _abi.ARN_BAD_SIGNATURE
+  DEVICE = _abi.ARN_DEVICE
+  DEVICE_LOST = _abi.ARN_DEVICE_LOST
+
+
+class Hashes(enum.IntEnum):
+  """ARN_HASHES_..."""
+
+  INDEX = _abi.ARN_HASHES_INDEX
+  ALL = _abi.ARN_HASHES_ALL
+  ON_USE = _abi.ARN_HASHES_ON_USE
+
+
+class Residency(enum.IntEnum):
+  """ARN_RESIDENCY_..."""
+
+  MAPPED = _abi.ARN_RESIDENCY_MAPPED
+  COPIED = _abi.ARN_RESIDENCY_COPIED
+  LOCKED = _abi.ARN_RESIDENCY_LOCKED
+  HUGE = _abi.ARN_RESIDENCY_HUGE
+
+
+class ReplyEvent(enum.IntEnum):
+  """ARN_REPLY_EVENT_..."""
+
+  TEXT = _abi.ARN_REPLY_EVENT_TEXT
+  REASONING = _abi.ARN_REPLY_EVENT_REASONING
+  CALL_BEGIN = _abi.ARN_REPLY_EVENT_CALL_BEGIN
+  CALL_ID = _abi.ARN_REPLY_EVENT_CALL_ID
+  CALL_ARGUMENTS = _abi.ARN_REPLY_EVENT_CALL_ARGUMENTS
+  CALL_END = _abi.ARN_REPLY_EVENT_CALL_END
+
+
+class KvType(enum.IntEnum):
+  """ARN_KV_..."""
+
+  F32 = _abi.ARN_KV_F32
+  F16 = _abi.ARN_KV_F16
+  INT8 = _abi.ARN_KV_INT8
+  INT4 = _abi.ARN_KV_INT4
+  INT2 = _abi.ARN_KV_INT2
+  AS_KEYS = _abi.ARN_KV_AS_KEYS
+
+
+class Overflow(enum.IntEnum):
+  """ARN_OVERFLOW_..."""
+
+  STOP = _abi.ARN_OVERFLOW_STOP
+  ERROR = _abi.ARN_OVERFLOW_ERROR
+  SHIFT = _abi.ARN_OVERFLOW_SHIFT
+
+
+class Backend(enum.IntEnum):
+  """ARN_BACKEND_..."""
+
+  CPU = _abi.ARN_BACKEND_CPU
+  REFERENCE = _abi.ARN_BACKEND_REFERENCE
+  VULKAN = _abi.ARN_BACKEND_VULKAN
+  AUTO = _abi.ARN_BACKEND_AUTO
+  VULKAN_CPU = _abi.ARN_BACKEND_VULKAN_CPU
+
+
+class Cpus(enum.IntEnum):
+  """ARN_CPUS_..."""
+
+  AUTO = _abi.ARN_CPUS_AUTO
+  PERFORMANCE = _abi.ARN_CPUS_PERFORMANCE
+  ALL = _abi.ARN_CPUS_ALL
+  MASK = _abi.ARN_CPUS_MASK
+
+
+class Option(enum.IntEnum):
+  """ARN_OPTION_..."""
+
+  FLOAT = _abi.ARN_OPTION_FLOAT
+  UINT32 = _abi.ARN_OPTION_UINT32
+  UINT64 = _abi.ARN_OPTION_UINT64
+  INT32 = _abi.ARN_OPTION_INT32
+  IDS = _abi.ARN_OPTION_IDS
+  FLOATS = _abi.ARN_OPTION_FLOATS
+
+
+class Finish(enum.IntEnum):
+  """ARN_FINISH_..."""
+
+  NONE = _abi.ARN_FINISH_NONE
+  EOS = _abi.ARN_FINISH_EOS
+  STOP = _abi.ARN_FINISH_STOP
+  LENGTH = _abi.ARN_FINISH_LENGTH
+  CONTEXT = _abi.ARN_FINISH_CONTEXT
+  CALLBACK = _abi.ARN_FINISH_CALLBACK
+  CANCELLED = _abi.ARN_FINISH_CANCELLED
+
+
+class Verify(enum.IntEnum):
+  """ARN_VERIFY_..."""
+
+  DEFAULT = _abi.ARN_VERIFY_DEFAULT
+  ALL = _abi.ARN_VERIFY_ALL
+  TABLES = _abi.ARN_VERIFY_TABLES
+
+
+class EarlyStopping(enum.IntEnum):
+  """ARN_EARLY_STOPPING_..."""
+
+  FALSE = _abi.ARN_EARLY_STOPPING_FALSE
+  TRUE = _abi.ARN_EARLY_STOPPING_TRUE
+  NEVER = _abi.ARN_EARLY_STOPPING_NEVER
+
+
+class ConstraintKind(enum.IntEnum):
+  """ARN_CONSTRAINT_..."""
+
+  JSON_SCHEMA = _abi.ARN_CONSTRAINT_JSON_SCHEMA
+  REGEX = _abi.ARN_CONSTRAINT_REGEX
+  GRAMMAR = _abi.ARN_CONSTRAINT_GRAMMAR
+  CHOICES = _abi.ARN_CONSTRAINT_CHOICES
+  TOOL_CALLS = _abi.ARN_CONSTRAINT_TOOL_CALLS
+
+
+class ToolChoice(enum.IntEnum):
+  """ARN_TOOL_CHOICE_..."""
+
+  AUTO = _abi.ARN_TOOL_CHOICE_AUTO
+  REQUIRED = _abi.ARN_TOOL_CHOICE_REQUIRED
+  NONE = _abi.ARN_TOOL_CHOICE_NONE
+  NAMED = _abi.ARN_TOOL_CHOICE_NAMED
+
+
+class Energy(enum.IntEnum):
+  """ARN_ENERGY_..."""
+
+  NONE = _abi.ARN_ENERGY_NONE
+  RAPL = _abi.ARN_ENERGY_RAPL
+  BOARD_COUNTER = _abi.ARN_ENERGY_BOARD_COUNTER
+  BOARD_POWER = _abi.ARN_ENERGY_BOARD_POWER
+  BATTERY_POWER = _abi.ARN_ENERGY_BATTERY_POWER
+  BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT

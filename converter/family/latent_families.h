@@ -1,0 +1,128 @@
+// Rows of families with latent attention, for family_table.cc, and their tensor names.
+#pragma once
+
+#include "converter/family/family.h"
+#include "converter/family/mixture_families.h"
+
+namespace arn::convert {
+
+constexpr TensorNames WithLatentAttention(TensorNames names) {
+  names.q_norm = names.k_norm = names.k = names.v = nullptr;
+  names.q_low = "model.layers.{}.self_attn.q_a_proj";
+  names.q_low_norm = "model.layers.{}.self_attn.q_a_layernorm";
+  names.q_up = "model.layers.{}.self_attn.q_b_proj";
+  names.latent = "model.layers.{}.self_attn.kv_a_proj_with_mqa";
+  names.latent_norm = "model.layers.{}.self_attn.kv_a_layernorm";
+  names.latent_up = "model.layers.{}.self_attn.kv_b_proj";
+  return names;
+}
+inline constexpr TensorNames kLatentNames = WithLatentAttention(kDecoderNames);
+inline constexpr TensorNames kLatentExpertNames = WithLatentAttention(kCorrectedRouterNames);
+
+inline constexpr LatentFamily kDeepseek2Latent = {.kv_rank = 512,
+                                                  .query_rank = 1536,
+                                                  .key_dim = 128,
+                                                  .rotary_dim = 64,
+                                                  .value_dim = 128,
+                                                  .has_interleave_key = false,
+                                                  .scales_by_rope = false};
+inline constexpr LatentFamily kDeepseek3Latent = {
+    .kv_rank = 512, .query_rank = 1536, .key_dim = 128, .rotary_dim = 64, .value_dim = 128};
+inline constexpr LatentFamily kGlmLatent = {
+    .kv_rank = 512, .query_rank = 768, .key_dim = 192, .rotary_dim = 64, .value_dim = 256};
+
+inline constexpr Family kLatentFamilies[] = {
+    {.architecture = "DeepseekV2ForCausalLM",
+     .model_type = "deepseek_v2",
+     .names = &kLatentExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .latent = &kDeepseek2Latent,
+     .experts = ExpertRule::kAfterDense,
+     .experts_key = "n_routed_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 1407,
+     .default_experts = 64,
+     .has_topk_method = true,
+     .norm_topk_prob_key = "",
+     .dense_layers_key = "first_k_dense_replace",
+     .default_dense_layers = 0,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "n_shared_experts",
+     .default_shared_expert = 2,
+     .has_routed_factor = true,
+     .has_expert_bias = false,
+     .default_max_context = 2048,
+     .ignored_keys = {"norm_topk_prob", "n_group", "topk_group", "aux_loss_alpha", "seq_aux",
+                      "ep_size", "scoring_func", "moe_layer_freq"}},
+    {.architecture = "DeepseekV3ForCausalLM",
+     .model_type = "deepseek_v3",
+     .names = &kLatentExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.route_score = RouteScore::kSigmoid, .topk_epsilon = 1e-20f},
+     .latent = &kDeepseek3Latent,
+     .experts = ExpertRule::kAfterDense,
+     .experts_key = "n_routed_experts",
+     .experts_alias = "num_local_experts",
+     .default_expert_ffn = 2048,
+     .default_experts = 256,
+     .default_experts_used = 8,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .dense_layers_key = "first_k_dense_replace",
+     .default_dense_layers = 3,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "n_shared_experts",
+     .default_shared_expert = 1,
+     .has_router_correction = true,
+     .has_router_groups = true,
+     .default_router_groups = 8,
+     .default_router_groups_used = 4,
+     .has_routed_factor = true,
+     .default_routed_factor = 2.5,
+     .default_kv_heads = 128,
+     .default_max_context = 4096,
+     .ignored_keys = {"aux_loss_alpha", "seq_aux", "ep_size", "scoring_func", "moe_layer_freq",
+                      "topk_method"}},
+    {.architecture = "Glm4MoeLiteForCausalLM",
+     .model_type = "glm4_moe_lite",
+     .names = &kLatentExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.route_score = RouteScore::kSigmoid, .topk_epsilon = 1e-20f},
+     .default_epsilon = 1e-5,
+     .latent = &kGlmLatent,
+     .experts = ExpertRule::kByType,
+     .experts_key = "n_routed_experts",
+     .experts_alias = "num_local_experts",
+     .default_expert_ffn = 1536,
+     .default_experts = 64,
+     .default_experts_used = 4,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "n_shared_experts",
+     .default_shared_expert = 1,
+     .has_router_correction = true,
+     .has_router_groups = true,
+     .default_router_groups = 1,
+     .default_router_groups_used = 1,
+     .has_routed_factor = true,
+     .default_routed_factor = 1.8,
+     .default_kv_heads = 20,
+     .default_max_context = 202752,
+     .ignored_keys = {"first_k_dense_replace", "topk_method", "scoring_func"}},
+    {.architecture = "YoutuForCausalLM",
+     .model_type = "youtu",
+     .names = &kLatentNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .latent = &kDeepseek3Latent,
+     .default_kv_heads = 16,
+     .default_max_context = 131072,
+     .default_tied = true},
+};
+
+}  // namespace arn::convert

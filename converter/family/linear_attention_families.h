@@ -1,0 +1,175 @@
+// Rows of families with linear attention, for family_table.cc.
+#pragma once
+
+#include "converter/family/family.h"
+#include "converter/family/family_names.h"
+
+namespace arn::convert {
+
+inline constexpr LinearAttentionFamily kDeltaRule = {
+    .layers = LinearLayers::kInterval,
+    .norm = GatedNorm::kEachHead,
+    .has_delta_rule = true,
+    .heads = {"linear_num_value_heads", 32},
+    .key_heads = {"linear_num_key_heads", 16},
+    .key_dim = {"linear_key_head_dim", 128},
+    .value_dim = {"linear_value_head_dim", 128},
+    .taps = {"linear_conv_kernel_dim", 4},
+};
+
+inline constexpr LinearAttentionFamily kMamba2 = {
+    .layers = LinearLayers::kAll,
+    .norm = GatedNorm::kAllHeads,
+    .heads = {"num_heads", 128},
+    .key_heads = {"n_groups", 8},
+    .key_dim = {"state_size", 128},
+    .value_dim = {"head_dim", 64},
+    .taps = {"conv_kernel", 4},
+    .expand_key = "expand",
+    .conv_bias_key = "use_conv_bias",
+    .in_bias_key = "use_bias",
+};
+
+// The keys of Granite 4, Bamba and Falcon-H1.
+constexpr LinearAttentionFamily MambaLayers(LinearLayers layers, GatedNorm norm) {
+  return {.layers = layers,
+          .norm = norm,
+          .heads = {"mamba_n_heads", 128},
+          .key_heads = {"mamba_n_groups", 1},
+          .key_dim = {"mamba_d_state", 256},
+          .value_dim = {"mamba_d_head"},
+          .taps = {"mamba_d_conv", 4},
+          .expand_key = "mamba_expand",
+          .conv_bias_key = "mamba_conv_bias",
+          .in_bias_key = "mamba_proj_bias"};
+}
+inline constexpr LinearAttentionFamily kMambaTypes =
+    MambaLayers(LinearLayers::kMambaTypes, GatedNorm::kAllHeads);
+inline constexpr LinearAttentionFamily kMambaIndices =
+    MambaLayers(LinearLayers::kIndices, GatedNorm::kAllHeads);
+
+constexpr LinearAttentionFamily WithWidthKey() {
+  LinearAttentionFamily linear = MambaLayers(LinearLayers::kBeside, GatedNorm::kByKeys);
+  linear.width = {"mamba_d_ssm", 1024};
+  linear.out_bias_key = "projectors_bias";
+  return linear;
+}
+inline constexpr LinearAttentionFamily kMambaBeside = WithWidthKey();
+
+inline constexpr LinearAttentionFamily kMambaBlocks = {
+    .layers = LinearLayers::kBlocks,
+    .norm = GatedNorm::kGroups,
+    .heads = {"mamba_num_heads", 128},
+    .key_heads = {"n_groups", 8},
+    .key_dim = {"ssm_state_size", 128},
+    .value_dim = {"mamba_head_dim", 64},
+    .taps = {"conv_kernel", 4},
+    .conv_bias_key = "use_conv_bias",
+    .in_bias_key = "use_bias",
+    .activation_key = "mamba_hidden_act",
+    .least_step_key = "time_step_min",
+};
+
+inline constexpr Family kLinearAttentionFamilies[] = {
+    {.architecture = "Qwen3_5ForCausalLM",
+     .model_type = "qwen3_5_text",
+     .names = &kDeltaRuleNames,
+     .sizes = {.vocab = 248320, .hidden = 4096, .layers = 32, .heads = 16, .ffn = 12288},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.has_attention_gate = true},
+     .norm_offset = 1.0f,
+     .qk_norm = QkNorm::kEachHead,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kDeltaRule,
+     .has_partial_rotary = true,
+     .default_partial_rotary = 0.25,
+     .has_mrope = true,
+     .default_head_dim = 256,
+     .default_kv_heads = 4,
+     .default_max_context = 32768},
+    {.architecture = "Qwen3NextForCausalLM",
+     .model_type = "qwen3_next",
+     .names = &kFusedDeltaRuleNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.has_attention_gate = true},
+     .norm_offset = 1.0f,
+     .qk_norm = QkNorm::kEachHead,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kDeltaRule,
+     .experts_refused_by = "num_experts",
+     .default_experts = 512,
+     .has_partial_rotary = true,
+     .default_partial_rotary = 0.25,
+     .default_head_dim = 256,
+     .default_kv_heads = 2,
+     .default_max_context = 32768},
+    {.architecture = "Mamba2ForCausalLM",
+     .model_type = "mamba2",
+     .names = &kMamba2Names,
+     .keys = {.epsilon = "layer_norm_epsilon"},
+     .default_epsilon = 1e-5,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kMamba2,
+     .ffn = FfnRule::kNone,
+     .rope = RopeRule::kNone,
+     .default_max_context = kAnyContext,
+     .ignored_keys = {"norm_before_gate", "time_step_rank", "intermediate_size"}},
+    {.architecture = "GraniteMoeHybridForCausalLM",
+     .model_type = "granitemoehybrid",
+     .names = &kSharedMlpNames,
+     .keys = {.ffn = "shared_intermediate_size"},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kMambaTypes,
+     .experts_refused_by = "num_local_experts",
+     .default_experts = 8,
+     .scale = ScaleRule::kMultiplier,
+     .has_multipliers = true,
+     .ropes_by_key = true},
+    {.architecture = "BambaForCausalLM",
+     .model_type = "bamba",
+     .names = &kMambaLayerNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .default_epsilon = 1e-5,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kMambaIndices,
+     .ignores_partial_rotary = true,
+     .default_kv_heads = 8,
+     .default_max_context = 262144},
+    {.architecture = "FalconH1ForCausalLM",
+     .model_type = "falcon_h1",
+     .names = &kMambaLayerNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .default_epsilon = 1e-5,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kMambaBeside,
+     .has_block_multipliers = true,
+     .default_kv_heads = 8,
+     .default_max_context = 8192,
+     .ignored_keys = {"mamba_use_mlp", "mlp_expansion_factor"}},
+    {.architecture = "NemotronHForCausalLM",
+     .model_type = "nemotron_h",
+     .names = &kMambaBlockNames,
+     .keys = {.epsilon = "layer_norm_epsilon", .activation = "mlp_hidden_act"},
+     .mlp_bias = Bias::kByKey,
+     .layer = {.is_gated = false},
+     .default_epsilon = 1e-5,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kMambaBlocks,
+     .activation = "relu2",
+     .rope = RopeRule::kNone,
+     .default_head_dim = 128,
+     .default_kv_heads = 8,
+     .default_max_context = 4096,
+     .ignored_keys = {"rms_norm_eps", "mamba_proj_bias", "attention_head_dim", "expand",
+                      "time_step_limit"}},
+};
+
+}  // namespace arn::convert

@@ -1,0 +1,231 @@
+// Rows of families with experts, for family_table.cc, and their tensor names.
+#pragma once
+
+#include "converter/family/family.h"
+#include "converter/family/family_names.h"
+
+namespace arn::convert {
+
+constexpr TensorNames WithSharedExpertGate() {
+  TensorNames names = kExpertNames;
+  names.shared_gate = "model.layers.{}.mlp.shared_expert.gate_proj";
+  names.shared_up = "model.layers.{}.mlp.shared_expert.up_proj";
+  names.shared_down = "model.layers.{}.mlp.shared_expert.down_proj";
+  names.shared_gate_score = "model.layers.{}.mlp.shared_expert_gate";
+  return names;
+}
+inline constexpr TensorNames kGatedSharedExpertNames = WithSharedExpertGate();
+
+constexpr TensorNames WithCorrectedRouter() {
+  TensorNames names = kExpertNames;
+  names.shared_gate = "model.layers.{}.mlp.shared_experts.gate_proj";
+  names.shared_up = "model.layers.{}.mlp.shared_experts.up_proj";
+  names.shared_down = "model.layers.{}.mlp.shared_experts.down_proj";
+  names.router_correction = "model.layers.{}.mlp.gate.e_score_correction_bias";
+  return names;
+}
+inline constexpr TensorNames kCorrectedRouterNames = WithCorrectedRouter();
+
+constexpr TensorNames WithRouterStatistics() {
+  TensorNames names = kCorrectedRouterNames;
+  names.router_correction = "model.layers.{}.mlp.moe_statics.e_score_correction_bias";
+  return names;
+}
+inline constexpr TensorNames kRouterStatisticsNames = WithRouterStatistics();
+
+constexpr TensorNames WithExpertsByRows() {
+  TensorNames names = kDecoderNames;
+  names.router = "model.layers.{}.block_sparse_moe.router.layer";
+  names.stacked_gate_up = "model.layers.{}.block_sparse_moe.input_linear.weight";
+  names.stacked_down = "model.layers.{}.block_sparse_moe.output_linear.weight";
+  names.is_stacked_by_rows = true;
+  names.shared_gate_up = "model.layers.{}.shared_mlp.input_linear";
+  names.shared_down = "model.layers.{}.shared_mlp.output_linear";
+  return names;
+}
+inline constexpr TensorNames kExpertsByRowsNames = WithExpertsByRows();
+
+constexpr TensorNames WithShortConvolutionsAndExperts() {
+  TensorNames names = kShortConvolutionNames;
+  names.router = "model.layers.{}.feed_forward.gate";
+  names.router_correction = "model.layers.{}.feed_forward.expert_bias";
+  names.expert_gate = "model.layers.{}.feed_forward.experts.{}.w1";
+  names.expert_up = "model.layers.{}.feed_forward.experts.{}.w3";
+  names.expert_down = "model.layers.{}.feed_forward.experts.{}.w2";
+  names.stacked_gate_up = "model.layers.{}.feed_forward.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.feed_forward.experts.down_proj";
+  return names;
+}
+inline constexpr TensorNames kShortConvolutionExpertNames = WithShortConvolutionsAndExperts();
+
+inline constexpr Family kMixtureFamilies[] = {
+    {.architecture = "OlmoeForCausalLM",
+     .model_type = "olmoe",
+     .names = &kExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kAllHeads,
+     .experts = ExpertRule::kEveryLayer,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 64,
+     .default_experts_used = 8,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_max_context = 4096},
+    {.architecture = "Qwen2MoeForCausalLM",
+     .model_type = "qwen2_moe",
+     .names = &kGatedSharedExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .bias_key = "qkv_bias",
+     .default_bias = true,
+     .experts = ExpertRule::kSparseStep,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 1408,
+     .default_experts = 60,
+     .default_experts_used = 4,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .shared_expert = SharedExpert::kWidth,
+     .shared_expert_key = "shared_expert_intermediate_size",
+     .default_shared_expert = 5632,
+     .has_shared_gate = true,
+     .window = WindowRule::kLayerTypes,
+     .default_window = 4096,
+     .default_kv_heads = 16,
+     .default_max_context = 32768},
+    {.architecture = "GraniteMoeForCausalLM",
+     .model_type = "granitemoe",
+     .names = &kExpertsByRowsNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .experts = ExpertRule::kEveryLayer,
+     .experts_alias = nullptr,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 8,
+     .default_experts_used = 2,
+     .scale = ScaleRule::kMultiplier,
+     .has_multipliers = true},
+    {.architecture = "GraniteMoeSharedForCausalLM",
+     .model_type = "granitemoeshared",
+     .names = &kExpertsByRowsNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .experts = ExpertRule::kEveryLayer,
+     .experts_alias = nullptr,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 8,
+     .default_experts_used = 2,
+     .shared_expert = SharedExpert::kWidth,
+     .shared_expert_key = "shared_intermediate_size",
+     .scale = ScaleRule::kMultiplier,
+     .has_multipliers = true},
+    {.architecture = "Lfm2MoeForCausalLM",
+     .model_type = "lfm2_moe",
+     .names = &kShortConvolutionExpertNames,
+     .keys = {.epsilon = "norm_eps", .activation = nullptr},
+     .layer = {.route_score = RouteScore::kSigmoid, .topk_epsilon = 1e-6f},
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kEachHead,
+     .mixer = MixerRule::kConvByLayer,
+     .experts = ExpertRule::kAfterDense,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 1792,
+     .default_experts = 32,
+     .default_experts_used = 4,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .dense_layers_key = "num_dense_layers",
+     .default_dense_layers = 2,
+     .has_router_correction = true,
+     .correction_key = "use_expert_bias",
+     .has_routed_factor = true,
+     .default_theta = 1000000.0,
+     .default_kv_heads = 8,
+     .default_max_context = 128000,
+     .default_tied = true,
+     .tied_key = "tie_embedding"},
+    {.architecture = "Ernie4_5_MoeForCausalLM",
+     .model_type = "ernie4_5_moe",
+     .names = &kRouterStatisticsNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .bias_key = "use_bias",
+     .mlp_bias_key = "use_bias",
+     .head_bias_key = "use_bias",
+     .default_epsilon = 1e-5,
+     .experts = ExpertRule::kInterval,
+     .experts_key = "moe_num_experts",
+     .experts_used_key = "moe_k",
+     .experts_used_alias = "num_experts_per_tok",
+     .default_expert_ffn = 1536,
+     .default_experts = 64,
+     .default_experts_used = 6,
+     .topk_least_key = "moe_norm_min",
+     .default_topk_least = 1e-12,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "moe_num_shared_experts",
+     .default_shared_expert = 2,
+     .has_router_correction = true,
+     .has_expert_bias = false,
+     .rotates_neighbours = true,
+     .default_theta = 500000.0,
+     .default_kv_heads = 4,
+     .default_max_context = 131072,
+     .default_tied = true,
+     .older_architecture = "Ernie4_5_MoEForCausalLM",
+     .ignored_keys = {"moe_capacity", "moe_gate", "moe_use_aux_free", "use_rmsnorm"}},
+    {.architecture = "Glm4MoeForCausalLM",
+     .model_type = "glm4_moe",
+     .names = &kCorrectedRouterNames,
+     .qkv_bias = Bias::kByKey,
+     .layer = {.route_score = RouteScore::kSigmoid, .topk_epsilon = 1e-20f},
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kEachHeadIfUsed,
+     .experts = ExpertRule::kAfterDense,
+     .experts_key = "n_routed_experts",
+     .experts_alias = "num_local_experts",
+     .default_expert_ffn = 1408,
+     .default_experts = 128,
+     .default_experts_used = 8,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .dense_layers_key = "first_k_dense_replace",
+     .default_dense_layers = 1,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "n_shared_experts",
+     .default_shared_expert = 1,
+     .has_router_correction = true,
+     .has_router_groups = true,
+     .default_router_groups = 1,
+     .default_router_groups_used = 1,
+     .has_routed_factor = true,
+     .has_partial_rotary = true,
+     .default_partial_rotary = 0.5,
+     .default_kv_heads = 8,
+     .default_max_context = 131072},
+    {.architecture = "PhimoeForCausalLM",
+     .model_type = "phimoe",
+     .names = &kBlockExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .head_bias_key = "lm_head_bias",
+     .layer = {.norm = NormKind::kLayer, .route_score = RouteScore::kSparseMixer},
+     .default_epsilon = 1e-5,
+     .experts = ExpertRule::kEveryLayer,
+     .experts_alias = nullptr,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 16,
+     .default_experts_used = 2,
+     .window = WindowRule::kEveryLayer,
+     .default_theta = 1000000.0,
+     .has_longrope_only = true,
+     .has_rope_mscales = true,
+     .ignores_outer_original = true,
+     .default_kv_heads = 8,
+     .default_max_context = 131072,
+     .ignored_keys = {"input_jitter_noise"}},
+};
+
+}  // namespace arn::convert

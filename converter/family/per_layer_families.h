@@ -1,0 +1,51 @@
+// Rows of families with per-layer embeddings, for family_table.cc, and their tensor names.
+#pragma once
+
+#include "converter/family/family.h"
+#include "converter/family/family_names.h"
+
+namespace arn::convert {
+
+constexpr TensorNames WithPerLayerEmbeddings() {
+  TensorNames names = kSandwichNames;
+  names.per_layer_embedding = "model.embed_tokens_per_layer";
+  names.per_layer_projection = "model.per_layer_model_projection";
+  names.per_layer_projection_norm = "model.per_layer_projection_norm";
+  names.per_layer_gate = "model.layers.{}.per_layer_input_gate";
+  names.per_layer_out = "model.layers.{}.per_layer_projection";
+  names.per_layer_norm = "model.layers.{}.post_per_layer_input_norm";
+  names.output_scale = "model.layers.{}.layer_scalar";
+  return names;
+}
+inline constexpr TensorNames kPerLayerNames = WithPerLayerEmbeddings();
+
+inline constexpr Family kPerLayerFamilies[] = {
+    {.architecture = "Gemma4ForCausalLM",
+     .model_type = "gemma4_text",
+     .names = &kPerLayerNames,
+     .keys = {.activation = "hidden_activation"},
+     .sizes = {.vocab = 262144, .hidden = 2304, .layers = 30, .heads = 8, .ffn = 9216},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kEachHead,
+     .activation = "gelu_pytorch_tanh",
+     .has_global_heads = true,
+     .default_global_head_dim = 512,
+     .has_shared_kv = true,
+     .has_v_norm = true,
+     .default_per_layer = 256,
+     .window = WindowRule::kPattern,
+     .default_window = 512,
+     .default_pattern = 6,
+     .rope = RopeRule::kByType,
+     .scale = ScaleRule::kOne,
+     .caps_logits = true,
+     .scales_embedding = true,
+     .default_head_dim = 256,
+     .default_kv_heads = 4,
+     .default_max_context = 131072,
+     .default_tied = true,
+     .ignored_keys = {"num_experts", "top_k_experts", "moe_intermediate_size"}},
+};
+
+}  // namespace arn::convert

@@ -1,0 +1,41 @@
+// Layers that use the keys and values of others, layers with heads of their own, and per-layer
+// embeddings.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "converter/family/decoder_spec.h"
+#include "converter/family/family.h"
+#include "converter/hf/config_reader.h"
+
+namespace arn::convert {
+
+// Returns, for each layer, the one whose keys and values it uses, itself included. Empty: each
+// layer uses its own.
+std::vector<uint32_t> KvLayers(const Family& family, ConfigReader* config,
+                               const std::vector<uint32_t>& windows);
+
+// Heads of layers without a window.
+struct GlobalHeads {
+  uint32_t head_dim = 0;
+  uint32_t n_kv_heads = 0;
+  bool k_is_v = false;
+};
+// kind: the heads of the other layers.
+GlobalHeads ReadGlobalHeads(const Family& family, ConfigReader* config, const LayerKindSpec& kind);
+
+inline LayerKindSpec WithHeads(LayerKindSpec kind, const GlobalHeads& heads) {
+  kind.head_dim = heads.head_dim;
+  kind.n_kv_heads = heads.n_kv_heads;
+  kind.k_is_v = heads.k_is_v;
+  return kind;
+}
+
+// Returns the factor of the feed-forward width of layers that use the keys and values of others.
+uint32_t SharedFfnFactor(const Family& family, ConfigReader* config);
+
+// Returns the width of a layer's part of the per-layer embeddings; 0: there are none.
+uint32_t PerLayerWidth(const Family& family, ConfigReader* config, uint32_t vocab);
+
+}  // namespace arn::convert

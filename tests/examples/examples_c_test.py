@@ -1,0 +1,78 @@
+"""Builds examples/c as a project of its own, over the installed library, and runs each program."""
+
+import json
+import pathlib
+import re
+import tempfile
+import unittest
+
+import example_support as support
+
+rest = support.parse_arguments()
+
+
+class ExamplesTest(unittest.TestCase):
+  @classmethod
+  def setUpClass(cls):
+    holder = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(holder.cleanup)
+    cls.folder = pathlib.Path(holder.name)
+    prefix, cls.built = cls.folder / "prefix", cls.folder / "build"
+    support.run("cmake", "--install", support.options.build, "--prefix", prefix, "--strip")
+    support.run("cmake", "-S", support.options.source / "examples/c", "-B", cls.built,
+                "-G", "Ninja", f"-DCMAKE_C_COMPILER={support.options.cc}",
+                f"-DCMAKE_PREFIX_PATH={prefix}",
+                "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+    support.run("cmake", "--build", cls.built)
+    cls.bundle = support.convert(cls.folder)
+
+  def program(self, name, *arguments, stdin=""):
+    return support.run(self.built / name, self.bundle, *arguments, stdin=stdin)
+
+  def test_chat(self):
+    shown = self.program("chat", stdin="Tell me a story.\nGo on.\n")
+    counts = re.findall(r"\((\d+) tokens; (\d+) of (\d+) before them were kept\)", shown)
+    self.assertEqual(2, len(counts))
+    self.assertEqual("0", counts[0][1])
+    self.assertGreaterEqual(int(counts[1][1]), int(counts[0][2]))
+
+  def test_stream(self):
+    shown = self.program("stream", "Once upon a time")
+    self.assertTrue(shown.startswith("Once upon a time"))
+    self.assertIn("ended by a stop string", shown)
+    self.assertNotIn(".", shown.split("\n(")[0])
+
+  def test_batch(self):
+    prompts = ["Once upon a time", "The little dog", "In the garden"]
+    lines = self.program("batch", *prompts).splitlines()
+    for number, prompt in enumerate(prompts):
+      (line,) = [line for line in lines if line.startswith(f"{number}: ")]
+      self.assertTrue(line.startswith(f"{number}: {prompt}"), line)
+      self.assertGreater(len(line), len(prompt) + 20)
+    alone = self.program("batch", prompts[1])
+    self.assertEqual([line[3:] for line in lines if line.startswith("1: ")],
+                     [line[3:] for line in alone.splitlines() if line.startswith("0: ")])
+
+  def test_save_restore(self):
+    name = self.folder / "saved"
+    first = self.program("save_restore", name)
+    self.assertIn("(0 tokens were kept", first)
+    second = self.program("save_restore", name)
+    kept = int(re.search(r"\((\d+) tokens were kept", second)[1])
+    self.assertGreater(kept, 20)
+    messages = json.loads(second[:second.rindex("\n(")])
+    self.assertEqual(["user", "assistant", "user", "assistant"], [m["role"] for m in messages])
+    self.assertEqual(messages[:2], json.loads(first[:first.rindex("\n(")]))
+
+  def test_memory_budget(self):
+    large = self.program("memory_budget", 300)
+    self.assertIn("512 tokens with a cache in int8", large)
+    small = self.program("memory_budget", 15)
+    numbers = [int(n) for n in re.findall(r"(?:session|conversation) +(\d+) bytes", small)]
+    self.assertLessEqual(sum(numbers), 15_000_000)
+    with self.assertRaisesRegex(AssertionError, "not even 64 tokens"):
+      self.program("memory_budget", 1)
+
+
+if __name__ == "__main__":
+  support.main(rest)

@@ -1,0 +1,131 @@
+// Masks of states to which most characters lead back, against the test of every token.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "converter/tokenizer/byte_tree.h"
+#include "runtime/constrain/constraint.h"
+
+namespace arn {
+namespace {
+
+// A vocabulary with its tree and the places of its punctuation.
+class Vocabulary {
+ public:
+  explicit Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
+    std::vector<std::pair<std::string, uint32_t>> numbered;
+    for (uint32_t id = 0; id < tokens_.size(); ++id) numbered.emplace_back(tokens_[id], id);
+    tree_ = convert::BuildByteTree(numbered);
+    places_ = convert::BuildBytePlaces(tree_);
+    all_.assign((tokens_.size() + 31) / 32, 0);
+    for (uint32_t id = 0; id < tokens_.size(); ++id) all_[id / 32] |= 1u << (id % 32);
+  }
+  const std::vector<std::string>& tokens() const { return tokens_; }
+  ByteTree tree() const {
+    ByteTreeHeader header = {0, 0};
+    std::memcpy(&header, tree_.data(), sizeof header);
+    const auto* nodes = reinterpret_cast<const ByteNode*>(tree_.data() + sizeof header);
+    return {{nodes, header.n_nodes},
+            {reinterpret_cast<const uint32_t*>(nodes + header.n_nodes + 1), header.n_ids}};
+  }
+  BytePlaces places() const {
+    const auto* words = reinterpret_cast<const uint32_t*>(places_.data());
+    return {{words, kPlaceLists + 1}, {words + kPlaceLists + 1, words[kPlaceLists]}};
+  }
+  Span<const uint32_t> all() const { return {all_.data(), all_.size()}; }
+
+ private:
+  std::vector<std::string> tokens_;
+  std::vector<uint8_t> tree_, places_;
+  std::vector<uint32_t> all_;
+};
+
+std::vector<std::string> Tokens(std::mt19937* rng) {
+  static const std::string kPieces[] = {
+      "a",        "b",      "word", " the", " ", "\"", "\\",  "\n", "\x01", "<",
+      "</",       "<call>", "t",    ">",    ",", "é",  "東",  "😀",  "\xC3", "\xE6\x9D",
+      "\xF0\x9F", "\x80",   "\xFF", "\xC0", "0", "7",  "u00", "{"};
+  constexpr uint32_t n_pieces = sizeof kPieces / sizeof kPieces[0];
+  std::vector<std::string> tokens;
+  for (int i = 0; i < 1500; ++i) {
+    std::string token;
+    for (uint32_t k = 1 + (*rng)() % 5; k > 0; --k) token += kPieces[(*rng)() % n_pieces];
+    // Some are longer than kLongDepth.
+    if (i % 50 == 0) token += std::string(20 + (*rng)() % 60, 'x');
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+struct Free {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+
+TEST(LoopMask, IsTheTestOfEveryToken) {
+  std::mt19937 rng(3);
+  const Vocabulary vocabulary(Tokens(&rng));
+  const struct {
+    ConstraintKind kind;
+    const char* text;
+    bool loops;  // a state of it is filled so
+  } cases[] = {
+      {ConstraintKind::kJsonSchema, R"({"items": {"type": "string"}})", true},
+      {ConstraintKind::kJsonSchema, R"({"type": "string", "maxLength": 70})", true},
+      {ConstraintKind::kJsonSchema, R"({"type": "string", "maxLength": 33})", true},
+      {ConstraintKind::kJsonSchema, R"({"type": "string", "minLength": 40})", true},
+      {ConstraintKind::kRegex, R"((?:[^<]|<[^c]|<c[^a])*(<call>[a-z]+)?)", true},
+      {ConstraintKind::kRegex, R"([^"\\\n]*")", true},
+      {ConstraintKind::kRegex, R"([\s\S]*)", true},
+      {ConstraintKind::kRegex, R"([^é]*)", false},
+      {ConstraintKind::kRegex, R"([^a]*)", false},
+      {ConstraintKind::kRegex, R"([a-z0-9 ]*)", false},
+  };
+  for (const size_t bytes : {size_t{1} << 20, size_t{192} << 10}) {
+    const std::unique_ptr<std::byte, Free> block(
+        static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
+    for (const auto& c : cases) {
+      SCOPED_TRACE(c.text);
+      ConstraintOptions options;
+      options.kind = c.kind;
+      options.text = {c.text, std::strlen(c.text)};
+      Constraint* constraint = nullptr;
+      Diag diag;
+      ASSERT_EQ(Constraint::Compile(options, 1, {block.get(), bytes}, &constraint, &diag),
+                Status::kOk)
+          << diag.text();
+      int n_loops = 0;
+      for (int step = 0; step < 60; ++step) {
+        std::vector<uint32_t> bits(vocabulary.all().size(), 0xA5A5A5A5u);
+        const Constraint::Filled filled =
+            constraint->FillMaskOfLoop(0, vocabulary.tree(), vocabulary.places(), vocabulary.all(),
+                                       {bits.data(), bits.size()});
+        n_loops += filled == Constraint::Filled::kOthers ? 0 : 1;
+        std::vector<uint32_t> allowed;
+        for (uint32_t id = 0; id < vocabulary.tokens().size(); ++id) {
+          const std::string& token = vocabulary.tokens()[id];
+          const Span<const uint8_t> text(reinterpret_cast<const uint8_t*>(token.data()),
+                                         token.size());
+          const bool is_allowed = constraint->Accepts(0, text);
+          if (is_allowed) allowed.push_back(id);
+          const bool is_left = filled == Constraint::Filled::kShort && token.size() > kLongDepth;
+          if (filled == Constraint::Filled::kOthers || (is_left && !is_allowed)) continue;
+          ASSERT_EQ((bits[id / 32] >> (id % 32) & 1) != 0, is_allowed)
+              << token << " at step " << step;
+        }
+        ASSERT_FALSE(constraint->failed());
+        if (allowed.empty()) break;
+        const std::string& token = vocabulary.tokens()[allowed[rng() % allowed.size()]];
+        ASSERT_TRUE(
+            constraint->Advance(0, {reinterpret_cast<const uint8_t*>(token.data()), token.size()}));
+      }
+      EXPECT_EQ(n_loops > 0, c.loops);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace arn

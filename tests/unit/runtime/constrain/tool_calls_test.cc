@@ -1,0 +1,540 @@
+// Replies with tool calls in every kind of format: what the constraint allows, and that a parser of
+// replies reads each of its replies as the calls they are.
+#include "runtime/constrain/tool_calls.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "constrain_fixture.h"
+#include "nlohmann/json.hpp"
+#include "runtime/chat/reply_parser.h"
+#include "runtime/constrain/json_schema/compile.h"
+
+namespace arn {
+namespace {
+
+using chat::ArgumentSyntax;
+using chat::ReplyEvent;
+using chat::ReplyFormat;
+
+constexpr char kTools[] = R"([
+  {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1,
+    "maximum": 14}, "unit": {"enum": ["celsius", "fahrenheit"]}}, "required": ["city"]}}},
+  {"name": "add", "parameters": {"type": "object", "properties": {"values": {"type": "array",
+    "items": {"type": "number"}, "maxItems": 3}, "exact": {"type": ["boolean", "null"]},
+    "where": {"type": "object", "properties": {"deep": {"type": "boolean"},
+    "note": {"type": "string"}}, "additionalProperties": false}},
+    "required": ["values", "exact"]}},
+  {"type": "function", "function": {"name": "now"}}])";
+
+struct Special {
+  const char* text;
+  bool ends;
+};
+// Ids are 1000 and on.
+constexpr Special kSpecials[] = {
+    {"[TOOL_CALLS]", false},      {"<|start|>", false},
+    {"<|channel|>", false},       {"<|message|>", false},
+    {"<|end|>", false},           {"<|constrain|>", false},
+    {"<|call|>", true},           {"<|tool_call_start|>", false},
+    {"<|tool_call_end|>", false}, {"<|\"|>", false},
+    {"<|tool_call>", false},      {"<tool_call|>", false},
+    {"<|im_end|>", true},
+};
+
+struct Case {
+  const char* name;
+  ReplyFormat format;
+  std::string weather;  // get_weather(city="Oslo", days=2)
+  std::string two;      // the same, then now(); "": one call only
+  std::string wrong;    // no call of these tools
+};
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  {
+    ReplyFormat f;  // Hermes, Qwen 2.5 and 3
+    f.reasoning_begin = "<think>\n";
+    f.reasoning_end = "\n</think>\n\n";
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = "<tool_call>\n{\"name\": \"";
+    f.name_end = "\", \"arguments\": ";
+    f.call_separator = "}\n</tool_call>\n<tool_call>\n{\"name\": \"";
+    f.calls_end = "}\n</tool_call>";
+    const std::string call =
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"days\": "
+        "2}}\n</tool_call>";
+    cases.push_back({"tagged", f, call,
+                     call + "\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>",
+                     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"days\": 2}}"});
+  }
+  {
+    ReplyFormat f;  // Mistral: a special token, ids behind the arguments
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = "[TOOL_CALLS][{\"name\": \"";
+    f.name_end = "\", \"arguments\": ";
+    f.id_begin = ", \"id\": \"";
+    f.call_separator = "\"}, {\"name\": \"";
+    f.calls_end = "\"}]";
+    const std::string call =
+        "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"days\": "
+        "2}, \"id\": \"abcdef012";
+    cases.push_back({"list_with_ids", f, call + "\"}]",
+                     call + "\"}, {\"name\": \"now\", \"arguments\": {}, \"id\": \"zzzzzzzz9\"}]",
+                     "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", "
+                     "\"days\": 15}"});
+  }
+  {
+    ReplyFormat f;  // Llama 3
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = "{\"name\": \"";
+    f.name_end = "\", \"parameters\": ";
+    f.calls_end = "}";
+    cases.push_back({"bare_json", f,
+                     "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Oslo\", \"days\": "
+                     "2}}",
+                     "", "{\"name\": \"weather\", \"parameters\": {}}"});
+  }
+  {
+    ReplyFormat f;  // DeepSeek, compact
+    f.reasoning_begin = "<think>\n";
+    f.reasoning_end = "\n</think>\n\n";
+    f.arguments = ArgumentSyntax::kJson;
+    f.is_compact = true;
+    f.calls_begin = "<calls><call>function<sep>";
+    f.name_end = "\n```json\n";
+    f.call_separator = "\n```</call>\n<call>function<sep>";
+    f.calls_end = "\n```</call></calls>";
+    const std::string call =
+        "<calls><call>function<sep>get_weather\n```json\n{\"city\":\"Oslo\",\"days\":2}\n```</"
+        "call>";
+    cases.push_back({"fenced", f, call + "</calls>",
+                     call + "\n<call>function<sep>now\n```json\n{}\n```</call></calls>",
+                     "<calls><call>function<sep>get_weather\n```json\n{\"town\""});
+  }
+  {
+    ReplyFormat f;  // LFM2
+    f.arguments = ArgumentSyntax::kPython;
+    f.calls_begin = "<|tool_call_start|>[";
+    f.name_end = "(";
+    f.call_separator = "), ";
+    f.calls_end = ")]<|tool_call_end|>";
+    const std::string call = "<|tool_call_start|>[get_weather(city=\"Oslo\", days=2";
+    cases.push_back({"python", f, call + ")]<|tool_call_end|>", call + "), now()]<|tool_call_end|>",
+                     "<|tool_call_start|>[add(values=[1], exact=true"});
+  }
+  {
+    ReplyFormat f;  // Llama 3 and 4, pythonic, without a tag
+    f.arguments = ArgumentSyntax::kPython;
+    f.calls_begin = "[";
+    f.name_end = "(";
+    f.call_separator = "), ";
+    f.calls_end = ")]";
+    const std::string call = "[get_weather(city=\"Oslo\", days=2";
+    cases.push_back({"bare_python", f, call + ")]", call + "), now()]", "[get_weather(days=2"});
+  }
+  {
+    ReplyFormat f;  // Gemma: bare keys, strings between special tokens
+    f.arguments = ArgumentSyntax::kBareKeys;
+    f.calls_begin = "<|tool_call>call:";
+    f.call_separator = "<tool_call|><|tool_call>call:";
+    f.calls_end = "<tool_call|>";
+    f.quote = "<|\"|>";
+    const std::string call =
+        "<|tool_call>call:get_weather{city:<|\"|>Oslo<|\"|>,days:2}<tool_call|>";
+    cases.push_back({"bare_keys", f, call, call + "<|tool_call>call:now{}<tool_call|>",
+                     "<|tool_call>call:get_weather{city:<|\"|>Oslo<|\"|>,unit:<|\"|>kelvin"});
+  }
+  {
+    ReplyFormat f;  // Qwen 3.5 and its coders
+    f.arguments = ArgumentSyntax::kParameters;
+    f.calls_begin = "<tool_call>\n<function=";
+    f.name_end = ">\n";
+    f.call_separator = "</function>\n</tool_call>\n<tool_call>\n<function=";
+    f.calls_end = "</function>\n</tool_call>";
+    f.parameter_begin = "<parameter=";
+    f.parameter_name_end = ">\n";
+    f.parameter_end = "\n</parameter>\n";
+    const std::string call =
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n"
+        "<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>";
+    cases.push_back({"parameters", f, call,
+                     call + "\n<tool_call>\n<function=now>\n</function>\n</tool_call>",
+                     "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n"
+                     "<parameter=days>\n0"});
+  }
+  {
+    ReplyFormat f;  // Cohere: ids before the name
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = "<|START_ACTION|>[{\"tool_call_id\": \"";
+    f.name_begin = "\", \"tool_name\": \"";
+    f.name_end = "\", \"parameters\": ";
+    f.call_separator = "}, {\"tool_call_id\": \"";
+    f.calls_end = "}]<|END_ACTION|>";
+    const std::string call =
+        "<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", "
+        "\"parameters\": {\"city\": \"Oslo\", \"days\": 2}}";
+    cases.push_back({"id_first", f, call + "]<|END_ACTION|>",
+                     call + ", {\"tool_call_id\": \"1\", \"tool_name\": \"now\", \"parameters\": "
+                            "{}}]<|END_ACTION|>",
+                     "<|START_ACTION|>[{\"tool_call_id\": \"\""});
+  }
+  {
+    ReplyFormat f;  // gpt-oss: channels; the call ends with a stop token
+    f.reasoning_begin = "<|channel|>analysis<|message|>";
+    f.reasoning_end = "<|end|><|start|>assistant";
+    f.content_begin = "<|channel|>final<|message|>";
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = " to=functions.";
+    f.name_end = "<|channel|>commentary json<|message|>";
+    f.calls_end = "<|call|>";
+    f.other_calls_begin = "<|channel|>commentary to=functions.";
+    f.other_name_end = " <|constrain|>json<|message|>";
+    cases.push_back({"channels", f,
+                     " to=functions.get_weather<|channel|>commentary json<|message|>{\"city\": "
+                     "\"Oslo\", \"days\": 2}",
+                     "", " to=functions.now<|channel|>final"});
+  }
+  return cases;
+}
+
+bool IsText(const Case& c) { return c.format.content_begin.empty(); }
+
+// A constraint as a language of texts, in which special tokens are found by their text.
+class Replies {
+ public:
+  Status Compile(const Case& c, ToolChoice choice, const std::string& name = "",
+                 bool is_single = false, ReplyStart start = ReplyStart::kOpen,
+                 const std::string& tools = kTools) {
+    int32_t id = 1000;
+    specials_.clear();
+    for (const Special& special : kSpecials) {
+      specials_.push_back({id++, {special.text, std::strlen(special.text)}, special.ends});
+    }
+    ToolCallOptions options;
+    options.format = &c.format;
+    options.specials = {specials_.data(), specials_.size()};
+    options.choice = choice;
+    options.name = {name.data(), name.size()};
+    options.is_single = is_single;
+    options.start = start;
+    constexpr size_t kTableBytes = size_t{1} << 20;
+    Span<std::byte> block = block_.span();
+    arena_.emplace(block.subspan(0, kTableBytes));
+    terms_ = Terms::Create(block.subspan(kTableBytes, block.size() - kTableBytes));
+    const Status status = CompileToolCalls({tools.data(), tools.size()}, options, false, terms_,
+                                           &*arena_, &diag_, &root_);
+    if (status != Status::kOk) return status;
+    return terms_->Resolve(root_, &diag_);
+  }
+  const char* error() const { return diag_.text(); }
+
+  // Returns the text with the bytes of special tokens in it.
+  std::string Encode(const std::string& text) const {
+    std::string bytes;
+    for (size_t at = 0; at < text.size();) {
+      const SpecialToken* found = nullptr;
+      for (const SpecialToken& special : specials_) {
+        if (text.compare(at, special.text.size, special.text.data) == 0) found = &special;
+      }
+      if (found == nullptr) {
+        bytes += text[at++];
+        continue;
+      }
+      uint8_t code[kSpecialBytes];
+      WriteSpecial(found->id, code);
+      bytes.append(reinterpret_cast<const char*>(code), sizeof code);
+      at += found->text.size;
+    }
+    return bytes;
+  }
+
+  // The number of bytes of the encoded text that may come, and whether it may end there.
+  bool Accepts(const std::string& text, bool* may_go_on = nullptr) {
+    Term at = root_;
+    for (const char byte : Encode(text)) at = Derive(at, static_cast<uint8_t>(byte));
+    if (may_go_on != nullptr) *may_go_on = at != kNothing;
+    return at != kNothing && terms_->IsNullable(at);
+  }
+  bool MayBegin(const std::string& text) {
+    bool may_go_on = false;
+    Accepts(text, &may_go_on);
+    return may_go_on;
+  }
+
+  // A random reply. After `soon` bytes it takes ways that end.
+  std::string Draw(std::mt19937* rng, size_t soon) {
+    std::string text;
+    Term at = root_;
+    while (text.size() < 4096) {
+      if (terms_->IsNullable(at) && (text.size() >= soon || (*rng)() % 8 == 0)) return text;
+      std::vector<uint8_t> bytes;
+      const ByteSet first = terms_->FirstBytes(at);
+      for (uint32_t b = first.Next(0); b < 256; b = first.Next(b + 1)) {
+        if (Derive(at, static_cast<uint8_t>(b)) != kNothing)
+          bytes.push_back(static_cast<uint8_t>(b));
+      }
+      if (bytes.empty()) return text;
+      // What closes a string, list or mark comes often, so that texts end.
+      std::vector<uint8_t> likely;
+      for (const uint8_t b : bytes) {
+        if (std::strchr("\"]})<>/\n\\|", b) != nullptr && b != 0) likely.push_back(b);
+        if (b == 0xFF) likely.push_back(b);
+      }
+      const auto& from = !likely.empty() && (*rng)() % 3 != 0 ? likely : bytes;
+      uint8_t byte = from[(*rng)() % from.size()];
+      at = Derive(at, byte);
+      if (byte == kSpecialByte) {
+        int32_t id = 0;
+        for (int i = 0; i < 3; ++i) {
+          for (uint32_t b = 0; b < 256; ++b) {
+            const Term next = Derive(at, static_cast<uint8_t>(b));
+            if (next == kNothing) continue;
+            id = id << 8 | static_cast<int32_t>(b);
+            at = next;
+            break;
+          }
+        }
+        text += kSpecials[id - 1000].text;
+        continue;
+      }
+      text += static_cast<char>(byte);
+    }
+    return "";
+  }
+
+ private:
+  Term Derive(Term at, uint8_t byte) {
+    if (terms_->free_bytes() < terms_->block_bytes() / 4) {
+      const Term roots[] = {root_, at};
+      terms_->Collect(roots);
+    }
+    return terms_->Derive(at, byte);
+  }
+
+  std::vector<SpecialToken> specials_;
+  test::Block block_{size_t{8} << 20};
+  std::optional<Arena> arena_;
+  Terms* terms_ = nullptr;
+  Diag diag_;
+  Term root_ = kNothing;
+};
+
+struct Parsed {
+  std::string text, reasoning;
+  std::vector<std::pair<std::string, std::string>> calls;  // name and arguments
+  std::string problems;
+};
+
+Parsed Parse(const ReplyFormat& format, const std::string& reply, bool in_reasoning = false) {
+  Parsed parsed;
+  const auto memory = std::make_unique<std::byte[]>(1 << 18);
+  Diag diag;
+  chat::Heap heap({memory.get(), 1 << 18}, 1 << 20, &diag);
+  chat::ToolTypes types;
+  EXPECT_EQ(types.Read(kTools, &heap, &diag), Status::kOk);
+  const auto parser = std::make_unique<chat::ReplyParser>();
+  parser->Start(&format, &types, in_reasoning);
+  const chat::ReplyCallback callback = {[](void* user, ReplyEvent event, std::string_view text) {
+                                          auto& out = *static_cast<Parsed*>(user);
+                                          switch (event) {
+                                            case ReplyEvent::kText: out.text += text; break;
+                                            case ReplyEvent::kReasoning:
+                                              out.reasoning += text;
+                                              break;
+                                            case ReplyEvent::kCallBegin:
+                                              out.calls.emplace_back(text, "");
+                                              break;
+                                            case ReplyEvent::kCallId: break;
+                                            case ReplyEvent::kCallArguments:
+                                              out.calls.back().second += text;
+                                              break;
+                                            case ReplyEvent::kCallEnd: out.problems += text; break;
+                                          }
+                                          return true;
+                                        },
+                                        &parsed};
+  parser->Feed(reply, callback);
+  parser->Finish(callback);
+  return parsed;
+}
+
+// The schema of a tool, as the constraint takes it.
+nlohmann::json SchemaOf(const std::string& name) {
+  for (const auto& tool : nlohmann::json::parse(kTools)) {
+    const auto& function = tool.contains("function") ? tool["function"] : tool;
+    if (function["name"] != name) continue;
+    nlohmann::json schema = function.value("parameters", nlohmann::json{{"type", "object"}});
+    schema["additionalProperties"] = false;
+    return schema;
+  }
+  return false;
+}
+
+bool FitsSchema(const nlohmann::json& schema, const std::string& text) {
+  test::Block block(1 << 20);
+  Arena arena(block.span().subspan(0, 1 << 18));
+  Terms* terms = Terms::Create(block.span().subspan(1 << 18, (1 << 20) - (1 << 18)));
+  Diag diag;
+  Term root = kNothing;
+  const std::string source = schema.dump();
+  EXPECT_EQ(CompileJsonSchema({source.data(), source.size()}, {true, true, true}, terms, &arena,
+                              &diag, &root),
+            Status::kOk)
+      << diag.text();
+  EXPECT_EQ(terms->Resolve(root, &diag), Status::kOk) << diag.text();
+  return test::TermMatches(terms, root, text);
+}
+
+TEST(ToolCalls, CallsOfEachFormat_AreAllowed) {
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    Replies replies;
+    ASSERT_EQ(replies.Compile(c, ToolChoice::kRequired), Status::kOk) << replies.error();
+    EXPECT_TRUE(replies.Accepts(c.weather));
+    EXPECT_EQ(replies.Accepts(c.two), !c.two.empty());
+    EXPECT_FALSE(replies.MayBegin(c.wrong));
+    EXPECT_FALSE(replies.Accepts("Hello"));
+    EXPECT_FALSE(replies.Accepts(""));
+    EXPECT_FALSE(replies.Accepts(c.weather + "x"));
+    const Parsed parsed = Parse(c.format, c.weather);
+    ASSERT_EQ(parsed.calls.size(), 1u);
+    EXPECT_EQ(parsed.calls[0].first, "get_weather");
+    EXPECT_EQ(nlohmann::json::parse(parsed.calls[0].second),
+              (nlohmann::json{{"city", "Oslo"}, {"days", 2}}));
+    // One call only.
+    ASSERT_EQ(replies.Compile(c, ToolChoice::kRequired, "", true), Status::kOk);
+    EXPECT_TRUE(replies.Accepts(c.weather));
+    EXPECT_FALSE(replies.Accepts(c.two));
+    // Of one tool only.
+    ASSERT_EQ(replies.Compile(c, ToolChoice::kNamed, "get_weather"), Status::kOk);
+    EXPECT_TRUE(replies.Accepts(c.weather));
+    EXPECT_FALSE(replies.Accepts(c.two));
+    ASSERT_EQ(replies.Compile(c, ToolChoice::kNamed, "add"), Status::kOk);
+    EXPECT_FALSE(replies.Accepts(c.weather));
+  }
+}
+
+TEST(ToolCalls, Auto_AllowsTextOrCalls) {
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    Replies replies;
+    ASSERT_EQ(replies.Compile(c, ToolChoice::kAuto), Status::kOk) << replies.error();
+    EXPECT_TRUE(replies.Accepts(c.weather));
+    EXPECT_TRUE(replies.Accepts(c.two) || !IsText(c));
+    EXPECT_FALSE(replies.MayBegin(c.wrong));
+    const std::string begin(c.format.content_begin);
+    EXPECT_TRUE(replies.Accepts(begin + "Hello, <b>world</b> {\"a\": [1]} \xE2\x82\xAC"));
+    EXPECT_FALSE(replies.Accepts("\xFF"));
+    EXPECT_FALSE(replies.Accepts("\x80"));
+    ASSERT_EQ(replies.Compile(c, ToolChoice::kNone), Status::kOk) << replies.error();
+    EXPECT_FALSE(replies.Accepts(c.weather));
+    EXPECT_TRUE(replies.Accepts(begin + "Hello"));
+  }
+}
+
+TEST(ToolCalls, Reasoning_ComesFirst_OrIsOpen) {
+  for (const Case& c : Cases()) {
+    if (!c.format.has_reasoning()) continue;
+    SCOPED_TRACE(c.name);
+    Replies replies;
+    const std::string begin(c.format.reasoning_begin), end(c.format.reasoning_end);
+    for (const ToolChoice choice : {ToolChoice::kAuto, ToolChoice::kRequired}) {
+      ASSERT_EQ(replies.Compile(c, choice), Status::kOk) << replies.error();
+      EXPECT_TRUE(replies.Accepts(begin + "let me see" + end + c.weather));
+      EXPECT_FALSE(replies.Accepts(begin + "let me see"));
+      ASSERT_EQ(replies.Compile(c, choice, "", false, ReplyStart::kInReasoning), Status::kOk);
+      EXPECT_TRUE(replies.Accepts("let me see" + end + c.weather));
+      EXPECT_FALSE(replies.Accepts("let me see"));
+      ASSERT_EQ(replies.Compile(c, choice, "", false, ReplyStart::kInText), Status::kOk);
+      EXPECT_FALSE(replies.Accepts(begin + "let me see" + end + c.weather));
+      EXPECT_TRUE(replies.Accepts(c.weather));
+    }
+  }
+}
+
+TEST(ToolCalls, OtherSpelling_OfChannels) {
+  const std::vector<Case> cases = Cases();
+  const Case& c = cases.back();
+  Replies replies;
+  ASSERT_EQ(replies.Compile(c, ToolChoice::kRequired), Status::kOk) << replies.error();
+  const std::string call =
+      "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+      "{\"city\": \"Oslo\"}";
+  EXPECT_TRUE(replies.Accepts(call));
+  EXPECT_FALSE(replies.MayBegin("<|channel|>commentary to=functions.get_weather<|channel|>"));
+  const Parsed parsed = Parse(c.format, call + "<|call|>");
+  ASSERT_EQ(parsed.calls.size(), 1u);
+  EXPECT_EQ(parsed.calls[0].second, "{\"city\": \"Oslo\"}");
+  EXPECT_EQ(parsed.problems + parsed.text, "");
+}
+
+// Random replies of each constraint are read as calls whose arguments fit their schemas; what the
+// constraint calls text is read as text.
+TEST(ToolCalls, RandomReplies_AreParsedAsMeant) {
+  std::mt19937 rng(7);
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    size_t n_calls = 0, n_texts = 0;
+    for (const ToolChoice choice : {ToolChoice::kRequired, ToolChoice::kAuto, ToolChoice::kNone}) {
+      Replies replies;
+      ASSERT_EQ(replies.Compile(c, choice), Status::kOk) << replies.error();
+      for (int i = 0; i < 20; ++i) {
+        const std::string reply = replies.Draw(&rng, 40);
+        if (reply.empty()) continue;
+        SCOPED_TRACE(reply);
+        ASSERT_TRUE(replies.Accepts(reply));
+        const Parsed parsed = Parse(c.format, reply);
+        EXPECT_EQ(parsed.problems, "");
+        if (choice == ToolChoice::kRequired) {
+          EXPECT_FALSE(parsed.calls.empty());
+          EXPECT_EQ(parsed.text, "");
+        }
+        EXPECT_TRUE(choice != ToolChoice::kNone || parsed.calls.empty());
+        for (const auto& [name, arguments] : parsed.calls) {
+          EXPECT_TRUE(nlohmann::json::accept(arguments)) << arguments;
+          EXPECT_TRUE(FitsSchema(SchemaOf(name), arguments)) << name << " " << arguments;
+        }
+        n_calls += parsed.calls.size();
+        n_texts += parsed.text.empty() ? 0 : 1;
+      }
+    }
+    EXPECT_GT(n_calls, 8u);
+    EXPECT_GT(n_texts, IsText(c) ? 3u : 0u);
+  }
+}
+
+TEST(ToolCalls, Refusals_NameTheTool) {
+  const std::vector<Case> cases = Cases();
+  Replies replies;
+  const auto error = [&](const std::string& tools, ToolChoice choice = ToolChoice::kRequired) {
+    EXPECT_NE(replies.Compile(cases[0], choice, "f", false, ReplyStart::kOpen, tools), Status::kOk);
+    return std::string(replies.error());
+  };
+  EXPECT_EQ(error("{}"), "tools: expected an array");
+  EXPECT_EQ(error("[]"), "tools: there are none to call");
+  EXPECT_EQ(error("[{}]"), "tools: #/0 has no name");
+  EXPECT_EQ(error(R"([{"name": "g"}])", ToolChoice::kNamed), "tools: none is named \"f\"");
+  EXPECT_NE(error(R"([{"name": "f g"}])").find("\"f g\""), std::string::npos);
+  EXPECT_EQ(error(R"([{"name": "f", "parameters": {"properties": {"a": {"$ref": "http://x"}}}}])")
+                .rfind("tool f: JSON schema: #/properties/a", 0),
+            0u)
+      << replies.error();
+  EXPECT_NE(error(R"([{"name": "f", "parameters": {"type": "string"}}])").find("tool f"),
+            std::string::npos);
+  Case none = cases[0];
+  none.format.arguments = ArgumentSyntax::kNone;
+  EXPECT_EQ(replies.Compile(none, ToolChoice::kRequired), Status::kUnsupported);
+  EXPECT_EQ(replies.Compile(none, ToolChoice::kNone), Status::kOk);
+}
+
+}  // namespace
+}  // namespace arn
