@@ -1,4 +1,4 @@
-# Shared by every CMakeLists.txt of the project: two sets of flags and six functions.
+# Shared by every CMakeLists.txt of the project: two sets of flags and seven functions.
 #
 #   arn_flags        platform, kernels, runtime, tools: code that runs on devices
 #   arn_host_flags   converter and tests: the same warnings, with exceptions enabled
@@ -6,6 +6,7 @@
 #   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
 #   arn_flatbuffers_generate(<target> <schema.fbs>)
 #   arn_optimise_lightly(<target> [EXCEPT <source>...])
+#   arn_optimise_for_size(<target>)
 #   arn_precompile_headers(<target> <header>...)
 #   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #   arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>])
@@ -130,6 +131,14 @@ function(arn_optimise_lightly target)
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
   set_source_files_properties(${arg_EXCEPT} PROPERTIES COMPILE_OPTIONS "${loops}")
+endfunction()
+
+# arn_optimise_for_size(<target>)
+#
+# For code of the library that runs once per model or message, whose time does not show beside a
+# token's.
+function(arn_optimise_for_size target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
 # arn_precompile_headers(<target> <header>...)

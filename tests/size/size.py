@@ -27,7 +27,7 @@ FEATURES = (
     ("Tokenizers: regular expressions (PCRE2)", ("dep_pcre2",)),
     ("Tokenizers: Unicode's normal forms and tables (utf8proc)", ("dep_utf8proc",)),
     ("Tokenizers: ours", ("arn_text",)),
-    ("Chat templates", ("arn_chat",)),
+    ("Chat templates, conversations", ("arn_chat", "arn_conversation")),
     ("Constraints: schemas, expressions, grammars", ("arn_constrain",)),
     ("Signatures: Ed25519 and SHA-512 of libsodium", ("dep_ed25519",)),
     ("Bundles, models, their programs", ("arn_bundle", "arn_model")),
