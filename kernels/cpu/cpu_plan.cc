@@ -53,8 +53,8 @@ bool UsedInMatmul(const Program& program, WeightId id) {
   for (const Step& step : program.steps) {
     if (const auto* linear = step.If<LinearParams>()) {
       if (linear->weight == id) return true;
-    } else if (step.op() == Op::kLogits || step.op() == Op::kExperts) {
-      if (OperandsOf(step).Multiplies(id)) return true;
+    } else if (OperandsOf(step).Multiplies(id)) {
+      return true;
     }
   }
   return false;

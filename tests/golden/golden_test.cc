@@ -95,19 +95,53 @@ TEST_P(GoldenTest, Generate_GivesTheReferencesTokens) {
   }
 }
 
+// A bundle packed for another CPU is repacked when a session opens.
+class RepackedGoldenTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(RepackedGoldenTest, Prefill_GivesTheReferencesLogits) {
+  ARN_NEEDS_CONVERTER();
+  const GoldenCase golden = LoadGolden(GetParam());
+  const std::vector<int32_t> ids = golden.all_ids();
+  const TempFolder folder;
+  // The layout of riscv64 is no other CPU's.
+  ASSERT_TRUE(ConvertGolden(golden, ConfigStyle::kTransformers5, folder / "checkpoint",
+                            folder / "model.arn", {"--weights", "f32", "--target", "riscv64"}));
+  const ModelPtr model = OpenModel(folder / "model.arn");
+  ASSERT_NE(nullptr, model);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = ARN_BACKEND_CPU;
+  options.kv_type = ARN_KV_F32;
+  options.prefill_chunk = 64;
+  options.all_logits = 1;
+  const SessionPtr session = NewSession(model.get(), options);
+  ASSERT_NE(nullptr, session);
+  const std::vector<float> logits = AllLogits(session.get(), golden.vocab(), 64, ids);
+  ASSERT_EQ(ids.size() * golden.vocab(), logits.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ExpectLogits(golden, i, logits.data() + i * golden.vocab(), kTolerance);
+  }
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names = GoldenNames("");
+  for (const std::string& name : GoldenNames("tower/")) names.push_back(name);
+  return names;
+}
+
 std::vector<Param> Params() {
   std::vector<Param> params;
-  for (const char* folder : {"", "tower/"}) {
-    for (const std::string& name : GoldenNames(folder)) {
-      params.push_back({name, ConfigStyle::kTransformers5});
-      params.push_back({name, ConfigStyle::kTransformers4});
-    }
+  for (const std::string& name : Names()) {
+    params.push_back({name, ConfigStyle::kTransformers5});
+    params.push_back({name, ConfigStyle::kTransformers4});
   }
   return params;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest, testing::ValuesIn(Params()),
                          [](const auto& p) { return NameOf(p.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, RepackedGoldenTest, testing::ValuesIn(Names()), [](const auto& p) {
+  return NameOf({p.param, ConfigStyle::kTransformers5});
+});
 
 }  // namespace
 }  // namespace arn::test
