@@ -78,8 +78,7 @@ class SessionRowsTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(SessionRowsTest, AnyChunkAndThreads_GiveTheBitsOfTokenByToken) {
   const std::vector<int32_t> ids = SomeIds(kTokens, kVocab);
-  for (const DType weights :
-       {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4}) {
+  for (const DType weights : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4}) {
     const BundleBytes bytes = Bundle(weights, GetParam().layers);
     const ModelPtr model = OpenBytes(bytes);
     for (const uint32_t kv : kKvKinds) {
@@ -117,14 +116,13 @@ TEST_P(SessionRowsTest, OtherSequences_ChangeNoBit) {
     for (uint32_t step = 0; step < 20; ++step) {
       std::vector<int32_t> next;
       for (uint32_t s = 0; s < kSequences; ++s) next.push_back(ids[7 * s + 1 + step]);
-      ASSERT_EQ(ARN_OK,
-                arn_session_step(session.get(), sequences.data(), next.data(), kSequences));
+      ASSERT_EQ(ARN_OK, arn_session_step(session.get(), sequences.data(), next.data(), kSequences));
       for (uint32_t s = 0; s < kSequences; ++s) {
         ASSERT_EQ(ARN_OK, arn_session_select(session.get(), s));
         const float* logits = nullptr;
         ASSERT_EQ(ARN_OK, arn_session_logits(session.get(), &logits));
-        ASSERT_EQ(0, std::memcmp(logits, &alone[(7 * s + 1 + step) * kVocab],
-                                 kVocab * sizeof(float)))
+        ASSERT_EQ(0,
+                  std::memcmp(logits, &alone[(7 * s + 1 + step) * kVocab], kVocab * sizeof(float)))
             << DTypeName(weights) << " weights, sequence " << s << ", step " << step;
       }
     }
