@@ -195,10 +195,10 @@ int RunRows(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
-  return BenchRows(model, options,
-                   {ParseCounts(arguments.rows, "--rows"), ParseCounts(arguments.depth, "--depth"),
-                    ParseCounts(arguments.threads, "--threads"), arguments.repeats,
-                    arguments.json});
+  return BenchRows(
+      model, options,
+      {ParseCounts(arguments.rows, "--rows"), ParseCounts(arguments.depth, "--depth"),
+       ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 
 int RunSpeculate(const Arguments& arguments) {
@@ -210,10 +210,10 @@ int RunSpeculate(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
-  return BenchSpeculate(model, options,
-                        {arguments.file, tokens[0], arguments.temperature,
-                         ParseCounts(arguments.threads, "--threads"), arguments.repeats,
-                         arguments.json});
+  return BenchSpeculate(
+      model, options,
+      {arguments.file, tokens[0], arguments.temperature,
+       ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 
 int Run(const Arguments& arguments) {

@@ -110,8 +110,8 @@ int BenchRows(const Model& model, arn_session_options options, const RowsRequest
           for (uint32_t run = 0; run < kRunsPerSample; ++run) {
             const float* logits = nullptr;
             const double start = NowSeconds();
-            session.Check(arn_session_prefill_logits(session.get(), ids.data() + depth, rows[i],
-                                                     &logits));
+            session.Check(
+                arn_session_prefill_logits(session.get(), ids.data() + depth, rows[i], &logits));
             seconds += NowSeconds() - start;
             session.Check(arn_session_rewind(session.get(), depth));
           }
@@ -145,15 +145,15 @@ int BenchRows(const Model& model, arn_session_options options, const RowsRequest
 
 int BenchSpeculate(const Model& model, arn_session_options options,
                    const SpeculateRequest& request) {
-  const std::vector<int32_t> prompt =
-      model.Tokenize(ReadFile(request.file), ARN_TOKENIZE_DEFAULT);
+  const std::vector<int32_t> prompt = model.Tokenize(ReadFile(request.file), ARN_TOKENIZE_DEFAULT);
   if (prompt.empty()) throw Error(request.file + ": the text has no tokens");
   const uint64_t needed = prompt.size() + request.tokens;
   if (needed > model.info().max_context) {
-    throw Error(Format("%s has %zu tokens: with --decode %u they need a context of %llu, the model "
-                       "was made for %u",
-                       request.file.c_str(), prompt.size(), request.tokens,
-                       static_cast<unsigned long long>(needed), model.info().max_context));
+    throw Error(
+        Format("%s has %zu tokens: with --decode %u they need a context of %llu, the model "
+               "was made for %u",
+               request.file.c_str(), prompt.size(), request.tokens,
+               static_cast<unsigned long long>(needed), model.info().max_context));
   }
   options.context_tokens = static_cast<uint32_t>(needed);
   JsonWriter json;

@@ -22,8 +22,8 @@ struct RowsRequest {
 int BenchRows(const Model& model, arn_session_options options, const RowsRequest& request);
 
 struct SpeculateRequest {
-  std::string file;        // the prompt
-  uint32_t tokens = 128;   // generated after it
+  std::string file;       // the prompt
+  uint32_t tokens = 128;  // generated after it
   float temperature = 0;
   std::vector<uint32_t> threads;
   uint32_t repeats = 5;

@@ -146,13 +146,13 @@ std::string DeviceReport(const DeviceState& state) {
                    HumanBytes(s.kv_file_bytes_written).c_str(), Seconds(s.kv_file_wait_ns));
   }
   if (s.guess_runs > 0) {
-    text += Format("guesses   %llu proposed, %llu accepted (%.0f %%), in %llu runs of %llu rows\n",
-                   static_cast<unsigned long long>(s.guesses_proposed),
-                   static_cast<unsigned long long>(s.guesses_accepted),
-                   100.0 * static_cast<double>(s.guesses_accepted) /
-                       static_cast<double>(s.guesses_proposed),
-                   static_cast<unsigned long long>(s.guess_runs),
-                   static_cast<unsigned long long>(s.guess_runs + s.guesses_proposed));
+    text += Format(
+        "guesses   %llu proposed, %llu accepted (%.0f %%), in %llu runs of %llu rows\n",
+        static_cast<unsigned long long>(s.guesses_proposed),
+        static_cast<unsigned long long>(s.guesses_accepted),
+        100.0 * static_cast<double>(s.guesses_accepted) / static_cast<double>(s.guesses_proposed),
+        static_cast<unsigned long long>(s.guess_runs),
+        static_cast<unsigned long long>(s.guess_runs + s.guesses_proposed));
   }
   if (state.residency) {
     text += "bundle    " + ResidencyLine(*state.residency) + "\n";

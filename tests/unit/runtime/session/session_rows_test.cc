@@ -9,6 +9,7 @@
 
 #include "tests/support/layer_shapes.h"
 #include "tests/support/print_params.h"
+#include "tests/support/row_bits.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
@@ -79,6 +80,7 @@ class SessionRowsTest : public testing::TestWithParam<Shape> {};
 TEST_P(SessionRowsTest, AnyChunkAndThreads_GiveTheBitsOfTokenByToken) {
   const std::vector<int32_t> ids = SomeIds(kTokens, kVocab);
   for (const DType weights : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4}) {
+    if (!RowsKeepTheirBits(weights)) continue;
     const BundleBytes bytes = Bundle(weights, GetParam().layers);
     const ModelPtr model = OpenBytes(bytes);
     for (const uint32_t kv : kKvKinds) {
@@ -99,7 +101,8 @@ TEST_P(SessionRowsTest, AnyChunkAndThreads_GiveTheBitsOfTokenByToken) {
 // Sequences of other lengths in the same runs.
 TEST_P(SessionRowsTest, OtherSequences_ChangeNoBit) {
   constexpr uint32_t kSequences = 5;
-  for (const DType weights : {DType::kF32, DType::kInt8, DType::kInt4}) {
+  for (const DType weights : {DType::kF32, DType::kF16, DType::kInt8, DType::kInt4}) {
+    if (!RowsKeepTheirBits(weights)) continue;
     const BundleBytes bytes = Bundle(weights, GetParam().layers);
     const ModelPtr model = OpenBytes(bytes);
     arn_session_options options = Options(ARN_KV_INT8, 2);

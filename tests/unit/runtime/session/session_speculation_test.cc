@@ -9,6 +9,7 @@
 
 #include "tests/support/layer_shapes.h"
 #include "tests/support/print_params.h"
+#include "tests/support/row_bits.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
@@ -118,7 +119,8 @@ class SpeculationTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(SpeculationTest, Greedy_EveryKvType_TheSameTokens) {
   uint64_t accepted = 0, rejected = 0;
-  for (const DType weights : {DType::kF32, DType::kInt8, DType::kInt4}) {
+  for (const DType weights : {DType::kF32, DType::kF16, DType::kInt8, DType::kInt4}) {
+    if (!RowsKeepTheirBits(weights)) continue;
     const BundleBytes bytes = Bundle(weights, GetParam().layers);
     const ModelPtr model = OpenBytes(bytes);
     for (const uint32_t kv : {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2}) {
@@ -139,7 +141,7 @@ TEST_P(SpeculationTest, Greedy_EveryKvType_TheSameTokens) {
 
 // The same random numbers give the same tokens, so the distribution is that of plain sampling.
 TEST_P(SpeculationTest, Sampling_TheSameTokensForTheSameSeed) {
-  const BundleBytes bytes = Bundle(DType::kInt8, GetParam().layers);
+  const BundleBytes bytes = Bundle(DType::kF16, GetParam().layers);
   const ModelPtr model = OpenBytes(bytes);
   uint64_t accepted = 0;
   for (int kind = 0; kind < 4; ++kind) {
@@ -175,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(Layers, SpeculationTest, testing::ValuesIn([] {
 
 // The policy decides by measured times; whatever it decides, the tokens are the same.
 TEST(Speculation, ByMeasuredTimes_TheSameTokens) {
-  const BundleBytes bytes = Bundle(DType::kInt8, {{}, {20}, {}});
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {20}, {}});
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM);
   options.guess_always = 0;
@@ -186,7 +188,7 @@ TEST(Speculation, ByMeasuredTimes_TheSameTokens) {
 
 // A full context that shifts, and one that ends the text.
 TEST(Speculation, FullContext_TheSameTokens) {
-  const BundleBytes bytes = Bundle(DType::kInt8, {{}, {20}, {}});
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {20}, {}});
   const ModelPtr model = OpenBytes(bytes);
   for (const uint32_t overflow : {ARN_OVERFLOW_STOP, ARN_OVERFLOW_SHIFT}) {
     std::vector<int32_t> texts[2];
@@ -217,7 +219,7 @@ TEST(Speculation, FullContext_TheSameTokens) {
 
 // Sequences that share pages: each guesses from its own text, and leaves the others alone.
 TEST(Speculation, SeveralSequences_TheSameTokens) {
-  const BundleBytes bytes = Bundle(DType::kInt8, {{}, {20}, {}});
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {20}, {}});
   const ModelPtr model = OpenBytes(bytes);
   std::vector<std::vector<int32_t>> texts[2];
   for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_NGRAM}) {
@@ -248,7 +250,7 @@ TEST(Speculation, SeveralSequences_TheSameTokens) {
 
 // A cancel between tokens that have run takes effect at once, and loses nothing.
 TEST(Speculation, Cancel_KeepsWhatWasDeliveredAndGoesOn) {
-  const BundleBytes bytes = Bundle(DType::kInt8, {{}, {}});
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {}});
   const ModelPtr model = OpenBytes(bytes);
   const std::vector<int32_t> prompt = Prompt(70);
   std::vector<int32_t> texts[2];
@@ -283,7 +285,7 @@ TEST(Speculation, Cancel_KeepsWhatWasDeliveredAndGoesOn) {
 }
 
 TEST(Speculation, NoGuesses_RunsTokenByToken) {
-  const BundleBytes bytes = Bundle(DType::kInt8, {{}, {}});
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {}});
   const ModelPtr model = OpenBytes(bytes);
   const SessionPtr session = NewSession(model.get(), Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM));
   const std::vector<int32_t> prompt = Prompt(70);
