@@ -7,19 +7,19 @@ namespace {
 
 // Credit that a plain step adds: guessing may cost this share of the time.
 constexpr double kCreditPerStep = 0.01;
-// So much of what right guesses gained may be lost again.
+// Limits how much of what right guesses gained may be lost again.
 constexpr double kMostCredit = 4.0;
 // Credit left over that pays for a guess that is not expected to pay, to see whether that changed.
 constexpr double kProbeCredit = 1.0;
-// Weight of a new time in the mean, and its largest value relative to the mean: other processes
+// Sets the weight of a new time in the mean, and its largest value relative to the mean: other processes
 // may interrupt a run for any time.
 constexpr double kTimeWeight = 0.125;
 constexpr double kMostDeviation = 2.0;
-// What an unknown match is worth, in tries, and how fast earlier outcomes fade.
+// Weighs an unknown match as so many tries, and lets earlier outcomes fade by this factor.
 constexpr double kPriorTries = 1.0;
 constexpr double kPrior[] = {0.3, 0.5, 0.65, 0.8, 0.9};
 constexpr double kFading = 0.9;
-// Rows relative to the most that were measured: times are extrapolated no further.
+// Extrapolates times to so many times the rows that were measured.
 constexpr uint32_t kGrowth = 2;
 
 }  // namespace

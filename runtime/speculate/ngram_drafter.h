@@ -14,7 +14,7 @@ namespace arn {
 // The lengths of n-grams that are looked up, the longest first.
 inline constexpr uint32_t kNgramLengths[] = {5, 3, 2};
 inline constexpr uint32_t kNgramKinds = 3;
-// Longest match that is told apart from a longer one.
+// Longest match that is counted.
 inline constexpr uint32_t kMaxNgramMatch = 32;
 
 struct NgramPlan {
