@@ -280,7 +280,7 @@ class SessionOptions:
   states need none and take none. 0: none."""
   snapshot_every: int = 0
   """0: prefill_chunk; context_tokens or more: only marks."""
-  speculation: int = ARN_SPECULATE_NONE
+  speculation: Speculate = Speculate.NONE
   """Speculate: Session.generate runs guesses of the next tokens beside each token, where that is
   expected to be faster. The tokens, and the random numbers that they take, are those of a session
   without. Status.UNSUPPORTED for layers with a recurrent state, with no_cache, and for a GPU

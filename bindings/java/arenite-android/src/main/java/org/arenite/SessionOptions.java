@@ -166,7 +166,7 @@ public final class SessionOptions {
    * a GPU without a fallback; while a GPU is in use, and with max_tokens_per_s or a thermal limit,
    * nothing is guessed. arn_memory_plan.speculation_bytes is what it takes.
    */
-  public int speculation;
+  public Speculate speculation = Speculate.NONE;
   /** guesses that a run verifies at most, up to 63, less than prefill_chunk; 0: 15 */
   public int maxGuesses;
   /**

@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** ARN_SPECULATE_... of arenite.h. */
+/** Where guesses of the next tokens come from. */
 public enum Speculate {
   NONE(0),
   NGRAM(1);
