@@ -7,6 +7,7 @@
 namespace arn::api {
 namespace {
 
+static_assert(ARN_SPECULATE_NGRAM == static_cast<uint32_t>(Speculation::kNgram));
 static_assert(ARN_KV_F32 == static_cast<uint32_t>(KvType::kF32) &&
               ARN_KV_INT2 == static_cast<uint32_t>(KvType::kInt2) &&
               ARN_KV_INT2 + 1 == kKvTypeCount);
@@ -121,6 +122,16 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.max_constraints = read.max_constraints;
   session.state_snapshots = read.state_snapshots;
   session.snapshot_every = read.snapshot_every;
+  if (read.speculation > ARN_SPECULATE_NGRAM) {
+    return diag->Fail(Status::kUnsupported, "speculation %u is not known", read.speculation);
+  }
+  session.speculation = static_cast<Speculation>(read.speculation);
+  session.max_guesses = read.max_guesses;
+  if (read.guess_always > 1) {
+    return diag->Fail(Status::kBadArgument, "guess_always is %u, expected 0 or 1",
+                      read.guess_always);
+  }
+  session.guesses_always = read.guess_always == 1;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   session.hardware_only |= traits.hardware_only;
   if (traits.fallback != nullptr) return PlanWithFallback(model, traits, session, out, diag);
@@ -143,6 +154,8 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->snapshots_bytes = plan.SnapshotBytes();
   out->state_snapshots = plan.options.state_snapshots;
   out->snapshot_every = plan.options.snapshot_every;
+  out->speculation_bytes = plan.speculation_bytes;
+  out->max_guesses = plan.options.max_guesses;
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
   out->context_tokens = plan.options.context_tokens;

@@ -77,6 +77,9 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   out.recomputed_tokens = s.stats().recomputed_tokens;
   out.n_state_snapshots =
       static_cast<uint32_t>(sequences.cache().snapshots().places(sequences.selected()).size());
+  out.guess_runs = s.stats().guess_runs;
+  out.guesses_proposed = s.stats().guesses_proposed;
+  out.guesses_accepted = s.stats().guesses_accepted;
   FillDevice(s, &out);
   return ToC(WriteStruct(out, out_stats));
 }

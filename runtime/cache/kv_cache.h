@@ -75,6 +75,10 @@ class KvCache {
   // passed a multiple of their distance.
   Status Reserve(Span<const Growth> growths);
   void Commit(Span<const Growth> growths);
+  // Takes the last n tokens back to what they were before Commit: their pages stay reserved, with
+  // what was written, until the next Cut(), so that they can be committed again, one by one.
+  // REQUIRES: the last run committed them; there are no states.
+  void Uncommit(uint32_t sequence, uint32_t n) { lengths_[sequence] -= n; }
 
   // Returns how many tokens can be reserved at once, any of which Cut() can remove, with the same
   // result as reserving one at a time: those before the next page is quantised; one if there are

@@ -207,6 +207,31 @@ Span<const int32_t> TokenConstraint::Forced(uint32_t state) {
   return {s.forced + s.next_forced, s.n_forced};
 }
 
+uint32_t TokenConstraint::LookAhead(uint32_t state, uint32_t scratch, int32_t id,
+                                    Span<int32_t> guesses, uint32_t n, uint32_t* n_certain) {
+  const ConstraintCounts counts = counts_;
+  *n_certain = 0;
+  Copy(state, scratch);
+  uint32_t n_allowed = 0;
+  if (Accept(scratch, id) && !MustEnd(scratch)) {
+    const Span<const int32_t> forced = Forced(scratch);
+    const auto n_forced = static_cast<uint32_t>(Min(forced.size(), guesses.size()));
+    uint32_t n_same = 0;
+    while (n_same < Min(n, n_forced) && guesses[n_same] == forced[n_same]) ++n_same;
+    if (n_same < n_forced) {
+      for (uint32_t i = 0; i < n_forced; ++i) guesses[i] = forced[i];
+      n = n_forced;
+    }
+    *n_certain = n_forced;
+    while (n_allowed < n && Accept(scratch, guesses[n_allowed])) ++n_allowed;
+    *n_certain = Min(n_forced, n_allowed);
+  }
+  Reset(scratch);
+  ClearFailure();
+  counts_ = counts;
+  return n_allowed;
+}
+
 void TokenConstraint::FindForced(uint32_t state) {
   State& s = states_[state];
   const size_t n = constraint_->Forced(

@@ -80,6 +80,12 @@ class TokenConstraint {
   // far as no token of the vocabulary could join it with what follows. Empty: the token must be
   // chosen. Valid until the next call.
   Span<const int32_t> Forced(uint32_t state);
+  // Looks at what may follow `id`, in the state `scratch`; changes nothing else, no counts either.
+  // guesses[0, n): tokens that may come after it. Returns how many of them are allowed, one after
+  // the other; if they do not begin with the tokens that are certain after `id`, these replace
+  // them. *n_certain: how many of the result are certain.
+  uint32_t LookAhead(uint32_t state, uint32_t scratch, int32_t id, Span<int32_t> guesses,
+                     uint32_t n, uint32_t* n_certain);
   // The bits of all tokens that may come next: u32 [ceil(vocab / 32)], valid until the next call.
   Span<const uint32_t> Mask(uint32_t state);
   // True if Mask(state) needs no walk.

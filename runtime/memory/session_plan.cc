@@ -5,6 +5,7 @@
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/memory/activation_plan.h"
 #include "runtime/memory/placement.h"
+#include "runtime/speculate/availability.h"
 
 namespace arn {
 namespace {
@@ -79,6 +80,37 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
   return Status::kOk;
 }
 
+Status ApplySpeculationDefaults(const Backend& backend, const ModelSpec& spec,
+                                SessionOptions* options, Diag* diag) {
+  if (options->speculation == Speculation::kNone) {
+    if (options->max_guesses == 0) return Status::kOk;
+    return diag->Fail(Status::kBadArgument, "max_guesses is %u, but speculation is 0",
+                      options->max_guesses);
+  }
+  if (!kHasSpeculation) return diag->Fail(Status::kUnsupported, "%s", kNoSpeculation);
+  if (options->max_guesses > kMaxGuesses) {
+    return diag->Fail(Status::kBadArgument, "max_guesses is %u, expected at most %u",
+                      options->max_guesses, kMaxGuesses);
+  }
+  if (options->no_cache) {
+    return diag->Fail(Status::kUnsupported, "speculation: no_cache is 1, every run takes all rows");
+  }
+  if (backend.host_kv == nullptr && options->fallback == nullptr) {
+    return diag->Fail(Status::kUnsupported,
+                      "speculation: the %s backend does not verify guesses, only CPUs do",
+                      backend.name);
+  }
+  for (uint32_t g = 0; g < spec.n_groups; ++g) {
+    if (spec.groups[g].state_floats == 0) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "speculation: the model has layers with a recurrent state, from which wrong "
+                      "guesses cannot be dropped");
+  }
+  if (options->max_guesses == 0) options->max_guesses = kDefaultGuesses;
+  options->max_guesses = Min(options->max_guesses, options->prefill_chunk - 1);
+  return Status::kOk;
+}
+
 Status ApplySnapshotDefaults(const ModelSpec& spec, SessionOptions* options, Diag* diag) {
   if (options->state_snapshots > kMaxStateSnapshots) {
     return diag->Fail(Status::kBadArgument, "state_snapshots is %u, expected at most %u",
@@ -110,7 +142,8 @@ Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options,
   return Status::kOk;
 }
 
-Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
+Status ApplyDefaults(const Model& model, const Backend& backend, SessionOptions* options,
+                     Diag* diag) {
   const uint32_t model_context = model.spec.max_context;
   if (options->context_tokens == 0) {
     options->context_tokens = Min(model_context, kDefaultContextTokens);
@@ -151,6 +184,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
   ARN_TRY(ApplySnapshotDefaults(model.spec, options, diag));
+  ARN_TRY(ApplySpeculationDefaults(backend, model.spec, options, diag));
   return ApplySequenceDefaults(options, diag);
 }
 
@@ -204,7 +238,8 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   Program& program = plan->program;
   program = model.program;
   program.max_rows = MaxRows(options);
-  program.max_logit_rows = options.all_logits ? program.max_rows : options.max_sequences;
+  const uint32_t plain_rows = options.all_logits ? program.max_rows : options.max_sequences;
+  program.max_logit_rows = Max(plain_rows, 1 + options.max_guesses);
   program.max_context = options.context_tokens;
   program.max_encoder_rows = options.encoder_rows;
   program.splits_rows = options.splits_rows;
@@ -249,6 +284,12 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   uint64_t logits = 0;
   if (!CheckedMul(program.max_logit_rows, program.vocab, &logits)) return Status::kOutOfMemory;
   ARN_ASSIGN(program.logits, layout->AddArray(Region::kIo, logits, sizeof(float)));
+  if (options.max_guesses != 0) {
+    ARN_TRY(PlanNgrams(options.context_tokens, layout, &plan->ngrams));
+    plan->speculation_bytes =
+        plan->ngrams.slots.bytes +
+        uint64_t{program.max_logit_rows - plain_rows} * program.vocab * sizeof(float);
+  }
   return Status::kOk;
 }
 
@@ -380,7 +421,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   out->options = options;
   out->backend = backend;
   ARN_TRY(PlaceThreads(*backend, out, diag));
-  ARN_TRY(ApplyDefaults(model, &out->options, diag));
+  ARN_TRY(ApplyDefaults(model, *backend, &out->options, diag));
   ARN_TRY(CheckPace(&out->options.pace, diag));
   Layout layout;
   ARN_ASSIGN(out->session, layout.Add(Region::kConstants, objects.session_bytes));

@@ -17,6 +17,8 @@
 #include "runtime/sampling/beam_search.h"
 #include "runtime/sampling/processors.h"
 #include "runtime/sampling/sampler.h"
+#include "runtime/speculate/guess_policy.h"
+#include "runtime/speculate/ngram_drafter.h"
 
 namespace arn {
 
@@ -33,6 +35,12 @@ enum class CpuChoice : uint32_t {
   kPerformance = 1,  // the performance CPUs, for any number of threads
   kAll = 2,          // placed by the system
   kMask = 3,         // SessionOptions::cpu_mask
+};
+
+// Where guesses of the next tokens come from.
+enum class Speculation : uint32_t {
+  kNone = 0,
+  kNgram = 1,  // the sequence itself (NgramDrafter)
 };
 
 // Rate limit and thermal throttling; all zero: none.
@@ -84,6 +92,10 @@ struct SessionOptions {
   // keep: a model without such states, or no_cache.
   uint32_t state_snapshots = 0;
   uint32_t snapshot_every = 0;  // tokens between two of them; 0: prefill_chunk, or no snapshots
+  Speculation speculation = Speculation::kNone;
+  // Guesses that a run verifies at most. The plan has 0 without speculation; 0: kDefaultGuesses.
+  uint32_t max_guesses = 0;
+  bool guesses_always = false;  // verifies every guess there is
   bool sensors = false;         // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
   const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
@@ -99,6 +111,7 @@ inline constexpr uint32_t kDefaultKvPageTokens = 32;
 inline constexpr uint32_t kDefaultKvResidual = 128;
 inline constexpr uint32_t kDefaultKvGroupSize = 32;
 inline constexpr uint32_t kMaxPrefillChunk = 4096;
+inline constexpr uint32_t kDefaultGuesses = 15;
 inline constexpr uint32_t kMinKvPageTokens = 8;
 static_assert(kMinKvPageTokens % kKvStrip == 0);
 inline constexpr uint32_t kMaxKvPageTokens = 1024;
@@ -146,21 +159,23 @@ struct SessionPlan {
   KvCachePlan cache;
   SamplerPlan sampler;
   ConstraintsPlan constraints;
-  ProcessorsPlan processors;  // empty unless options.logits_processors
-  Slice sampling_lists;       // u32 [max_sequences + 1, sampling_words]; the last are scratch
-  BeamSearchPlan beams;       // up to max_sequences beams
-  Slice kv_marks;             // u16 [kKvLayersNoted, chunks, 2] of a KV file; else empty
-  Slice session;              // the Session object itself
-  Slice sequences;            // Sequence [max_sequences]
-  Slice rows;                 // SequenceRows [max_sequences]
-  Slice growths;              // Growth [max_sequences]
-  Slice parts;                // SessionPart [max_sequences]
-  Slice tokens;               // i32 [max_rows]: ids of the run
-  Slice history;              // i32 [max_sequences, context]: ids of the sequences
-  Slice scratch_history;      // i32 [context] if there are several sequences, else empty
-  Slice beam_sequences;       // u32 [max_sequences]
-  Slice beam_logits;          // const float* [max_sequences]
-  Slice sequence_logits;      // f32 [max_sequences, vocab] if there are several, else empty
+  ProcessorsPlan processors;       // empty unless options.logits_processors
+  Slice sampling_lists;            // u32 [max_sequences + 1, sampling_words]; the last are scratch
+  NgramPlan ngrams;                // empty without speculation
+  uint64_t speculation_bytes = 0;  // of the index, and of logits that only guesses need
+  BeamSearchPlan beams;            // up to max_sequences beams
+  Slice kv_marks;                  // u16 [kKvLayersNoted, chunks, 2] of a KV file; else empty
+  Slice session;                   // the Session object itself
+  Slice sequences;                 // Sequence [max_sequences]
+  Slice rows;                      // SequenceRows [max_sequences]
+  Slice growths;                   // Growth [max_sequences]
+  Slice parts;                     // SessionPart [max_sequences]
+  Slice tokens;                    // i32 [max_rows]: ids of the run
+  Slice history;                   // i32 [max_sequences, context]: ids of the sequences
+  Slice scratch_history;           // i32 [context] if there are several sequences, else empty
+  Slice beam_sequences;            // u32 [max_sequences]
+  Slice beam_logits;               // const float* [max_sequences]
+  Slice sequence_logits;           // f32 [max_sequences, vocab] if there are several, else empty
   Slice text;  // text that may still become a stop string, and the piece being written
   uint64_t region_bytes[kRegionCount] = {};  // kWeights: the mapped bytes
   Topology topology;

@@ -181,6 +181,13 @@ Span<const int32_t> Constrainer::ForcedIds(uint32_t sequence) {
   return uses_[sequence].constraint->Forced(sequence);
 }
 
+uint32_t Constrainer::Narrow(uint32_t sequence, int32_t id, Span<int32_t> guesses, uint32_t n,
+                             uint32_t* n_certain) {
+  Timer timer(&step_ns_);
+  return uses_[sequence].constraint->LookAhead(sequence, sequences_.size() + sequence, id, guesses,
+                                               n, n_certain);
+}
+
 bool Constrainer::Allows(uint32_t sequence, int32_t id) {
   Timer timer(&step_ns_);
   return uses_[sequence].constraint->Allows(sequence, id);

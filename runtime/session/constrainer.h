@@ -59,6 +59,10 @@ class Constrainer {
   bool HasBegun(uint32_t sequence) const;
   // The next tokens, as far as they are certain without the logits; valid until the next call.
   Span<const int32_t> ForcedIds(uint32_t sequence);
+  // Cuts n guesses of the tokens after `id`, which has been chosen, as
+  // TokenConstraint::LookAhead().
+  uint32_t Narrow(uint32_t sequence, int32_t id, Span<int32_t> guesses, uint32_t n,
+                  uint32_t* n_certain);
   // True if the token, the best by its logit, may come next.
   bool Allows(uint32_t sequence, int32_t id);
   // Chooses a token. logits: f32 [vocab], after all processors. Greedy takes the best allowed one;

@@ -18,6 +18,7 @@ Status Constrainer::Read(uint32_t) { return Status::kInternal; }
 bool Constrainer::MustEnd(uint32_t) { return false; }
 bool Constrainer::HasBegun(uint32_t) const { return false; }
 Span<const int32_t> Constrainer::ForcedIds(uint32_t) { return {}; }
+uint32_t Constrainer::Narrow(uint32_t, int32_t, Span<int32_t>, uint32_t, uint32_t*) { return 0; }
 bool Constrainer::Allows(uint32_t, int32_t) { return false; }
 Status Constrainer::Choose(uint32_t, const float*, Sampler*, int32_t*) { return Status::kInternal; }
 Status Constrainer::ReadAndMask(uint32_t, const float*, const float**) { return Status::kInternal; }

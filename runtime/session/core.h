@@ -18,6 +18,9 @@ struct SessionStats {
   uint64_t decode_tokens = 0;
   uint64_t decode_ns = 0;
   uint64_t recomputed_tokens = 0;  // that had run before: after a rewind, or for lost logits
+  uint64_t guesses_proposed = 0;   // tokens run before they were chosen
+  uint64_t guesses_accepted = 0;   // those that were then chosen
+  uint64_t guess_runs = 0;         // runs with guesses, each with one token that was chosen before
   // Totals over all runs; each weight counts once per run (StepWork).
   uint64_t weight_bytes_read = 0;
   uint64_t kv_bytes_read = 0;

@@ -16,6 +16,22 @@ struct Generator::Generation {
   Span<const int32_t> given;  // ids that come next
 };
 
+namespace {
+
+// Drops guesses that were not chosen, however a generation ends.
+class Settling {
+ public:
+  explicit Settling(Speculator* speculator) : speculator_(*speculator) {}
+  ~Settling() { speculator_.Settle(); }
+  Settling(const Settling&) = delete;
+  Settling& operator=(const Settling&) = delete;
+
+ private:
+  Speculator& speculator_;
+};
+
+}  // namespace
+
 bool Generator::CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const {
   *n = 0;
   if (options.ignore_eos) return true;
@@ -61,7 +77,12 @@ Status Generator::RunGiven(Span<const int32_t> ids, Generation* generation) {
   GenerateResult* out = generation->out;
   uint32_t n = 0;
   while (n < ids.size() && out->finish == Finish::kNone) DeliverAndContinue(ids[n++], generation);
-  const Status status = decoder_.RunForced(sequences_.selected(), ids.subspan(0, n));
+  const uint32_t n_run = speculator_.TakeRun(sequences_.selected(), ids.subspan(0, n));
+  out->n_tokens += n_run;
+  n -= n_run;
+  if (n == 0) return Status::kOk;
+  speculator_.Settle();
+  const Status status = decoder_.RunForced(sequences_.selected(), ids.subspan(n_run, n));
   if (status == Status::kCancelled) out->finish = Finish::kCancelled;
   ARN_TRY(status);
   out->n_tokens += n;
@@ -73,6 +94,13 @@ uint32_t Generator::MostAtOnce(const Generation& generation) const {
   const uint32_t most = Min(runner_.RunTokens(sequences_.selected()), room);
   const uint32_t max_tokens = generation.options.max_tokens;
   return max_tokens == 0 ? most : Min(most, max_tokens - generation.out->n_tokens);
+}
+
+uint32_t Generator::WantedAfter(const Generation& generation) {
+  const GenerateResult& out = *generation.out;
+  if (out.finish != Finish::kNone || !generation.given.empty()) return 0;
+  const uint32_t max_tokens = generation.options.max_tokens;
+  return max_tokens == 0 ? UINT32_MAX : max_tokens - out.n_tokens - 1;
 }
 
 Status Generator::Interject(Generation* generation) {
@@ -139,6 +167,8 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
   size_t n_stop_ids = 0;
   const bool stop_ids_fit =
       CollectStopIds(options, {stop_ids, DecodeArgs::kMaxStopIds}, &n_stop_ids);
+  speculator_.Begin(selected, !options.no_guesses);
+  const Settling settling(&speculator_);
   while (out->finish == Finish::kNone) {
     if (options.max_tokens != 0 && out->n_tokens == options.max_tokens) {
       out->finish = Finish::kLength;
@@ -187,7 +217,7 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
     DeliverAndContinue(id, &generation);
     // Runs the last token too if it fits: counted tokens are in the sequence, so the caller can
     // continue from there.
-    const Status status = decoder_.RunChosen(selected, id);
+    const Status status = speculator_.RunChosen(selected, id, WantedAfter(generation));
     if (status == Status::kCancelled) out->finish = Finish::kCancelled;
     ARN_TRY(status);
     ++out->n_tokens;

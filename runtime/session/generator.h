@@ -11,6 +11,7 @@
 #include "runtime/session/decoder.h"
 #include "runtime/session/runner.h"
 #include "runtime/session/sequences.h"
+#include "runtime/session/speculator.h"
 
 namespace arn {
 
@@ -27,6 +28,7 @@ enum class Finish : uint32_t {
 struct GenerateOptions {
   uint32_t max_tokens = 0;  // 0: until a stop token or the end of the context
   bool ignore_eos = false;
+  bool no_guesses = false;  // runs token by token, although the session has speculation
   Span<const StringView> stops;
   Span<const int32_t> extra_eos_ids;
   // Called for every new token with the text that is ready to show. A non-zero result stops the
@@ -47,13 +49,14 @@ class Generator {
  public:
   // All arguments must outlive the part.
   Generator(SessionCore* core, Sequences* sequences, Constrainer* constrainer, Runner* runner,
-            Chooser* chooser, Decoder* decoder)
+            Chooser* chooser, Decoder* decoder, Speculator* speculator)
       : core_(*core),
         sequences_(*sequences),
         constrainer_(*constrainer),
         runner_(*runner),
         chooser_(*chooser),
-        decoder_(*decoder) {}
+        decoder_(*decoder),
+        speculator_(*speculator) {}
 
   // Appends tokens to the selected sequence. *out is valid after a failure, too. kUnsupported for
   // stop strings without a tokenizer; kBadArgument for one that is empty or longer than
@@ -71,6 +74,8 @@ class Generator {
   Status FollowConstraint(Generation* generation, bool* is_taken);
   // Returns how many tokens may be appended in one run.
   uint32_t MostAtOnce(const Generation& generation) const;
+  // Returns how many tokens may follow the one that was delivered last.
+  static uint32_t WantedAfter(const Generation& generation);
   // Appends the next of the ids that came in between.
   Status Interject(Generation* generation);
   // Appends ids that were not chosen, and delivers them.
@@ -84,6 +89,7 @@ class Generator {
   Runner& runner_;
   Chooser& chooser_;
   Decoder& decoder_;
+  Speculator& speculator_;
 };
 
 }  // namespace arn

@@ -23,6 +23,8 @@ SessionOptions OnCpu(SessionOptions options) {
   options.constraint_bytes = 0;
   options.max_constraints = 0;
   options.state_snapshots = options.snapshot_every = 0;
+  options.speculation = Speculation::kNone;
+  options.max_guesses = 0;
   if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
@@ -45,7 +47,9 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
       prefiller_(&core_, &sequences_, &runner_),
       decoder_(&core_, &executor_, &sequences_, &constrainer_, &throttle_, &recompute_, &runner_,
                &chooser_),
-      generator_(&core_, &sequences_, &constrainer_, &runner_, &chooser_, &decoder_),
+      speculator_(&core_, &executor_, &sequences_, &constrainer_, &throttle_, &runner_, &chooser_,
+                  &decoder_),
+      generator_(&core_, &sequences_, &constrainer_, &runner_, &chooser_, &decoder_, &speculator_),
       beams_(&core_, &sequences_, &constrainer_, &chooser_, &decoder_),
       kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_),
       kv_writer_(&core_, &executor_, &sequences_, &runner_, &kv_reader_) {}
@@ -63,6 +67,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
     session->sequences_.Init(ops);
     session->beams_.Init(ops);
     session->chooser_.Init();
+    session->speculator_.Init();
     status = session->constrainer_.Init(ops, diag);
     if (status == Status::kOk) status = TestDevice(session->SelfTest(), diag);
   }

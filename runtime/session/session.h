@@ -25,6 +25,7 @@
 #include "runtime/session/saving.h"
 #include "runtime/session/self_test.h"
 #include "runtime/session/sequences.h"
+#include "runtime/session/speculator.h"
 #include "runtime/session/throttle.h"
 
 namespace arn {
@@ -158,6 +159,7 @@ class Session {
   Encoder encoder_;
   Prefiller prefiller_;
   Decoder decoder_;
+  Speculator speculator_;
   Generator generator_;
   BeamDriver beams_;
   KvReader kv_reader_;

@@ -57,26 +57,28 @@ MAY_INCLUDE = {
     "runtime/chat": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/cache": ("platform/", *CONTRACT),
     "runtime/sampling": ("platform/", *CONTRACT),
+    "runtime/speculate": ("platform/",),
     "runtime/model": (
         "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "runtime/text/",
         "runtime/chat/", "runtime/constrain/", "runtime/sampling/",
     ),
     "runtime/memory": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/", "runtime/constrain/",
+        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/speculate/",
     ),
     "runtime/state": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/memory/",
+        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/speculate/",
+        "runtime/memory/",
     ),
     "runtime/session": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/memory/",
-        "runtime/state/", "runtime/backends.h",
+        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/speculate/",
+        "runtime/memory/", "runtime/state/", "runtime/backends.h",
     ),
     "runtime/conversation": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/text/",
-        "runtime/chat/", "runtime/memory/", "runtime/session/",
+        "runtime/chat/", "runtime/speculate/", "runtime/memory/", "runtime/session/",
     ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),

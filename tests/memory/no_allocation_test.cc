@@ -344,6 +344,44 @@ TEST(NoAllocation_States, Snapshots_AllocateNothing) {
   EXPECT_EQ(0u, g_calls.load());
 }
 
+TEST(NoAllocation_Speculation, GuessesRightAndWrong_AllocateNothing) {
+  TinyBundle bundle;
+  bundle.layer_kinds = {{}, {9}, {}};
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.n_threads = 2;
+  options.max_sequences = 2;
+  options.kv_type = ARN_KV_INT4;
+  options.speculation = ARN_SPECULATE_NGRAM;
+  options.guess_always = 1;
+  const SessionPtr session = NewSession(model.get(), options);
+  std::vector<int32_t> prompt = SomeIds(30, 11);
+  prompt.resize(60, 3);
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = 0.4f;
+  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = 70;
+  generate.ignore_eos = 1;
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_session_prefill(session.get(), prompt.data(), prompt.size());
+  if (status == ARN_OK) status = arn_session_generate(session.get(), &generate, nullptr);
+  if (status == ARN_OK) status = arn_session_fork(session.get(), 0, 1);
+  if (status == ARN_OK) status = arn_session_set_sampling(session.get(), &sampling);
+  if (status == ARN_OK) status = arn_session_generate(session.get(), &generate, nullptr);
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  const arn_status counted = arn_session_stats(session.get(), &stats);
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
+  EXPECT_EQ(ARN_OK, counted);
+  EXPECT_EQ(0u, g_calls.load());
+  EXPECT_GT(stats.guesses_accepted, 0u);
+  EXPECT_GT(stats.guesses_proposed, stats.guesses_accepted);
+}
+
 // Every sampling option, with lists and log-probabilities.
 TEST(NoAllocation_Sampling, EveryOption_AllocatesNothing) {
   const TinyBundle bundle;

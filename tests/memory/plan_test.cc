@@ -100,6 +100,11 @@ std::vector<Case> Cases() {
     options.snapshot_every = 3;
     return options;
   };
+  const auto guessing = [](arn_session_options options) {
+    options.speculation = ARN_SPECULATE_NGRAM;
+    options.guess_always = 1;
+    return options;
+  };
   // Two pools per group: active and quantised pages. A group has one pool if its window is within
   // the residual.
   const auto quantised = [](arn_session_options options, uint32_t keys, uint32_t values,
@@ -145,6 +150,9 @@ std::vector<Case> Cases() {
       {scans, snapshots(several, 4)},
       {hybrid, snapshots(shared, 1)},
       {hybrid, quantised(several, ARN_KV_INT4, ARN_KV_INT2, 8)},
+      {mixed, guessing(several)},
+      {odd, guessing(Options(kReference, ARN_KV_INT8, 33, 64, 1, 16, 0))},
+      {wide, guessing(quantised(shifting, ARN_KV_INT2, ARN_KV_AS_KEYS, 8))},
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "tools/arenite/bench_profile.h"
+#include "tools/arenite/bench_rows.h"
 #include "tools/arenite/bench_runs.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/device.h"
@@ -25,6 +26,9 @@ struct Arguments {
   DeviceArguments device;
   std::string prefill = "512", decode = "128", depth = "0", threads = "0", context = "0";
   uint32_t repeats = 5;
+  std::string rows;  // empty: no runs of several rows
+  std::string file;
+  float temperature = 0;
   double seconds = 0;
   bool profile = false;
   bool limits = false;
@@ -187,7 +191,34 @@ uint32_t NeededContext(const std::vector<Case>& cases, const Model& model) {
   return static_cast<uint32_t>(needed);
 }
 
+int RunRows(const Arguments& arguments) {
+  const Model model = OpenModel(arguments.model);
+  arn_session_options options = ToSessionOptions(arguments.session);
+  ApplyDeviceOptions(arguments.device, &options);
+  return BenchRows(
+      model, options,
+      {ParseCounts(arguments.rows, "--rows"), ParseCounts(arguments.depth, "--depth"),
+       ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
+}
+
+int RunSpeculate(const Arguments& arguments) {
+  const std::vector<uint32_t> tokens = ParseCounts(arguments.decode, "--decode");
+  if (tokens.size() != 1 || tokens[0] == 0) {
+    throw Error("--speculate: --decode takes one number of tokens, found '" + arguments.decode +
+                "'");
+  }
+  const Model model = OpenModel(arguments.model);
+  arn_session_options options = ToSessionOptions(arguments.session);
+  ApplyDeviceOptions(arguments.device, &options);
+  return BenchSpeculate(
+      model, options,
+      {arguments.file, tokens[0], arguments.temperature,
+       ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
+}
+
 int Run(const Arguments& arguments) {
+  if (!arguments.rows.empty()) return RunRows(arguments);
+  if (arguments.session.speculate != "none") return RunSpeculate(arguments);
   const std::vector<Case> cases = Cases(arguments);
   const std::vector<uint32_t> thread_counts = ParseCounts(arguments.threads, "--threads");
   std::vector<uint32_t> contexts = ParseCounts(arguments.context, "--context");
@@ -275,6 +306,24 @@ Command AddBench(CLI::App* app) {
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   AddNoCacheOption(sub, &arguments->session);
+  CLI::Option* rows = sub->add_option(
+      "--rows", arguments->rows,
+      "Instead: measures runs of so many tokens of one sequence, such as 1,2,4,8,16, with the "
+      "logits of each, at every --depth");
+  AddSpeculateOptions(sub, &arguments->session);
+  CLI::Option* speculate = sub->get_option("--speculate");
+  CLI::Option* file = sub->add_option(
+      "--file", arguments->file,
+      "With --speculate: the text after which --decode tokens are generated, without and with "
+      "guesses in turn");
+  file->needs(speculate);
+  speculate->needs(file);
+  rows->excludes(speculate);
+  sub->add_option("--temperature", arguments->temperature,
+                  "With --speculate: 0 is greedy; more makes texts that guesses cannot foresee")
+      ->check(CLI::Range(0.0f, 100.0f))
+      ->needs(speculate)
+      ->capture_default_str();
   sub->add_flag("--profile", arguments->profile,
                 "Also runs each case once more and prints time, bytes and operations of each\n"
                 "kind of step, and the share of the machine's limits that it reaches");
@@ -291,6 +340,8 @@ Command AddBench(CLI::App* app) {
       "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8\n"
       "  arenite bench model.arn -p 0 -n 128 --sequences 8\n"
       "  arenite bench model.arn --profile -t 1,2\n"
+      "  arenite bench model.arn --rows 1,2,4,8,16 -d 0,2048\n"
+      "  arenite bench model.arn --speculate ngram --file text.txt -n 256\n"
       "  arenite bench model.arn -p 0 -n 16 -d 256 --no-cache");
   return {sub, [arguments] { return Run(*arguments); }};
 }

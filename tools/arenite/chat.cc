@@ -163,6 +163,7 @@ Command AddChat(CLI::App* app) {
   AddOverflowOptions(sub, &arguments->session);
   arguments->session.state_snapshots = kChatSnapshots;
   AddSnapshotOptions(sub, &arguments->session);
+  AddSpeculateOptions(sub, &arguments->session);
   sub->add_option("--history", arguments->history,
                   "File that keeps your messages for the next chat, readable by you alone; none: "
                   "keeps none")

@@ -145,6 +145,15 @@ std::string DeviceReport(const DeviceState& state) {
                    HumanBytes(s.kv_file_bytes_read).c_str(),
                    HumanBytes(s.kv_file_bytes_written).c_str(), Seconds(s.kv_file_wait_ns));
   }
+  if (s.guess_runs > 0) {
+    text += Format(
+        "guesses   %llu proposed, %llu accepted (%.0f %%), in %llu runs of %llu rows\n",
+        static_cast<unsigned long long>(s.guesses_proposed),
+        static_cast<unsigned long long>(s.guesses_accepted),
+        100.0 * static_cast<double>(s.guesses_accepted) / static_cast<double>(s.guesses_proposed),
+        static_cast<unsigned long long>(s.guess_runs),
+        static_cast<unsigned long long>(s.guess_runs + s.guesses_proposed));
+  }
   if (state.residency) {
     text += "bundle    " + ResidencyLine(*state.residency) + "\n";
   }
@@ -189,6 +198,11 @@ void WriteDevice(const DeviceState& state, JsonWriter* json) {
   json->Key("device").BeginObject();
   json->Key("weight_bytes_read").Uint(s.weight_bytes_read);
   json->Key("kv_bytes_read").Uint(s.kv_bytes_read);
+  json->Key("guesses").BeginObject();
+  json->Key("proposed").Uint(s.guesses_proposed);
+  json->Key("accepted").Uint(s.guesses_accepted);
+  json->Key("runs").Uint(s.guess_runs);
+  json->EndObject();
   json->Key("kv_file").BeginObject();
   json->Key("bytes_read").Uint(s.kv_file_bytes_read);
   json->Key("bytes_written").Uint(s.kv_file_bytes_written);

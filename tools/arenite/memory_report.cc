@@ -35,11 +35,14 @@ std::string PlanTable(const arn_memory_plan& plan) {
                ? ""
                : "; " + HumanBytes(plan.snapshots_bytes) + " of it snapshots of states"));
   text += Row("activations", plan.activations_bytes, "");
-  text += Row(
-      "io", plan.io_bytes,
-      plan.constraints_bytes == 0
-          ? "tokens, logits, text"
-          : "tokens, logits, text; " + HumanBytes(plan.constraints_bytes) + " of it constraints");
+  std::string io = "tokens, logits, text";
+  if (plan.constraints_bytes != 0) {
+    io += "; " + HumanBytes(plan.constraints_bytes) + " of it constraints";
+  }
+  if (plan.speculation_bytes != 0) {
+    io += "; " + HumanBytes(plan.speculation_bytes) + " of it speculation";
+  }
+  text += Row("io", plan.io_bytes, io);
   if (plan.device_bytes != 0) {
     text += Row("device", plan.device_bytes,
                 "buffers on the device: a copy of the weights, kv, activations, logits");
@@ -64,6 +67,10 @@ std::string PlanTable(const arn_memory_plan& plan) {
   if (plan.state_snapshots != 0) {
     text += Format("%u snapshot%s of the recurrent states of each sequence, every %u tokens\n",
                    plan.state_snapshots, plan.state_snapshots == 1 ? "" : "s", plan.snapshot_every);
+  }
+  if (plan.max_guesses != 0) {
+    text += Format("up to %u guess%s of the next tokens in a run\n", plan.max_guesses,
+                   plan.max_guesses == 1 ? "" : "es");
   }
   return text;
 }

@@ -180,6 +180,19 @@ void AddSnapshotOptions(CLI::App* app, SessionArguments* arguments) {
       ->capture_default_str();
 }
 
+void AddSpeculateOptions(CLI::App* app, SessionArguments* arguments) {
+  app->add_option("--speculate", arguments->speculate,
+                  "Where guesses of the next tokens come from: none, or ngram (the text so far). "
+                  "The tokens stay the same; texts that repeat themselves come faster (not on a "
+                  "GPU, nor with recurrent layers)")
+      ->transform(CLI::IsMember(std::vector<std::string>{"none", "ngram"}, CLI::ignore_case))
+      ->capture_default_str();
+  app->add_option("--guesses", arguments->max_guesses,
+                  "With --speculate: guesses that are verified at a time at most (0: 15)")
+      ->check(CLI::Range(0u, 63u))
+      ->capture_default_str();
+}
+
 CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops) {
   // A function option: a list of strings would split "[a,b]" in two.
   return app
@@ -253,6 +266,11 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   options.no_cache = arguments.no_cache ? 1 : 0;
   options.state_snapshots = arguments.state_snapshots;
   options.snapshot_every = arguments.snapshot_every;
+  if (arguments.max_guesses != 0 && arguments.speculate == "none") {
+    throw Error(Format("--guesses %u needs --speculate", arguments.max_guesses));
+  }
+  options.speculation = arguments.speculate == "ngram" ? ARN_SPECULATE_NGRAM : ARN_SPECULATE_NONE;
+  options.max_guesses = arguments.max_guesses;
   return options;
 }
 

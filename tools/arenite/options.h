@@ -47,6 +47,8 @@ struct SessionArguments {
   bool no_cache = false;
   uint32_t state_snapshots = 0;
   uint32_t snapshot_every = 0;
+  std::string speculate = "none";
+  uint32_t max_guesses = 0;
 };
 // `context_default`: the default of --context, for the help.
 void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default);
@@ -59,6 +61,8 @@ void AddPoolOptions(CLI::App* app, SessionArguments* arguments);
 void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
 // Adds --state-snapshots and --snapshot-every.
 void AddSnapshotOptions(CLI::App* app, SessionArguments* arguments);
+// Adds --speculate and --guesses.
+void AddSpeculateOptions(CLI::App* app, SessionArguments* arguments);
 // Adds --stop, which can be repeated.
 CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops);
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);

@@ -69,6 +69,7 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   json.Key("repacked").Uint(plan.repacked_bytes);
   json.Key("kv_per_token").Uint(plan.kv_bytes_per_token);
   json.Key("snapshots").Uint(plan.snapshots_bytes);
+  json.Key("speculation").Uint(plan.speculation_bytes);
   json.Key("alignment").Uint(plan.alignment);
   json.Key("context").Uint(plan.context_tokens);
   json.Key("prefill_chunk").Uint(plan.prefill_chunk);
@@ -80,6 +81,7 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   json.Key("sequences").Uint(plan.max_sequences);
   json.Key("kv_tokens").Uint(plan.kv_tokens);
   json.Key("state_snapshots").Uint(plan.state_snapshots);
+  json.Key("max_guesses").Uint(plan.max_guesses);
   json.Key("snapshot_every").Uint(plan.snapshot_every);
   WriteGroups(groups, &json);
   Print(json.EndObject().Finish());
@@ -111,6 +113,7 @@ Command AddPlan(CLI::App* app) {
   AddPoolOptions(sub, &arguments->session);
   AddOverflowOptions(sub, &arguments->session);
   AddSnapshotOptions(sub, &arguments->session);
+  AddSpeculateOptions(sub, &arguments->session);
   AddNoCacheOption(sub, &arguments->session);
   CLI::Option* fit =
       sub->add_option("--fit", arguments->fit,

@@ -431,6 +431,7 @@ Command AddRun(CLI::App* app) {
   AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
   AddOverflowOptions(sub, &arguments->session);
   AddNoCacheOption(sub, &arguments->session);
+  AddSpeculateOptions(sub, &arguments->session);
   AddDeviceOptions(sub, &arguments->device);
   logprobs->needs(sub->add_flag("--json", arguments->json,
                                 "Prints one JSON object at the end instead of streaming the text"));

@@ -15,6 +15,7 @@ _ENUM_COMMENTS = {
     "Status": "Status of a call of the C API: AreniteException.status().",
     "KvType": "Element types of keys and values.",
     "Overflow": "Behaviour when the context is full.",
+    "Speculate": "Where guesses of the next tokens come from.",
     "Backend": "Backends.", "Verify": "Which hashes of a saved state are checked.",
     "Residency": "Where a bundle's bytes are while it is open.",
     "Finish": "Why a generation ended.", "EarlyStopping": "When a beam search is done.",

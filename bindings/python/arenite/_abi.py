@@ -253,9 +253,12 @@ class arn_session_options(Struct):
       ("sampling_words", c_uint32),
       ("state_snapshots", c_uint32),
       ("snapshot_every", c_uint32),
+      ("speculation", c_uint32),
+      ("max_guesses", c_uint32),
+      ("guess_always", c_uint32),
   ]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_memory_plan(Struct):
@@ -286,8 +289,10 @@ class arn_memory_plan(Struct):
       ("snapshots_bytes", c_uint64),
       ("state_snapshots", c_uint32),
       ("snapshot_every", c_uint32),
+      ("speculation_bytes", c_uint64),
+      ("max_guesses", c_uint32),
   ]
-  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_kv_group_info(Struct):
@@ -383,8 +388,10 @@ class arn_generate_options(Struct):
       ("reply", c_void_p),
       ("on_event", arn_reply_callback),
       ("reasoning_budget", c_uint32),
+      ("no_guesses", c_uint32),
   ]
-  _initial_ = (0, 0, None, 0, None, 0, arn_token_callback(0), None, None, arn_reply_callback(0), 0)
+  _initial_ = (0, 0, None, 0, None, 0, arn_token_callback(0), None, None, arn_reply_callback(0), 0,
+      0)
 
 
 class arn_generate_result(Struct):
@@ -621,6 +628,9 @@ class arn_session_stats_data(Struct):
       ("kv_file_wait_ns", c_uint64),
       ("recomputed_tokens", c_uint64),
       ("n_state_snapshots", c_uint32),
+      ("guess_runs", c_uint64),
+      ("guesses_proposed", c_uint64),
+      ("guesses_accepted", c_uint64),
   ]
   _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -2147483648, 0,
-      -1, 0, b"", 0, 0, 0, 0, 0)
+      -1, 0, b"", 0, 0, 0, 0, 0, 0, 0, 0)

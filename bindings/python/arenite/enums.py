@@ -90,6 +90,13 @@ class Backend(enum.IntEnum):
   VULKAN_CPU = _abi.ARN_BACKEND_VULKAN_CPU
 
 
+class Speculate(enum.IntEnum):
+  """ARN_SPECULATE_..."""
+
+  NONE = _abi.ARN_SPECULATE_NONE
+  NGRAM = _abi.ARN_SPECULATE_NGRAM
+
+
 class Cpus(enum.IntEnum):
   """ARN_CPUS_..."""
 

@@ -280,6 +280,17 @@ class SessionOptions:
   states need none and take none. 0: none."""
   snapshot_every: int = 0
   """0: prefill_chunk; context_tokens or more: only marks."""
+  speculation: Speculate = Speculate.NONE
+  """Speculate: Session.generate runs guesses of the next tokens beside each token, where that is
+  expected to be faster. The tokens, and the random numbers that they take, are those of a session
+  without. Status.UNSUPPORTED for layers with a recurrent state, with no_cache, and for a GPU
+  without a fallback; while a GPU is in use, and with max_tokens_per_s or a thermal limit, nothing
+  is guessed. MemoryPlan.speculation_bytes is what it takes."""
+  max_guesses: int = 0
+  """Guesses that a run verifies at most, up to 63, less than prefill_chunk; 0: 15."""
+  guess_always: int = 0
+  """1: verifies every guess there is, whatever it costs: for tests and measurements. 0: those
+  that are expected to save time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -329,6 +340,10 @@ class MemoryPlan:
   state_snapshots: int
   """Per sequence; 0 without recurrent states, and with no_cache."""
   snapshot_every: int
+  speculation_bytes: int
+  """Part of io_bytes: the index of n-grams, and logits of guesses."""
+  max_guesses: int
+  """0: no speculation."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -628,6 +643,11 @@ class Stats:
   """Run again after a rewind, by Session.follow, or for their logits."""
   n_state_snapshots: int
   """Kept for the selected sequence now; not reset."""
+  guess_runs: int
+  """Speculation: runs with guesses, the guesses in them, and those that were then chosen. Such a
+  run has a row for each guess and one for the token before them."""
+  guesses_proposed: int
+  guesses_accepted: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -643,6 +663,6 @@ __all__ = [
     "ConversationInfo", "ConversationOptions", "ConversationResult", "CpuCluster", "Cpus",
     "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType",
     "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option", "Overflow", "ReplyEvent", "ReplyInfo",
-    "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Stats", "Status",
-    "ThermalZone", "ToolChoice", "Verify"
+    "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Speculate", "Stats",
+    "Status", "ThermalZone", "ToolChoice", "Verify"
 ]

@@ -141,6 +141,7 @@ class TileRunner {
     while (position < end) {
       const uint32_t n = rows[current].n;
       if (n == 0) {
+        position = Max(position, FirstHeld());
         position += RunFloats(position, end);
         pages_.Find(position, end, &rows[current]);
         continue;
@@ -156,6 +157,11 @@ class TileRunner {
       current = 1 - current;
       position += n;
     }
+  }
+
+  // Returns the first position whose page is there.
+  uint32_t FirstHeld() const {
+    return tile_.k_rows != nullptr ? 0 : tile_.table->first_page * tile_.group->page_tokens;
   }
 
   // Processes a float tile that starts at `position`. Returns its number of tokens.
@@ -396,8 +402,7 @@ bool SeesAll(const AttentionTile& tile) {
 uint32_t AttentionFirst(const AttentionTile& tile) {
   if (SeesAll(tile)) return 0;
   const uint32_t seen = FirstSeen(tile.first_position, *tile.kind, *tile.group, *tile.table);
-  const uint32_t held = tile.table->first_page * tile.group->page_tokens;
-  return Max(held, seen - seen % kDotTokens);
+  return seen - seen % kDotTokens;
 }
 
 uint32_t AttentionEnd(const AttentionTile& tile) {

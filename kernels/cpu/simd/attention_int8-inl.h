@@ -72,20 +72,24 @@ class Int8Pages {
 
   // Finds the tile that starts at `position`. It stops at a tile boundary, at `end`, or where the
   // page type changes. It has no tokens if the page at `position` is not readable as integers.
+  // Tokens before the table's first page, which no query sees, repeat the first strip there is, so
+  // that the others keep their places in the tile, and their sums the order, whatever was dropped.
   HWY_INLINE void Find(uint32_t position, uint32_t end, Int8Rows* out) const {
     out->n = 0;
     if (group_ == nullptr || position >= end) return;
     const uint32_t page_tokens = group_->page_tokens;
-    const uint32_t* page = table_->pages + (position / page_tokens - table_->first_page);
+    const uint32_t held = Max(position, table_->first_page * page_tokens);
+    const uint32_t* page = table_->pages + (held / page_tokens - table_->first_page);
     const uint32_t kind = *page & kQuantisedPage;
     const Pages& pages = pages_[KindOfPage(*page)];
     if (pages.page_stride == 0) return;
     out->quantised = kind != 0;
     out->k_row_bytes = pages.k.row_bytes;
     out->v_row_bytes = pages.v.row_bytes;
-    uint32_t slot = position % page_tokens, strip = 0;
+    const uint32_t n_dropped = (held - position) / kKvStrip;
+    uint32_t slot = held % page_tokens, strip = n_dropped;
     end = Min(end, position - position % kDotTokens + kDotTokens);
-    for (uint32_t at = position; at < end && (*page & kQuantisedPage) == kind; ++page, slot = 0) {
+    for (uint32_t at = held; at < end && (*page & kQuantisedPage) == kind; ++page, slot = 0) {
       const uint32_t n = Min(end - at, page_tokens - slot);
       const uint64_t bytes = (*page & ~kQuantisedPage) * pages.page_stride;
       pages.k.PrefetchScales(bytes, slot, n);
@@ -102,6 +106,12 @@ class Int8Pages {
     for (; strip % (kDotBlock / kKvStrip) != 0; ++strip) {
       out->k[strip] = out->k[strip - 1];
       out->v[strip] = out->v[strip - 1];
+    }
+    for (uint32_t i = 0; i < n_dropped; ++i) {
+      out->k[i] = out->k[n_dropped];
+      out->v[i] = out->v[n_dropped];
+      out->k_scales[i] = out->k_scales[n_dropped];
+      out->v_scales[i] = out->v_scales[n_dropped];
     }
   }
 

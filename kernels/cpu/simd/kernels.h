@@ -71,7 +71,8 @@ using MergeAttentionFn = void (*)(const AttentionTile& tile, uint32_t n_segments
 
 // Positions per segment; segment i starts at i times this.
 inline constexpr uint32_t kAttentionSegment = 512;
-// A tile reads positions [AttentionFirst, AttentionEnd).
+// A tile reads positions [AttentionFirst, AttentionEnd); the first is a multiple of kDotTokens,
+// whether or not its page is still there.
 uint32_t AttentionFirst(const AttentionTile& tile);
 uint32_t AttentionEnd(const AttentionTile& tile);
 bool SeesAll(const AttentionTile& tile);

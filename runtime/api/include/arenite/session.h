@@ -59,6 +59,12 @@ enum {
   ARN_BACKEND_VULKAN_CPU = 4
 };
 
+/* Where guesses of the next tokens come from (docs/speculation.md). */
+enum {
+  ARN_SPECULATE_NONE = 0,
+  ARN_SPECULATE_NGRAM = 1 /* what followed the same tokens earlier in the sequence */
+};
+
 /* CPU affinity of a session's threads, including the calling thread during calls that run the
  * model. arn_session_cpus (device.h) returns the result. */
 enum {
@@ -161,12 +167,22 @@ typedef struct arn_session_options {
    * bytes; models without such states need none and take none. 0: none. */
   uint32_t state_snapshots;
   uint32_t snapshot_every; /* 0: prefill_chunk; context_tokens or more: only marks */
+  /* ARN_SPECULATE_...: arn_session_generate runs guesses of the next tokens beside each token,
+   * where that is expected to be faster. The tokens, and the random numbers that they take, are
+   * those of a session without. ARN_UNSUPPORTED for layers with a recurrent state, with no_cache,
+   * and for a GPU without a fallback; while a GPU is in use, and with max_tokens_per_s or a thermal
+   * limit, nothing is guessed. arn_memory_plan.speculation_bytes is what it takes. */
+  uint32_t speculation;
+  uint32_t max_guesses;  /* guesses that a run verifies at most, up to 63, less than prefill_chunk;
+                            0: 15 */
+  uint32_t guess_always; /* 1: verifies every guess there is, whatever it costs: for tests and
+                            measurements. 0: those that are expected to save time */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0, 0, 0, 0, 0, 0, 0                                                                        \
+        0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0                                              \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -205,11 +221,13 @@ typedef struct arn_memory_plan {
   uint64_t snapshots_bytes;   /* part of kv_bytes: slots for snapshots of recurrent states */
   uint32_t state_snapshots;   /* per sequence; 0 without recurrent states, and with no_cache */
   uint32_t snapshot_every;
+  uint64_t speculation_bytes; /* part of io_bytes: the index of n-grams, and logits of guesses */
+  uint32_t max_guesses;       /* 0: no speculation */
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT                                                                      \
   {                                                                                               \
     sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0                                                                                      \
+        0, 0, 0, 0                                                                                \
   }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be
@@ -541,9 +559,10 @@ typedef struct arn_generate_options {
   /* With reply: after this many tokens of reasoning its end comes next
    * (arn_reply_options.reasoning_close). 0: the model decides. */
   uint32_t reasoning_budget;
+  uint32_t no_guesses; /* 1: runs token by token, although the session has speculation */
 } arn_generate_options;
 #define ARN_GENERATE_OPTIONS_INIT \
-  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0 }
+  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0 }
 
 typedef struct arn_generate_result {
   size_t struct_size;

@@ -58,11 +58,14 @@ typedef struct arn_session_stats_data {
   uint64_t recomputed_tokens;     /* run again after a rewind, by arn_session_follow, or for their
                                      logits */
   uint32_t n_state_snapshots;     /* kept for the selected sequence now; not reset */
+  /* Speculation: runs with guesses, the guesses in them, and those that were then chosen. Such a
+   * run has a row for each guess and one for the token before them. */
+  uint64_t guess_runs, guesses_proposed, guesses_accepted;
 } arn_session_stats_data;
 #define ARN_SESSION_STATS_INIT                                                                     \
   {                                                                                                \
     sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {0}, 0, 0, 0, 0, 0                                     \
+        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {0}, 0, 0, 0, 0, 0, 0, 0, 0                            \
   }
 /* Returns counts and times since creation, or since arn_session_reset_stats. */
 ARN_API arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats);

@@ -228,6 +228,12 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, state_snapshots), 0},
     {"snapshotEvery", FieldKind::kInt,
      offsetof(arn_session_options, snapshot_every), 0},
+    {"speculation", FieldKind::kEnum,
+     offsetof(arn_session_options, speculation), 0, "Lorg/arenite/Speculate;"},
+    {"maxGuesses", FieldKind::kInt,
+     offsetof(arn_session_options, max_guesses), 0},
+    {"guessAlways", FieldKind::kInt,
+     offsetof(arn_session_options, guess_always), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,
@@ -280,6 +286,10 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, state_snapshots), 0},
     {"snapshotEvery", FieldKind::kInt,
      offsetof(arn_memory_plan, snapshot_every), 0},
+    {"speculationBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, speculation_bytes), 0},
+    {"maxGuesses", FieldKind::kInt,
+     offsetof(arn_memory_plan, max_guesses), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,
@@ -532,6 +542,12 @@ inline constexpr Field kStatsFields[] = {
      offsetof(arn_session_stats_data, recomputed_tokens), 0},
     {"nStateSnapshots", FieldKind::kInt,
      offsetof(arn_session_stats_data, n_state_snapshots), 0},
+    {"guessRuns", FieldKind::kLong,
+     offsetof(arn_session_stats_data, guess_runs), 0},
+    {"guessesProposed", FieldKind::kLong,
+     offsetof(arn_session_stats_data, guesses_proposed), 0},
+    {"guessesAccepted", FieldKind::kLong,
+     offsetof(arn_session_stats_data, guesses_accepted), 0},
 };
 // clang-format on
 

@@ -54,4 +54,8 @@ public final class MemoryPlan {
   /** per sequence; 0 without recurrent states, and with no_cache */
   public int stateSnapshots;
   public int snapshotEvery;
+  /** part of io_bytes: the index of n-grams, and logits of guesses */
+  public long speculationBytes;
+  /** 0: no speculation */
+  public int maxGuesses;
 }

@@ -76,4 +76,11 @@ public final class Stats {
   public long recomputedTokens;
   /** kept for the selected sequence now; not reset */
   public int nStateSnapshots;
+  /**
+   * Speculation: runs with guesses, the guesses in them, and those that were then chosen. Such a
+   * run has a row for each guess and one for the token before them.
+   */
+  public long guessRuns;
+  public long guessesProposed;
+  public long guessesAccepted;
 }

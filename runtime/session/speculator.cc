@@ -1,0 +1,153 @@
+#include "runtime/session/speculator.h"
+
+#include <cstring>
+
+#include "platform/base/arith.h"
+#include "platform/os/clock.h"
+
+namespace arn {
+
+void Speculator::Init() { drafter_.Init(core_.plan.ngrams, core_.memory); }
+
+// A device chooses several tokens a call by itself, and its rows are not the same bits for any
+// number of them. A rate limit counts tokens, not rows.
+void Speculator::Begin(uint32_t sequence, bool guesses) {
+  sequence_ = sequence;
+  is_on_ = guesses && core_.plan.options.max_guesses != 0 && !throttle_.is_on() &&
+           executor_.backend().host_kv != nullptr && executor_.backend().device == nullptr;
+  if (is_on_) drafter_.Reset();
+}
+
+uint32_t Speculator::MostGuesses(uint32_t sequence, uint32_t wanted) const {
+  if (!is_on_ || wanted == 0 || sequences_.At(sequence).n_pending != 0) return 0;
+  const KvCache& cache = sequences_.cache();
+  const uint32_t room = cache.capacity() - sequences_.Length(sequence) - 1;
+  // Dropping guesses must leave what running token by token leaves: no page is quantised meanwhile.
+  const uint32_t before_quantising = cache.TokensBeforeQuantising(sequence) - 1;
+  return Min(Min(Min(wanted, core_.plan.options.max_guesses), room),
+             Min(before_quantising, runner_.RunTokens(sequence) - 1));
+}
+
+uint32_t Speculator::Guess(uint32_t sequence, int32_t id, uint32_t most, int32_t* out,
+                           uint32_t* match, bool* certain) {
+  // The chosen token joins the sequence when it runs: its place in the history is free.
+  const uint32_t length = sequences_.Length(sequence);
+  int32_t* history = sequences_.History(sequence);
+  history[length] = id;
+  const Span<const int32_t> ids(history, length + 1);
+  drafter_.Extend(ids);
+  uint32_t n = drafter_.Propose(ids, {out, most}, match);
+  *certain = false;
+  if (!constrainer_.Has(sequence)) return Worthwhile(*match, n);
+  uint32_t n_certain = 0;
+  n = constrainer_.Narrow(sequence, id, {out, most}, n, &n_certain);
+  const uint32_t n_chosen = Max(n_certain, Worthwhile(*match, n));
+  *certain = n_chosen == n_certain;
+  return n_chosen;
+}
+
+uint32_t Speculator::Worthwhile(uint32_t match, uint32_t n) const {
+  return core_.plan.options.guesses_always ? n : policy_.Choose(match, n);
+}
+
+Status Speculator::RunChosen(uint32_t sequence, int32_t id, uint32_t wanted) {
+  if (IsNext(sequence, id)) {
+    const Status status = runner_.HeedCancel(sequence);
+    if (status != Status::kOk) {
+      chooser_.Unchoose(sequence);
+      return status;
+    }
+    TakeNext(sequence);
+    return Status::kOk;
+  }
+  Settle();
+  if (!is_on_ || sequences_.IsAtLast(sequence)) return decoder_.RunChosen(sequence, id);
+  int32_t ids[1 + kMaxGuesses];
+  ids[0] = id;
+  const uint32_t most = MostGuesses(sequence, wanted);
+  uint32_t match = 0;
+  bool is_certain = false;
+  uint32_t n = most == 0 ? 0 : Guess(sequence, id, most, ids + 1, &match, &is_certain);
+  if (n != 0) {
+    const Growth growth{sequence, 1 + n};
+    const Status reserved = cache().Reserve({&growth, 1});
+    if (reserved == Status::kContextFull)
+      n = 0;  // too few pages are free
+    else
+      ARN_TRY(reserved);
+  }
+  const uint64_t start = MonotonicNs();
+  const Status status =
+      n == 0 ? decoder_.RunChosen(sequence, id) : RunAhead(sequence, {ids, 1 + size_t{n}});
+  ARN_TRY(status);
+  policy_.AddTime(1 + n, MonotonicNs() - start);
+  if (n == 0) return status;
+  is_ahead_ = true;
+  is_certain_ = is_certain;
+  n_proposed_ = n;
+  n_accepted_ = 0;
+  match_ = match;
+  core_.stats.guesses_proposed += n;
+  ++core_.stats.guess_runs;
+  return status;
+}
+
+Status Speculator::RunAhead(uint32_t sequence, Span<const int32_t> ids) {
+  const SessionPart part{sequence, ids};
+  const Status status = runner_.Run({&part, 1}, LogitRows::kAll);
+  if (status != Status::kOk) {
+    chooser_.Unchoose(sequence);
+    return status;
+  }
+  n_ahead_ = static_cast<uint32_t>(ids.size()) - 1;
+  cache().Uncommit(sequence, n_ahead_);
+  ++sequences_.At(sequence).n_generated;
+  ++core_.stats.decode_tokens;
+  UseLogits(sequence, 0);
+  return Status::kOk;
+}
+
+bool Speculator::IsNext(uint32_t sequence, int32_t id) const {
+  return n_ahead_ != 0 && sequences_.History(sequence)[sequences_.Length(sequence)] == id;
+}
+
+void Speculator::TakeNext(uint32_t sequence) {
+  const Growth growth{sequence, 1};
+  cache().ReleaseUnseen(sequence);
+  cache().Commit({&growth, 1});
+  --n_ahead_;
+  ++sequences_.At(sequence).n_generated;
+  ++core_.stats.decode_tokens;
+  ++core_.stats.guesses_accepted;
+  ++n_accepted_;
+  UseLogits(sequence, n_accepted_);
+}
+
+uint32_t Speculator::TakeRun(uint32_t sequence, Span<const int32_t> ids) {
+  uint32_t n = 0;
+  for (; n < ids.size() && IsNext(sequence, ids[n]); ++n) TakeNext(sequence);
+  return n;
+}
+
+void Speculator::UseLogits(uint32_t sequence, uint32_t row) {
+  const uint64_t vocab = core_.plan.program.vocab;
+  if (sequences_.size() > 1) {
+    std::memcpy(sequences_.LogitsOf(sequence),
+                core_.memory.As<float>(core_.plan.program.logits) + row * vocab,
+                vocab * sizeof(float));
+  } else {
+    sequences_.logits().UseRow(row);
+  }
+  sequences_.logits().Add(sequence);
+  sequences_.At(sequence).state_before = sequences_.At(sequence).sampler.state();
+}
+
+void Speculator::Settle() {
+  if (!is_ahead_) return;
+  is_ahead_ = false;
+  if (!is_certain_) policy_.AddOutcome(match_, n_proposed_, n_accepted_);
+  n_ahead_ = 0;
+  cache().Cut(sequence_, sequences_.Length(sequence_));  // releases what the others had reserved
+}
+
+}  // namespace arn

@@ -1,0 +1,348 @@
+// Speculation changes nothing but the time: tokens, logits, random numbers and pages in use are
+// those of a session without, for every kind of cache.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/support/layer_shapes.h"
+#include "tests/support/print_params.h"
+#include "tests/support/row_bits.h"
+#include "tests/support/session_support.h"
+
+namespace arn::test {
+namespace {
+
+constexpr uint32_t kVocab = 61;
+constexpr uint32_t kContext = 512;
+
+struct Text {
+  std::vector<int32_t> ids;  // as the callback got them
+  std::vector<uint32_t> lengths;
+  arn_session* session = nullptr;
+};
+
+int32_t OnToken(void* user, int32_t id, const char*, size_t) {
+  Text& text = *static_cast<Text*>(user);
+  text.ids.push_back(id);
+  text.lengths.push_back(arn_session_length(text.session));
+  return 0;
+}
+
+arn_session_options Options(uint32_t kv, uint32_t speculation) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.kv_type = kv;
+  options.n_threads = 2;
+  options.context_tokens = kContext;
+  options.kv_page_tokens = 8;
+  options.prefill_chunk = 24;
+  if (kv >= ARN_KV_INT4) options.kv_residual = 32;
+  options.speculation = speculation;
+  options.guess_always = speculation == ARN_SPECULATE_NONE ? 0 : 1;
+  return options;
+}
+
+arn_session_stats_data Stats(const arn_session* session) {
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  EXPECT_EQ(ARN_OK, arn_session_stats(session, &stats));
+  return stats;
+}
+
+Text Generate(arn_session* session, uint32_t n) {
+  Text text;
+  text.session = session;
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  options.max_tokens = n;
+  options.ignore_eos = 1;
+  options.callback = OnToken;
+  options.user = &text;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  EXPECT_EQ(ARN_OK, arn_session_generate(session, &options, &result))
+      << arn_session_last_error(session);
+  EXPECT_EQ(n, result.n_tokens);
+  return text;
+}
+
+// A prompt that repeats itself, with changes, so that guesses are right and wrong.
+std::vector<int32_t> Prompt(uint32_t n) {
+  std::vector<int32_t> ids;
+  for (uint32_t i = 0; i < n; ++i) {
+    ids.push_back(static_cast<int32_t>((i % 13 * 5 + i / 29) % kVocab));
+  }
+  return ids;
+}
+
+void ExpectSameState(arn_session* plain, arn_session* guessing) {
+  EXPECT_EQ(arn_session_length(plain), arn_session_length(guessing));
+  const int32_t *a = nullptr, *b = nullptr;
+  uint32_t n_a = 0, n_b = 0;
+  ASSERT_EQ(ARN_OK, arn_session_tokens(plain, &a, &n_a));
+  ASSERT_EQ(ARN_OK, arn_session_tokens(guessing, &b, &n_b));
+  EXPECT_EQ(std::vector<int32_t>(a, a + n_a), std::vector<int32_t>(b, b + n_b));
+  const float *x = nullptr, *y = nullptr;
+  ASSERT_EQ(ARN_OK, arn_session_logits(plain, &x));
+  ASSERT_EQ(ARN_OK, arn_session_logits(guessing, &y));
+  EXPECT_EQ(0, std::memcmp(x, y, kVocab * sizeof(float)));
+  EXPECT_EQ(Stats(plain).kv_used_bytes, Stats(guessing).kv_used_bytes);
+  EXPECT_EQ(Stats(plain).decode_tokens, Stats(guessing).decode_tokens);
+}
+
+// Generates by turns with prompts in between, in both sessions.
+void ExpectSameTexts(arn_session* plain, arn_session* guessing, uint32_t turns) {
+  const std::vector<int32_t> prompt = Prompt(90);
+  for (uint32_t turn = 0; turn < turns; ++turn) {
+    for (arn_session* session : {plain, guessing}) {
+      ASSERT_EQ(ARN_OK, arn_session_prefill(session, prompt.data() + turn, turn == 0 ? 70 : 11))
+          << arn_session_last_error(session);
+    }
+    const Text expected = Generate(plain, 60 + turn), found = Generate(guessing, 60 + turn);
+    ASSERT_EQ(expected.ids, found.ids) << "turn " << turn;
+    ASSERT_EQ(expected.lengths, found.lengths) << "turn " << turn;
+    ExpectSameState(plain, guessing);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+BundleBytes Bundle(DType weights, const std::vector<TinyLayer>& layers, uint64_t seed = 1) {
+  TinyBundle bundle;
+  bundle.vocab = kVocab;
+  bundle.max_context = kContext;
+  bundle.weights = weights;
+  bundle.layer_kinds = layers;
+  bundle.seed = seed;
+  return MakeTinyBundle(bundle);
+}
+
+class SpeculationTest : public testing::TestWithParam<Shape> {};
+
+TEST_P(SpeculationTest, Greedy_EveryKvType_TheSameTokens) {
+  uint64_t accepted = 0, rejected = 0;
+  for (const DType weights : {DType::kF32, DType::kF16, DType::kInt8, DType::kInt4}) {
+    if (!RowsKeepTheirBits(weights)) continue;
+    const BundleBytes bytes = Bundle(weights, GetParam().layers);
+    const ModelPtr model = OpenBytes(bytes);
+    for (const uint32_t kv : {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2}) {
+      SCOPED_TRACE(std::string(DTypeName(weights)) + " weights, " + arn_kv_type_name(kv) + " KV");
+      const SessionPtr plain = NewSession(model.get(), Options(kv, ARN_SPECULATE_NONE));
+      const SessionPtr guessing = NewSession(model.get(), Options(kv, ARN_SPECULATE_NGRAM));
+      ExpectSameTexts(plain.get(), guessing.get(), 5);
+      if (HasFailure()) return;
+      const arn_session_stats_data stats = Stats(guessing.get());
+      accepted += stats.guesses_accepted;
+      rejected += stats.guesses_proposed - stats.guesses_accepted;
+      EXPECT_EQ(0u, Stats(plain.get()).guess_runs);
+    }
+  }
+  EXPECT_GT(accepted, 100u);
+  EXPECT_GT(rejected, 100u);
+}
+
+// The same random numbers give the same tokens, so the distribution is that of plain sampling.
+TEST_P(SpeculationTest, Sampling_TheSameTokensForTheSameSeed) {
+  const BundleBytes bytes = Bundle(DType::kF16, GetParam().layers);
+  const ModelPtr model = OpenBytes(bytes);
+  uint64_t accepted = 0;
+  for (int kind = 0; kind < 4; ++kind) {
+    arn_sampling sampling = ARN_SAMPLING_INIT;
+    sampling.temperature = kind == 1 ? 0.05f : 0.4f;
+    sampling.seed = 17 + static_cast<uint64_t>(kind);
+    if (kind == 2) sampling.top_k = 5;
+    if (kind == 2) sampling.top_p = 0.9f;
+    if (kind == 3) sampling.repetition_penalty = 1.1f;
+    if (kind == 3) sampling.frequency_penalty = 0.1f;
+    SCOPED_TRACE(kind);
+    SessionPtr sessions[2];
+    for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_NGRAM}) {
+      arn_session_options options = Options(ARN_KV_INT8, speculation);
+      options.logits_processors = 1;
+      sessions[speculation] = NewSession(model.get(), options);
+      ASSERT_EQ(ARN_OK, arn_session_set_sampling(sessions[speculation].get(), &sampling));
+    }
+    ExpectSameTexts(sessions[0].get(), sessions[1].get(), 5);
+    if (HasFailure()) return;
+    accepted += Stats(sessions[1].get()).guesses_accepted;
+  }
+  EXPECT_GT(accepted, 20u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, SpeculationTest, testing::ValuesIn([] {
+                           std::vector<Shape> all = Shapes();
+                           const std::vector<Shape> widths = WidthShapes();
+                           all.insert(all.end(), widths.begin(), widths.end());
+                           return all;
+                         }()),
+                         ShapeName);
+
+// The policy decides by measured times; whatever it decides, the tokens are the same.
+TEST(Speculation, ByMeasuredTimes_TheSameTokens) {
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {20}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM);
+  options.guess_always = 0;
+  const SessionPtr plain = NewSession(model.get(), Options(ARN_KV_INT8, ARN_SPECULATE_NONE));
+  const SessionPtr guessing = NewSession(model.get(), options);
+  ExpectSameTexts(plain.get(), guessing.get(), 5);
+}
+
+// A full context that shifts, and one that ends the text.
+TEST(Speculation, FullContext_TheSameTokens) {
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {20}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  for (const uint32_t overflow : {ARN_OVERFLOW_STOP, ARN_OVERFLOW_SHIFT}) {
+    std::vector<int32_t> texts[2];
+    for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_NGRAM}) {
+      arn_session_options options = Options(ARN_KV_INT8, speculation);
+      options.context_tokens = 128;
+      options.overflow = overflow;
+      options.pinned_tokens = 8;
+      if (overflow == ARN_OVERFLOW_STOP) options.pinned_tokens = 0;
+      const SessionPtr session = NewSession(model.get(), options);
+      const std::vector<int32_t> prompt = Prompt(50);
+      ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
+      Text text;
+      text.session = session.get();
+      arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+      generate.max_tokens = 400;
+      generate.ignore_eos = 1;
+      generate.callback = OnToken;
+      generate.user = &text;
+      arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+      ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result));
+      EXPECT_EQ(overflow == ARN_OVERFLOW_STOP ? 79u : 400u, result.n_tokens);
+      texts[speculation] = text.ids;
+    }
+    EXPECT_EQ(texts[0], texts[1]);
+  }
+}
+
+// Sequences that share pages: each guesses from its own text, and leaves the others alone.
+TEST(Speculation, SeveralSequences_TheSameTokens) {
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {20}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  std::vector<std::vector<int32_t>> texts[2];
+  for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_NGRAM}) {
+    arn_session_options options = Options(ARN_KV_INT4, speculation);
+    options.max_sequences = 4;
+    options.kv_tokens = 700;
+    const SessionPtr session = NewSession(model.get(), options);
+    const std::vector<int32_t> prompt = Prompt(70);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
+    arn_sampling sampling = ARN_SAMPLING_INIT;
+    sampling.temperature = 0.3f;
+    sampling.seed = 4;
+    ASSERT_EQ(ARN_OK, arn_session_set_sampling(session.get(), &sampling));
+    for (uint32_t s = 1; s < 4; ++s) ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, s));
+    for (uint32_t turn = 0; turn < 3; ++turn) {
+      for (uint32_t s = 0; s < 4; ++s) {
+        ASSERT_EQ(ARN_OK, arn_session_select(session.get(), s));
+        texts[speculation].push_back(Generate(session.get(), 25).ids);
+      }
+      const uint32_t all[] = {0, 1, 2, 3};
+      int32_t ids[4];
+      ASSERT_EQ(ARN_OK, arn_session_decode_batch(session.get(), all, 4, ids));
+      texts[speculation].emplace_back(ids, ids + 4);
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+// A cancel between tokens that have run takes effect at once, and loses nothing.
+TEST(Speculation, Cancel_KeepsWhatWasDeliveredAndGoesOn) {
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  const std::vector<int32_t> prompt = Prompt(70);
+  std::vector<int32_t> texts[2];
+  for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_NGRAM}) {
+    const SessionPtr session = NewSession(model.get(), Options(ARN_KV_INT8, speculation));
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
+    std::vector<int32_t>& ids = texts[speculation];
+    struct User {
+      arn_session* session;
+      std::vector<int32_t>* ids;
+    } user = {session.get(), &ids};
+    for (uint32_t n = 1; ids.size() < 150; ++n) {
+      arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+      options.max_tokens = 40;
+      options.ignore_eos = 1;
+      options.user = &user;
+      // Cancels at every seventh token: the token is not in the sequence, and comes again.
+      options.callback = [](void* to, int32_t id, const char*, size_t) -> int32_t {
+        auto& u = *static_cast<User*>(to);
+        u.ids->push_back(id);
+        if (u.ids->size() % 7 == 3) arn_session_cancel(u.session);
+        return 0;
+      };
+      arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+      const arn_status status = arn_session_generate(session.get(), &options, &result);
+      ASSERT_TRUE(status == ARN_OK || status == ARN_CANCELLED);
+      ids.push_back(static_cast<int32_t>(1000 + result.n_tokens));
+      ASSERT_LT(n, 100u);
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+TEST(Speculation, NoGuesses_RunsTokenByToken) {
+  const BundleBytes bytes = Bundle(DType::kF16, {{}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  const SessionPtr session = NewSession(model.get(), Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM));
+  const std::vector<int32_t> prompt = Prompt(70);
+  ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  options.max_tokens = 50;
+  options.ignore_eos = options.no_guesses = 1;
+  ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &options, nullptr));
+  EXPECT_EQ(0u, Stats(session.get()).guess_runs);
+  options.no_guesses = 0;
+  ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &options, nullptr));
+  EXPECT_GT(Stats(session.get()).guess_runs, 0u);
+}
+
+TEST(Speculation, WhatCannotWork_IsRefusedByName) {
+  const BundleBytes bytes = Bundle(DType::kF32, {{}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  const BundleBytes scan_bytes = Bundle(DType::kF32, {{0, 0, -1, TinyMixer::kScan}, {}});
+  const ModelPtr scans = OpenBytes(scan_bytes);
+  const auto refused = [](const arn_model* of, const arn_session_options& options,
+                          arn_status status, const char* words) {
+    arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+    char error[256];
+    EXPECT_EQ(status, arn_session_plan(of, &options, error, sizeof error, &plan));
+    EXPECT_NE(std::string::npos, std::string(error).find(words)) << error;
+  };
+  const arn_session_options good = Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM);
+  refused(scans.get(), good, ARN_UNSUPPORTED, "recurrent state");
+  arn_session_options options = good;
+  options.no_cache = 1;
+  refused(model.get(), options, ARN_UNSUPPORTED, "no_cache");
+  options = good;
+  options.speculation = 9;
+  refused(model.get(), options, ARN_UNSUPPORTED, "speculation 9");
+  options = good;
+  options.max_guesses = 64;
+  refused(model.get(), options, ARN_BAD_ARGUMENT, "max_guesses is 64");
+  options.speculation = ARN_SPECULATE_NONE;
+  options.max_guesses = 3;
+  refused(model.get(), options, ARN_BAD_ARGUMENT, "max_guesses is 3");
+}
+
+// The plan has the bytes of the index and of the rows of logits.
+TEST(Speculation, Plan_CountsItsBytes) {
+  const BundleBytes bytes = Bundle(DType::kF32, {{}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  arn_memory_plan plain = ARN_MEMORY_PLAN_INIT, guessing = ARN_MEMORY_PLAN_INIT;
+  const arn_session_options none = Options(ARN_KV_INT8, ARN_SPECULATE_NONE),
+                            ngram = Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM);
+  ASSERT_EQ(ARN_OK, arn_session_plan(model.get(), &none, nullptr, 0, &plain));
+  ASSERT_EQ(ARN_OK, arn_session_plan(model.get(), &ngram, nullptr, 0, &guessing));
+  EXPECT_EQ(0u, plain.speculation_bytes);
+  EXPECT_EQ(0u, plain.max_guesses);
+  EXPECT_EQ(15u, guessing.max_guesses);
+  EXPECT_EQ((3u * kContext + 15u * kVocab) * 4, guessing.speculation_bytes);
+  EXPECT_GE(guessing.io_bytes, plain.io_bytes + guessing.speculation_bytes - 64);
+}
+
+}  // namespace
+}  // namespace arn::test

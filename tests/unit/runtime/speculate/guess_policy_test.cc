@@ -1,0 +1,114 @@
+// GuessPolicy on simulated machines and texts.
+#include "runtime/speculate/guess_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace arn {
+namespace {
+
+// Time of a run by its rows: `per_row` of one row's time for each further row, with noise.
+struct Machine {
+  double per_row = 0;
+  double noise = 0;
+  std::mt19937 rng{5};
+
+  uint64_t Time(uint32_t rows) {
+    const double swing = 1.0 + noise * (static_cast<double>(rng() % 2001) / 1000.0 - 1.0);
+    return static_cast<uint64_t>(1e6 * (1.0 + per_row * (rows - 1)) * swing);
+  }
+};
+
+struct Outcome {
+  double speed = 0;  // tokens per time of one row
+  uint64_t proposed = 0, accepted = 0;
+};
+
+// A text of n tokens in which guesses are right with probability p(token).
+template <typename Probability>
+Outcome Simulate(Machine machine, uint32_t n, uint32_t match, uint32_t available,
+                 const Probability& p) {
+  GuessPolicy policy;
+  std::mt19937 rng(7);
+  Outcome out;
+  double ns = 0;
+  uint32_t done = 0;
+  while (done < n) {
+    const uint32_t k = policy.Choose(match, available);
+    EXPECT_LE(k, available);
+    const uint64_t time = machine.Time(1 + k);
+    policy.AddTime(1 + k, time);
+    ns += static_cast<double>(time);
+    uint32_t accepted = 0;
+    while (accepted < k && rng() % 10000 < 10000 * p(done + accepted)) ++accepted;
+    if (k > 0) policy.AddOutcome(match, k, accepted);
+    out.proposed += k;
+    out.accepted += accepted;
+    done += 1 + accepted;
+  }
+  out.speed = done * 1e6 / ns;
+  return out;
+}
+
+TEST(GuessPolicyTest, BeforeAnyMeasurement_NothingIsGuessed) {
+  EXPECT_EQ(0u, GuessPolicy().Choose(32, 15));
+}
+
+// Whatever a row costs and however long the match, wrong guesses cost at most 2 %.
+TEST(GuessPolicyTest, GuessesThatAreAlwaysWrong_CostLittle) {
+  for (const double per_row : {0.02, 0.1, 0.3, 1.0}) {
+    for (const uint32_t match : {2u, 5u, 32u}) {
+      for (const uint32_t n : {256u, 2000u}) {
+        const Outcome out = Simulate({per_row, 0}, n, match, 15, [](uint32_t) { return 0.0; });
+        EXPECT_GE(out.speed, 0.98) << per_row << " per row, match " << match << ", " << n;
+      }
+    }
+  }
+}
+
+// Guesses that are right now and then, at the border of what pays.
+TEST(GuessPolicyTest, AnyShareOfRightGuesses_NeverMuchSlower) {
+  for (const double per_row : {0.05, 0.15, 0.4, 1.0}) {
+    for (const double p : {0.02, 0.1, 0.2, 0.4, 0.6}) {
+      const Outcome out = Simulate({per_row, 0.1}, 3000, 3, 15, [p](uint32_t) { return p; });
+      EXPECT_GE(out.speed, 0.975) << per_row << " per row, right " << p;
+    }
+  }
+}
+
+TEST(GuessPolicyTest, CopiedText_IsMuchFaster) {
+  const auto always = [](uint32_t) { return 1.0; };
+  EXPECT_GT(Simulate({0.02, 0.05}, 2000, 32, 15, always).speed, 9.0);
+  EXPECT_GT(Simulate({0.1, 0.05}, 2000, 32, 15, always).speed, 5.0);
+  EXPECT_GT(Simulate({0.3, 0.05}, 2000, 32, 15, always).speed, 2.0);
+  // Where rows cost as much alone, there is nothing to gain and little to lose.
+  EXPECT_GT(Simulate({1.0, 0.05}, 2000, 32, 15, always).speed, 0.97);
+}
+
+// Text that is copied only in its second half: guessing comes back.
+TEST(GuessPolicyTest, TextThatBeginsToRepeat_IsFoundOut) {
+  const Outcome out =
+      Simulate({0.05, 0.05}, 4000, 5, 15, [](uint32_t token) { return token < 2000 ? 0.0 : 0.98; });
+  EXPECT_GT(out.speed, 1.6);  // 2 is infinitely fast in the second half
+}
+
+TEST(GuessPolicyTest, RelativeTime_MeasuredBetweenAndBeyond) {
+  GuessPolicy policy;
+  EXPECT_EQ(0.0, policy.RelativeTime(4));
+  policy.AddTime(1, 1000);
+  EXPECT_EQ(0.0, policy.RelativeTime(4));
+  policy.AddTime(4, 1600);
+  EXPECT_DOUBLE_EQ(1.6, policy.RelativeTime(4));
+  EXPECT_DOUBLE_EQ(1.2, policy.RelativeTime(2));
+  EXPECT_DOUBLE_EQ(2.4, policy.RelativeTime(8));
+  policy.AddTime(8, 1600);
+  EXPECT_DOUBLE_EQ(1.6, policy.RelativeTime(6));
+  // A run that another process interrupted counts for at most twice the mean.
+  policy.AddTime(8, 1000000);
+  EXPECT_LT(policy.RelativeTime(8), 1.9);
+}
+
+}  // namespace
+}  // namespace arn
