@@ -54,6 +54,10 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--config", "FILE", kAdvanced},
       {"--window", "", kAdvanced},
       {"--rope", "TYPE:FACTOR", kAdvanced},
+      {"--pooling", "MODE", kAdvanced},
+      {"--score-tokens", "YES,NO", kAdvanced},
+      {"--pair-template", "FILE", kAdvanced},
+      {"--instruction", "TEXT", kAdvanced},
       {"--name", "NAME", kAdvanced},
       {"--ignore-config-keys", "KEYS", kAdvanced},
 
@@ -123,6 +127,21 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       "--rope", [arguments](const std::string& text) { arguments->rope = ParseRope(text); },
       "Scales RoPE, which multiplies the context: linear:2, yarn:4. For models without scaling of "
       "their own; quality beyond the trained context depends on the model");
+  app->add_option("--pooling", arguments->pooling,
+                  "How the tokens of a text become one vector: cls, lasttoken, mean, max, "
+                  "mean_sqrt_len_tokens or weightedmean [as modules.json says]");
+  CLI::Option* score =
+      app->add_option("--score-tokens", arguments->score_tokens,
+                      "Makes a reranker of a decoder: a pair's score is the probability of the "
+                      "first of these two tokens, such as yes,no")
+          ->delimiter(',')
+          ->expected(2);
+  app->add_option("--pair-template", arguments->pair_template,
+                  "File with the text of a pair, with {query}, {document} and {instruction} "
+                  "[with --score-tokens: Qwen3-Reranker's]");
+  app->add_option("--instruction", arguments->instruction,
+                  "Instruction of pairs for which the caller gives none")
+      ->needs(score);
   app->add_option("--name", arguments->name, "Model name stored in the bundle [the folder's]");
   app->add_option("--ignore-config-keys", arguments->ignored_config_keys,
                   "Ignores these unknown keys of config.json, A,B,...: only right if they do not "

@@ -1,5 +1,6 @@
 #include "converter/convert/convert.h"
 
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -93,6 +94,21 @@ std::vector<StoredMatrix> Stored(const TensorPlan& plan,
     list.push_back(std::move(stored));
   }
   return list;
+}
+
+// Returns the id of the token with this text.
+std::optional<uint32_t> FindToken(const TokenizerTables& tables, const std::string& text) {
+  std::vector<uint32_t> offsets(size_t{tables.n_tokens} + 1);
+  if (tables.token_offsets.size() < offsets.size() * sizeof(uint32_t)) return std::nullopt;
+  std::memcpy(offsets.data(), tables.token_offsets.data(), offsets.size() * sizeof(uint32_t));
+  for (uint32_t id = 0; id < tables.n_tokens; ++id) {
+    const uint32_t bytes = offsets[id + 1] - offsets[id];
+    if (bytes == text.size() &&
+        std::memcmp(tables.token_bytes.data() + offsets[id], text.data(), bytes) == 0) {
+      return id;
+    }
+  }
+  return std::nullopt;
 }
 
 // Takes ids that no config gives from tokenizer_config.json.
@@ -196,7 +212,7 @@ class Conversion {
     if (options_.find_reply_format && !chat.templates.empty()) {
       reply = options_.find_reply_format(writer.path());
     }
-    AddComputed(model_hash, !reply.empty(), close, &writer);
+    AddComputed(model_hash, !reply.empty(), job && job->spec.makes_text, close, &writer);
     if (options_.signing_key != nullptr) writer.Sign(*options_.signing_key);
     if (options_.check) {
       writer.Flush();
@@ -228,6 +244,9 @@ class Conversion {
     DecoderSpec spec =
         ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys,
                         options_.rope ? &*options_.rope : nullptr);
+    PoolingChoice choice = options_.pooling;
+    if (!choice.score_tokens.empty()) choice.score_ids = FindTokens(choice.score_tokens);
+    ReadSentenceModules(options_.folder, choice, &spec, &warnings_);
     GenerationSpec generation =
         ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
     Checkpoint checkpoint(options_.folder);
@@ -237,6 +256,19 @@ class Conversion {
   }
 
  private:
+  // Returns the ids of tokens with these texts.
+  std::vector<uint32_t> FindTokens(const std::vector<std::string>& texts) {
+    std::vector<std::string> ignored;
+    const std::optional<TokenizerTables> tables = LoadTokenizer(options_.folder, &ignored);
+    std::vector<uint32_t> ids;
+    for (const std::string& text : texts) {
+      const std::optional<uint32_t> id = tables ? FindToken(*tables, text) : std::nullopt;
+      if (!id) Fail("--score-tokens: the tokenizer has no token %s", text.c_str());
+      ids.push_back(*id);
+    }
+    return ids;
+  }
+
   std::vector<fbs::Segment> WriteWeights(const TensorPlan& plan, BundleWriter* writer) {
     const uint64_t total = CountElements(plan);
     uint64_t done = 0;
@@ -272,12 +304,13 @@ class Conversion {
   // Computes prefix and self-test with the bundle written so far, which has neither. has_news: its
   // index must be written again in any case.
   template <typename Close>
-  void AddComputed(uint64_t model_hash, bool has_news, const Close& close, BundleWriter* writer) {
+  void AddComputed(uint64_t model_hash, bool has_news, bool makes_text, const Close& close,
+                   BundleWriter* writer) {
     const TemporaryFile state(TemporaryName(options_.output, "prefix"));
     PrefixIndex prefix;
     SelfTestIndex test;
     prefix.model_hash = test.model_hash = model_hash;
-    if (options_.make_self_test && !options_.tokenizer_only) {
+    if (options_.make_self_test && makes_text) {
       test.data = options_.make_self_test(writer->path());
     }
     if (options_.make_prefix) prefix.ids = options_.make_prefix(writer->path(), state.path());

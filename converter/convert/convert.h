@@ -12,6 +12,7 @@
 
 #include "converter/base/reply_format_text.h"
 #include "converter/family/rope.h"
+#include "converter/family/sentence_modules.h"
 #include "converter/quantize/compensate.h"
 #include "converter/tensors/tensor_plan.h"
 #include "converter/write/index.h"
@@ -49,6 +50,7 @@ struct ConvertOptions {
   // Sliding window of all layers, for GGUF files that do not store one; 0: none.
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;  // extends the context
+  PoolingChoice pooling;
   std::string source_name;          // recorded in the bundle; empty: the folder's name
   Formats formats;
   bool tokenizer_only = false;

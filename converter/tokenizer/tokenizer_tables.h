@@ -83,6 +83,7 @@ struct TokenizerTables {
   std::vector<AddedToken> added;
   std::vector<uint32_t> prefix_ids;
   std::vector<uint32_t> suffix_ids;
+  std::vector<uint32_t> separator_ids;  // between the two texts of a pair
 
   // bos_token, eos_token and pad_token of tokenizer_config.json; -1 if absent.
   int32_t bos_id = -1;
