@@ -379,7 +379,8 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   }
   if (model.has_weights && !model.spec.makes_text) {
     return diag->Fail(Status::kUnsupported,
-                      "the model makes vectors or scores of texts, not text: use an embedder");
+                      "the model makes vectors or scores of texts, not text: an embedder runs it "
+                      "(arenite embed, arenite rerank)");
   }
   out->options = options;
   out->backend = backend;
