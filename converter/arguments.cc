@@ -54,6 +54,9 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--config", "FILE", kAdvanced},
       {"--window", "", kAdvanced},
       {"--rope", "TYPE:FACTOR", kAdvanced},
+      {"--lora", "DIR", kAdvanced},
+      {"--merge", "", kAdvanced},
+      {"--lora-scale", "FACTOR", kAdvanced},
       {"--pooling", "MODE", kAdvanced},
       {"--score-tokens", "YES,NO", kAdvanced},
       {"--pair-template", "FILE", kAdvanced},
@@ -127,6 +130,17 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       "--rope", [arguments](const std::string& text) { arguments->rope = ParseRope(text); },
       "Scales RoPE, which multiplies the context: linear:2, yarn:4. For models without scaling of "
       "their own; quality beyond the trained context depends on the model");
+  CLI::Option* merge =
+      app->add_flag("--merge", arguments->merge, "Merges the adapter of --lora into the matrices");
+  CLI::Option* lora = app->add_option("--lora", arguments->lora,
+                                      "Folder of a LoRA adapter as PEFT saves it: "
+                                      "adapter_config.json, adapter_model.safetensors");
+  lora->needs(merge);
+  merge->needs(lora);
+  app->add_option("--lora-scale", arguments->lora_scale, "Multiplies the adapter of --lora")
+      ->check(CLI::Range(-1000.0, 1000.0))
+      ->capture_default_str()
+      ->needs(lora);
   app->add_option("--pooling", arguments->pooling,
                   "How the tokens of a text become one vector: cls, lasttoken, mean, max, "
                   "mean_sqrt_len_tokens or weightedmean [as modules.json says]");

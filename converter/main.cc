@@ -128,6 +128,8 @@ void Run(Arguments arguments) {
   options.source_name = arguments.name;
   options.window = arguments.window;
   options.rope = arguments.rope;
+  options.lora = arguments.lora;
+  options.lora_scale = arguments.lora_scale;
   options.pooling.mode = arguments.pooling;
   options.pooling.score_tokens = arguments.score_tokens;
   options.pooling.instruction = arguments.instruction;

@@ -15,6 +15,7 @@
 #include "converter/hf/checkpoint.h"
 #include "converter/hf/generation_config.h"
 #include "converter/hf/json_file.h"
+#include "converter/hf/lora.h"
 #include "converter/write/bundle_writer.h"
 #include "converter/write/chat_section.h"
 #include "converter/write/index.h"
@@ -35,6 +36,7 @@ struct WeightsJob {
   GenerationSpec generation;
   Checkpoint checkpoint;
   TensorPlan plan;
+  std::shared_ptr<const Lora> lora = nullptr;  // that the checkpoint's entries point to
 };
 
 std::string SourceName(const ConvertOptions& options) {
@@ -147,6 +149,10 @@ class Conversion {
     if (is_gguf_ && !options_.config.empty()) {
       Fail("%s: --config is for folders, a GGUF file has its own config", options_.config.c_str());
     }
+    if (is_gguf_ && !options_.lora.empty()) {
+      Fail("%s: --lora is for folders: an adapter's names are those of a folder's tensors",
+           options_.folder.c_str());
+    }
     if (!is_gguf_ && options_.window) {
       Fail("%s: --window is for GGUF files, a folder has it in config.json",
            options_.folder.c_str());
@@ -165,6 +171,13 @@ class Conversion {
     if (!tokenizer && options_.tokenizer_only) {
       Fail("%s: found %s", options_.folder.c_str(),
            is_gguf_ ? "no tokenizer" : "neither a tokenizer.json nor a SentencePiece model");
+    }
+    if (job && tokenizer && !tokenizer->knows_pair && job->spec.pooling.is_score &&
+        job->spec.pooling.pair_template.empty()) {
+      Fail(
+          "%s: the tokenizer does not say how two texts become a pair, which the model scores (see "
+          "--pair-template)",
+          options_.folder.c_str());
     }
     GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
     if (tokenizer) {
@@ -250,9 +263,15 @@ class Conversion {
     GenerationSpec generation =
         ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
     Checkpoint checkpoint(options_.folder);
+    std::shared_ptr<const Lora> lora;
+    if (!options_.lora.empty()) {
+      lora = std::make_shared<const Lora>(options_.lora, options_.lora_scale);
+      lora->Merge(&checkpoint);
+    }
     KeepTextTower(tower, *spec.names, spec.vocab, &checkpoint, &warnings_);
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
-    return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan)};
+    return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan),
+            std::move(lora)};
   }
 
  private:

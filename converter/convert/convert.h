@@ -51,7 +51,9 @@ struct ConvertOptions {
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;  // extends the context
   PoolingChoice pooling;
-  std::string source_name;          // recorded in the bundle; empty: the folder's name
+  std::filesystem::path lora;  // folder of an adapter that is merged in; empty: none
+  double lora_scale = 1.0;     // multiplies the adapter
+  std::string source_name;     // recorded in the bundle; empty: the folder's name
   Formats formats;
   bool tokenizer_only = false;
   bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only

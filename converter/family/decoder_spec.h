@@ -216,7 +216,7 @@ struct PromptSpec {
 // Fields of fbs::Pooling.
 struct PoolingSpec {
   bool exists = false;
-  PoolMode mode = PoolMode::kMean;
+  PoolKind mode = PoolKind::kMean;
   std::vector<DenseSpec> dense;
   bool is_score = false;
   ScoreRule score = ScoreRule::kLogits;
@@ -241,10 +241,10 @@ struct DecoderSpec {
   bool has_norm_weights = true;     // else 1
   bool has_norm_biases = true;      // NormKind::kLayer; else 0
   bool has_head_bias = false;
-  bool makes_text = true;          // has a head
-  bool is_bidirectional = false;   // tokens see those after them
-  bool has_first_norm = true;      // attention_norm of the first layer
-  uint32_t n_token_types = 0;      // 0: no token types; 1: both texts of a pair have type 0
+  bool makes_text = true;         // has a head
+  bool is_bidirectional = false;  // tokens see those after them
+  bool has_first_norm = true;     // attention_norm of the first layer
+  uint32_t n_token_types = 0;     // 0: no token types; 1: both texts of a pair have type 0
   PoolingSpec pooling;
   uint32_t position_offset = 0;  // rows of the stored position table to leave out
   float residual_factor = 1.0f;  // scales what each block adds; folded into its last matrix

@@ -1,5 +1,5 @@
-// Rows of text encoders, and of decoders that score texts, for family_table.cc. They make vectors or
-// scores of texts, not text.
+// Rows of text encoders, and of decoders that score texts, for family_table.cc. They make vectors
+// or scores of texts, not text.
 #pragma once
 
 #include <cstddef>
@@ -107,7 +107,7 @@ inline constexpr ScoreHead kModernBertScore = {.out = "classifier",
                                                .norm = "head.norm",
                                                .mode_key = "classifier_pooling"};
 inline constexpr ScoreHead kDecoderScore = {
-    .out = "score", .has_out_bias = false, .mode = PoolMode::kLast};
+    .out = "score", .has_out_bias = false, .mode = PoolKind::kLast};
 
 // An encoder of BERT's shape: norms after the sums, learned positions, biases everywhere.
 constexpr Family PostNormEncoder(const char* architecture, const char* model_type,
@@ -210,14 +210,20 @@ constexpr Family ModernBert(const char* architecture, const ScoreHead* score = n
   family.aliases[2] = {"global_rope_theta", "rope_theta"};
   family.aliases[3] = {"local_rope_theta", "rope_local_base_freq"};
   family.required[0] = {"norm_bias", "false"};
-  constexpr const char* kIgnored[] = {
-      "position_embedding_type", "decoder_bias",
-      "deterministic_flash_attn", "sparse_prediction",
-      "sparse_pred_ignore_index", "reference_compile",
-      "repad_logits_with_grad",  "initializer_cutoff_factor",
-      "mlp_dropout",             "cls_token_id",
-      "classifier_bias",         "classifier_activation",
-      "classifier_pooling",      "layer_norm_eps"};
+  constexpr const char* kIgnored[] = {"position_embedding_type",
+                                      "decoder_bias",
+                                      "deterministic_flash_attn",
+                                      "sparse_prediction",
+                                      "sparse_pred_ignore_index",
+                                      "reference_compile",
+                                      "repad_logits_with_grad",
+                                      "initializer_cutoff_factor",
+                                      "mlp_dropout",
+                                      "cls_token_id",
+                                      "classifier_bias",
+                                      "classifier_activation",
+                                      "classifier_pooling",
+                                      "layer_norm_eps"};
   size_t n = 0;
   for (const char* key : kIgnored) family.ignored_keys[n++] = key;
   return family;
@@ -225,9 +231,8 @@ constexpr Family ModernBert(const char* architecture, const ScoreHead* score = n
 
 // EmbeddingGemma: Gemma 3 whose tokens may see those after them.
 constexpr Family GemmaEncoder() {
-  Family family = {.architecture = "Gemma3TextModel",
-                   .model_type = "gemma3_text",
-                   .names = &kSandwichNames};
+  Family family = {
+      .architecture = "Gemma3TextModel", .model_type = "gemma3_text", .names = &kSandwichNames};
   family.keys = {.activation = "hidden_activation"};
   family.qkv_bias = family.attention_out_bias = Bias::kByKey;
   family.norm_offset = 1.0f;
@@ -253,8 +258,7 @@ constexpr Family GemmaEncoder() {
 
 // A decoder whose last token's row is scored.
 constexpr Family QwenScorer(const char* architecture, const char* model_type) {
-  Family family = {
-      .architecture = architecture, .model_type = model_type, .names = &kDecoderNames};
+  Family family = {.architecture = architecture, .model_type = model_type, .names = &kDecoderNames};
   family.qkv_bias = family.attention_out_bias = Bias::kByKey;
   family.qk_norm = QkNorm::kEachHead;
   family.score = &kDecoderScore;

@@ -442,27 +442,6 @@ RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, Config
   return buckets;
 }
 
-// Reads what makes a model of vectors or scores.
-void ReadPooled(const Family& family, ConfigReader* config, DecoderSpec* spec) {
-  spec->is_bidirectional = family.bidirectional_key == nullptr
-                               ? family.is_bidirectional
-                               : config->Bool(family.bidirectional_key, false);
-  spec->makes_text = !spec->is_bidirectional && family.score == nullptr;
-  spec->has_first_norm = family.has_first_norm;
-  if (family.default_token_types != 0) {
-    constexpr const char* kTypes = "type_vocab_size";
-    spec->n_token_types = config->Count(kTypes).value_or(family.default_token_types);
-    if (spec->n_token_types > kTokenTypes) config->FailKey(kTypes, "1 or 2");
-  }
-  if (family.context_has_offset) {
-    if (spec->max_context <= spec->position_offset) {
-      config->FailKey(family.keys.context, Format("above %u", spec->position_offset).c_str());
-    }
-    spec->max_context -= spec->position_offset;
-  }
-  if (family.score != nullptr) spec->pooling = ReadScoreHead(*family.score, config, spec->hidden);
-}
-
 // Reads the encoder's spec.
 EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohmann::json& json,
                         const LayerKindSpec& decoder_kind, uint32_t hidden) {
@@ -665,8 +644,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
       family.experts != ExpertRule::kNone ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
-    kind.window =
-        spec.is_bidirectional && windows[i] != 0 ? windows[i] / 2 + 1 : windows[i];
+    kind.window = spec.is_bidirectional && windows[i] != 0 ? windows[i] / 2 + 1 : windows[i];
     kind.chunk = chunks[i];
     kind.rope = ropes[i];
     if (windows[i] == 0) kind = WithHeads(kind, global_heads);

@@ -218,7 +218,7 @@ struct ScoreHead {
   Activation activation = Activation::kTanh;
   const char* activation_key = nullptr;  // null: always `activation`
   const char* norm = nullptr;
-  PoolMode mode = PoolMode::kFirst;
+  PoolKind mode = PoolKind::kFirst;
   const char* mode_key = nullptr;  // "cls" or "mean"; null: always `mode`
 };
 
@@ -269,8 +269,8 @@ struct Family {
   const ScoreHead* score = nullptr;         // null: the checkpoint has no such head
   bool has_first_norm = true;               // attention_norm of the first layer
   bool context_has_offset = false;          // keys.context counts position_offset too
-  const char* parallel_key = nullptr;  // null: as in `layer`
-  bool default_parallel = true;        // if parallel_key is absent
+  const char* parallel_key = nullptr;       // null: as in `layer`
+  bool default_parallel = true;             // if parallel_key is absent
   ParallelNorms parallel_norms = ParallelNorms::kTwo;
 
   ExpertRule experts = ExpertRule::kNone;

@@ -451,9 +451,9 @@ constexpr auto Joined(const Family (&... lists)[kSizes]) {
   return all;
 }
 
-constexpr auto kAll = Joined(kFamilies, kRmsNormFamilies, kLayerNormFamilies, kMixtureFamilies,
-                             kPerLayerFamilies, kLatentFamilies, kLinearAttentionFamilies,
-                             kTextEncoderFamilies);
+constexpr auto kAll =
+    Joined(kFamilies, kRmsNormFamilies, kLayerNormFamilies, kMixtureFamilies, kPerLayerFamilies,
+           kLatentFamilies, kLinearAttentionFamilies, kTextEncoderFamilies);
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "converter/family/score_head.h"
 
+#include "converter/base/error.h"
 #include "converter/family/families.h"
 #include "nlohmann/json.hpp"
 
@@ -39,11 +40,11 @@ ScoreRule ReadRule(ConfigReader* config, uint32_t n_labels) {
   config->FailKey(key, "torch.nn.modules.activation.Sigmoid or torch.nn.modules.linear.Identity");
 }
 
-PoolMode ReadMode(const ScoreHead& head, ConfigReader* config) {
+PoolKind ReadMode(const ScoreHead& head, ConfigReader* config) {
   if (head.mode_key == nullptr) return head.mode;
   const std::string mode = config->String(head.mode_key).value_or("cls");
   if (mode != "cls" && mode != "mean") config->FailKey(head.mode_key, "cls or mean");
-  return mode == "cls" ? PoolMode::kFirst : PoolMode::kMean;
+  return mode == "cls" ? PoolKind::kFirst : PoolKind::kMean;
 }
 
 Activation ReadHeadActivation(const ScoreHead& head, ConfigReader* config) {
@@ -81,6 +82,26 @@ PoolingSpec ReadScoreHead(const ScoreHead& head, ConfigReader* config, uint32_t 
   pooling.dense.push_back(out);
   pooling.score = ReadRule(config, out.width);
   return pooling;
+}
+
+void ReadPooled(const Family& family, ConfigReader* config, DecoderSpec* spec) {
+  spec->is_bidirectional = family.bidirectional_key == nullptr
+                               ? family.is_bidirectional
+                               : config->Bool(family.bidirectional_key, false);
+  spec->makes_text = !spec->is_bidirectional && family.score == nullptr;
+  spec->has_first_norm = family.has_first_norm;
+  if (family.default_token_types != 0) {
+    constexpr const char* kTypes = "type_vocab_size";
+    spec->n_token_types = config->Count(kTypes).value_or(family.default_token_types);
+    if (spec->n_token_types > kTokenTypes) config->FailKey(kTypes, "1 or 2");
+  }
+  if (family.context_has_offset) {
+    if (spec->max_context <= spec->position_offset) {
+      config->FailKey(family.keys.context, Format("above %u", spec->position_offset).c_str());
+    }
+    spec->max_context -= spec->position_offset;
+  }
+  if (family.score != nullptr) spec->pooling = ReadScoreHead(*family.score, config, spec->hidden);
 }
 
 }  // namespace arn::convert

@@ -29,20 +29,20 @@ constexpr const char* kInstruction =
 struct ModeRow {
   const char* name;
   const char* key;
-  PoolMode mode;
+  PoolKind mode;
 };
 constexpr ModeRow kModes[] = {
-    {"cls", "pooling_mode_cls_token", PoolMode::kFirst},
-    {"lasttoken", "pooling_mode_lasttoken", PoolMode::kLast},
-    {"mean", "pooling_mode_mean_tokens", PoolMode::kMean},
-    {"max", "pooling_mode_max_tokens", PoolMode::kMax},
-    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", PoolMode::kMeanSqrt},
-    {"weightedmean", "pooling_mode_weightedmean_tokens", PoolMode::kWeightedMean},
+    {"cls", "pooling_mode_cls_token", PoolKind::kFirst},
+    {"lasttoken", "pooling_mode_lasttoken", PoolKind::kLast},
+    {"mean", "pooling_mode_mean_tokens", PoolKind::kMean},
+    {"max", "pooling_mode_max_tokens", PoolKind::kMax},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", PoolKind::kMeanSqrt},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", PoolKind::kWeightedMean},
 };
 constexpr const char* kModeNames =
     "cls, lasttoken, mean, max, mean_sqrt_len_tokens or weightedmean";
 
-std::optional<PoolMode> ModeOf(const std::string& name) {
+std::optional<PoolKind> ModeOf(const std::string& name) {
   for (const ModeRow& row : kModes) {
     if (name == row.name) return row.mode;
   }
@@ -52,9 +52,9 @@ std::optional<PoolMode> ModeOf(const std::string& name) {
 // Returns "Pooling" of "sentence_transformers.models.Pooling".
 std::string LastPart(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
-PoolMode ReadMode(ConfigReader* config) {
+PoolKind ReadMode(ConfigReader* config) {
   if (const std::optional<std::string> name = config->String("pooling_mode")) {
-    const std::optional<PoolMode> mode = ModeOf(*name);
+    const std::optional<PoolKind> mode = ModeOf(*name);
     if (!mode) config->FailKey("pooling_mode", kModeNames);
     return *mode;
   }
@@ -194,12 +194,11 @@ uint32_t ReadMaxTokens(const fs::path& folder, uint32_t max_context) {
 void AddScoreTokens(const PoolingChoice& choice, DecoderSpec* spec) {
   if (choice.score_ids.size() != 2) Fail("--score-tokens: expected two tokens, such as yes,no");
   if (!spec->makes_text || spec->logits_softcap != 0) {
-    Fail("--score-tokens: %s",
-         spec->makes_text ? "a model that caps its logits is not supported"
-                          : "the model has no head of tokens");
+    Fail("--score-tokens: %s", spec->makes_text ? "a model that caps its logits is not supported"
+                                                : "the model has no head of tokens");
   }
   PoolingSpec& pooling = spec->pooling;
-  pooling.mode = PoolMode::kLast;
+  pooling.mode = PoolKind::kLast;
   pooling.dense.clear();
   DenseSpec dense;
   dense.width = 2;
@@ -230,7 +229,7 @@ void ReadSentenceModules(const fs::path& folder, const PoolingChoice& choice, De
     }
   }
   if (!choice.mode.empty()) {
-    const std::optional<PoolMode> mode = ModeOf(choice.mode);
+    const std::optional<PoolKind> mode = ModeOf(choice.mode);
     if (!mode) Fail("--pooling %s: expected %s", choice.mode.c_str(), kModeNames);
     if (pooling.is_score) Fail("--pooling: the checkpoint has a head of scores");
     pooling.exists = true;

@@ -10,7 +10,7 @@
 
 namespace arn::convert {
 
-// What the command line says of pooling.
+// Choices of the command line.
 struct PoolingChoice {
   std::string mode;  // "cls", "last", "mean", ...; empty: as the checkpoint says
   // Scores are the probability of the first of these two tokens after a pair. Empty: no scores.
@@ -21,9 +21,9 @@ struct PoolingChoice {
 };
 
 // Sets spec->pooling by modules.json, the modules' folders, sentence_bert_config.json,
-// config_sentence_transformers.json and `choice`, unless the checkpoint has a head of scores. A model
-// that makes no text and has no modules gets the mean, as in sentence-transformers, with a warning.
-// Throws ConvertError for what is not supported, naming the module or key.
+// config_sentence_transformers.json and `choice`, unless the checkpoint has a head of scores. A
+// model that makes no text and has no modules gets the mean, as in sentence-transformers, with a
+// warning. Throws ConvertError for what is not supported, naming the module or key.
 void ReadSentenceModules(const std::filesystem::path& folder, const PoolingChoice& choice,
                          DecoderSpec* spec, std::vector<std::string>* warnings);
 

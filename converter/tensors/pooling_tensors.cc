@@ -26,8 +26,8 @@ const Checkpoint::Entry* TakeFrom(const Checkpoint& checkpoint, const std::strin
 
 void Planner::AddTokenTypes() {
   SourcePart part;
-  part.weight = sources_.Take(WeightName(spec_.names->token_types),
-                              {spec_.n_token_types, spec_.hidden});
+  part.weight =
+      sources_.Take(WeightName(spec_.names->token_types), {spec_.n_token_types, spec_.hidden});
   part.rows = 1;
   std::vector<SourcePart> parts(kTokenTypes, part);
   if (spec_.n_token_types > 1) parts[1].first_row = 1;

@@ -84,8 +84,8 @@ TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
   const Checkpoint::Entry* embedding = EmbeddingSource();
   const Checkpoint::Entry* head = spec_.makes_text ? HeadSource(embedding) : nullptr;
-  const bool is_shared =
-      spec_.makes_text && head == embedding && formats_.embedding == formats_.head && !spec_.has_head_bias;
+  const bool is_shared = spec_.makes_text && head == embedding &&
+                         formats_.embedding == formats_.head && !spec_.has_head_bias;
   // Stores a lookup-only table row by row; one that is also a matmul operand gets the kernel's
   // layout.
   plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared,
@@ -106,9 +106,9 @@ TensorPlan Planner::Make() {
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   AddEncoder();
   if (names.relative_position_bias != nullptr) {
-    relative_position_bias_ = AddRelativePositionBias(
-        "relative_position_bias", names.relative_position_bias, spec_.kinds[0].n_heads,
-        spec_.is_bidirectional);
+    relative_position_bias_ =
+        AddRelativePositionBias("relative_position_bias", names.relative_position_bias,
+                                spec_.kinds[0].n_heads, spec_.is_bidirectional);
   }
   if (!spec_.alibi_slopes.empty()) AddAlibi();
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {

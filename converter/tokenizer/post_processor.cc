@@ -47,11 +47,12 @@ void ReadTemplate(const JsonNode& node, TokenizerTables* tables) {
   AddAround(node, before, behind, tables);
 }
 
-// Reads the ids between the two texts of a pair. Leaves them empty if the template is not [before, A,
-// between, B, behind], with the ids of a single text before and behind.
+// Reads the ids between the two texts of a pair. Leaves them empty if the template is not [before,
+// A, between, B, behind], with the ids of a single text before and behind.
 void ReadSeparator(const JsonNode& node, TokenizerTables* tables) {
   Ids parts[3];
   size_t at = 0;
+  tables->knows_pair = false;
   for (const JsonNode& item : node["pair"].Items()) {
     if (!item["Sequence"].IsNull()) {
       if (at == 2 || item["Sequence"]["id"].String() != (at == 0 ? "A" : "B")) return;
@@ -61,9 +62,9 @@ void ReadSeparator(const JsonNode& node, TokenizerTables* tables) {
     const JsonNode ids = node["special_tokens"][item["SpecialToken"]["id"].String()]["ids"];
     for (const JsonNode& id : ids.Items()) parts[at].push_back(id.Uint());
   }
-  if (at == 2 && parts[0] == tables->prefix_ids && parts[2] == tables->suffix_ids) {
-    tables->separator_ids = parts[1];
-  }
+  if (at != 2 || parts[0] != tables->prefix_ids || parts[2] != tables->suffix_ids) return;
+  tables->separator_ids = parts[1];
+  tables->knows_pair = true;
 }
 
 }  // namespace

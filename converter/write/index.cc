@@ -82,7 +82,7 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   return b.Finish();
 }
 
-static_assert(static_cast<int>(fbs::PoolMode::MAX) + 1 == static_cast<int>(kPoolModeCount));
+static_assert(static_cast<int>(fbs::PoolKind::MAX) + 1 == static_cast<int>(kPoolKindCount));
 static_assert(static_cast<int>(fbs::ScoreRule::MAX) == static_cast<int>(ScoreRule::kLastOfSoftmax));
 
 Offset<fbs::Pooling> BuildPooling(const DecoderSpec& spec, const TensorPlan& plan,
@@ -111,10 +111,10 @@ Offset<fbs::Pooling> BuildPooling(const DecoderSpec& spec, const TensorPlan& pla
   const auto prompts_vector = builder->CreateVector(prompts);
   const auto pair_template = text(pooling.pair_template);
   const auto instruction = text(pooling.instruction);
-  return fbs::CreatePooling(*builder, static_cast<fbs::PoolMode>(pooling.mode), dense_vector,
+  return fbs::CreatePooling(*builder, static_cast<fbs::PoolKind>(pooling.mode), dense_vector,
                             pooling.is_score, static_cast<fbs::ScoreRule>(pooling.score),
-                            pooling.normalizes, most, prompts_vector,
-                            pooling.default_prompt, pair_template, instruction);
+                            pooling.normalizes, most, prompts_vector, pooling.default_prompt,
+                            pair_template, instruction);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceR
 }
 
 Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) {
-  if (program.kv_groups.empty()) return CheckPackedRun(program, args, diag);
+  if (program.max_pooled_rows != 0) return CheckPackedRun(program, args, diag);
   if (args.sequences.size() != 1 || args.sequences[0].first_row != 0 ||
       args.sequences[0].first_position != 0 || args.logit_rows != LogitRows::kNone ||
       program.n_encoder_steps == 0) {

@@ -114,7 +114,7 @@ inline constexpr uint32_t kStateColumns = 32;
 inline constexpr float kLengthEpsilon = 1e-6f;
 
 // Pools rows [n_rows, width] to out [width]. REQUIRES: n_rows > 0.
-void PoolRows(PoolMode mode, const float* rows, uint32_t n_rows, uint32_t width, float* out);
+void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out);
 
 // x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).
 struct GateArgs {

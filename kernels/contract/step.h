@@ -42,7 +42,7 @@ enum class Op : uint8_t {
   kLinearAttention,  // in [q | k | v] and gates -> out: linear attention with decay, a matrix of
                      // states per head
   kGate,             // in place on in: times an activated gate, with a norm of groups if it has one
-  kPool,  // rows in of each sequence -> out, one row a sequence (of the encoder)
+  kPool,             // rows in of each sequence -> out, one row a sequence (of the encoder)
 };
 inline constexpr uint32_t kOpCount = 24;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
@@ -276,8 +276,8 @@ struct SelfAttentionParams {
   WeightId relative_position_bias = kNoWeight;
 };
 
-// What becomes of the rows of a text (sentence-transformers' models/Pooling.py).
-enum class PoolMode : uint8_t {
+// Makes one row of the rows of a text (sentence-transformers' models/Pooling.py).
+enum class PoolKind : uint8_t {
   kFirst = 0,         // the first row
   kLast = 1,          // the last row
   kMean = 2,          // sum / n
@@ -285,11 +285,11 @@ enum class PoolMode : uint8_t {
   kMeanSqrt = 4,      // sum / sqrt(n)
   kWeightedMean = 5,  // sum of (i + 1) row_i / sum of (i + 1)
 };
-inline constexpr uint32_t kPoolModeCount = 6;
+inline constexpr uint32_t kPoolKindCount = 6;
 
 struct PoolParams {
   static constexpr Op kOp = Op::kPool;
-  PoolMode mode = PoolMode::kMean;
+  PoolKind mode = PoolKind::kMean;
 };
 
 struct StoreKvParams {

@@ -73,7 +73,7 @@ void RunAddPositions(const State& state, const Step& step, const RunArgs& args) 
 
 void RunPool(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t width = WidthOf(state, step.in);
-  const PoolMode mode = step.Get<PoolParams>().mode;
+  const PoolKind mode = step.Get<PoolParams>().mode;
   state.threads.ForEach(args.sequences.size(), [&](size_t, size_t i) {
     const SequenceRows& s = args.sequences[i];
     PoolRows(mode, DataOf(state, step.in) + uint64_t{s.first_row} * width, s.n_rows, width,

@@ -283,8 +283,8 @@ void ReadLogits(const State& state, float* logits) {
 
 void RunStep(const State& state, const Step& step, const RunArgs& args) {
   const bool is_pooled = IsPooled(*state.program, step);
-  const Runner runner(
-      state, args, is_pooled ? static_cast<uint32_t>(args.sequences.size()) : RunRows(args));
+  const Runner runner(state, args,
+                      is_pooled ? static_cast<uint32_t>(args.sequences.size()) : RunRows(args));
   switch (step.op()) {
     case Op::kEmbed: return runner.Run(step, step.Get<EmbedParams>());
     case Op::kRopeAngles: return runner.Run(step, step.Get<RopeAnglesParams>());

@@ -50,9 +50,8 @@ Status CreateEmbedder(const Model& model, const arn_embed_options* options, void
                         static_cast<unsigned long long>(memory_bytes),
                         static_cast<unsigned long long>(needed));
     }
-    return Embedder::Create(model, plan,
-                            {static_cast<std::byte*>(memory), static_cast<size_t>(needed)}, {}, out,
-                            diag);
+    return Embedder::Create(
+        model, plan, {static_cast<std::byte*>(memory), static_cast<size_t>(needed)}, {}, out, diag);
   }
   Result<Span<std::byte>> reserved = ReservePages(needed + kRegionAlign);
   if (!reserved.ok()) {
@@ -175,8 +174,8 @@ arn_status arn_embed_plan(const arn_model* model, const arn_embed_options* optio
 }
 
 arn_status arn_embedder_create(const arn_model* model, const arn_embed_options* options,
-                               void* memory, uint64_t memory_bytes, char* error,
-                               size_t error_bytes, arn_embedder** out_embedder) {
+                               void* memory, uint64_t memory_bytes, char* error, size_t error_bytes,
+                               arn_embedder** out_embedder) {
   if (out_embedder == nullptr) return ARN_BAD_ARGUMENT;
   *out_embedder = nullptr;
   if (model == nullptr) return ARN_BAD_ARGUMENT;
@@ -210,7 +209,8 @@ arn_status arn_embed_ids(arn_embedder* embedder, const int32_t* ids, size_t n_id
                          const uint32_t* lengths, const uint32_t* first_lengths, size_t n_texts,
                          float* out, size_t capacity) {
   return OnEmbedder(embedder, [&](Embedder& e) {
-    if ((ids == nullptr && n_ids != 0) || ((lengths == nullptr || out == nullptr) && n_texts != 0)) {
+    if ((ids == nullptr && n_ids != 0) ||
+        ((lengths == nullptr || out == nullptr) && n_texts != 0)) {
       return e.diag()->Fail(Status::kBadArgument, "ids, lengths or out is NULL");
     }
     return e.EmbedIds({ids, n_ids}, {lengths, n_texts},
@@ -223,8 +223,8 @@ arn_status arn_rerank(arn_embedder* embedder, const char* instruction, arn_text 
   return OnEmbedder(embedder, [&](Embedder& e) {
     ARN_TRY(CheckTexts(&query, 1, out, e.diag()));
     ARN_TRY(CheckTexts(documents, n_documents, out, e.diag()));
-    return e.ScorePairs(ViewOf(instruction), TextsOf(&query, 1)[0],
-                        TextsOf(documents, n_documents), {out, capacity});
+    return e.ScorePairs(ViewOf(instruction), TextsOf(&query, 1)[0], TextsOf(documents, n_documents),
+                        {out, capacity});
   });
 }
 

@@ -107,7 +107,7 @@ Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptio
   ARN_ASSIGN(out->sequences,
              layout.AddArray(Region::kConstants, o.max_texts, sizeof(SequenceRows)));
   ARN_ASSIGN(out->tokens, layout.AddArray(Region::kIo, uint64_t{o.batch_tokens} + o.max_tokens,
-                                           sizeof(int32_t)));
+                                          sizeof(int32_t)));
   for (Slice& ids : out->ids) {
     ARN_ASSIGN(ids, layout.AddArray(Region::kIo, o.max_tokens, sizeof(int32_t)));
   }

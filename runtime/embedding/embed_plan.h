@@ -44,8 +44,8 @@ struct EmbedPlan {
   RopeKind ropes[kMaxRopeKinds];
 };
 
-// object_bytes: sizeof(Embedder). kUnsupported: the model makes no vectors or scores, or the backend
-// keeps activations on a device; kBadArgument: an option out of its range.
+// object_bytes: sizeof(Embedder). kUnsupported: the model makes no vectors or scores, or the
+// backend keeps activations on a device; kBadArgument: an option out of its range.
 Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptions& options,
                     uint64_t object_bytes, EmbedPlan* out, Diag* diag);
 

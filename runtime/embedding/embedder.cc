@@ -81,8 +81,8 @@ Status Embedder::Begin(size_t n, Span<float> out) {
   counts_ = EmbedCounts();
   n_rows_ = n_texts_ = 0;
   if (out.size() / width_ >= n) return Status::kOk;
-  return diag_.Fail(Status::kBufferTooSmall, "%zu texts of %u floats, the buffer has %zu", n, width_,
-                    out.size());
+  return diag_.Fail(Status::kBufferTooSmall, "%zu texts of %u floats, the buffer has %zu", n,
+                    width_, out.size());
 }
 
 void Embedder::Finish(const float* row, float* out) const {
@@ -183,11 +183,10 @@ Status Embedder::ScorePairs(StringView instruction, StringView query,
     return diag_.Fail(Status::kUnsupported,
                       "the model makes vectors, not scores: embed the texts and compare them");
   }
-  return RunAll(documents.size(), out,
-                [&](size_t i, Span<int32_t> tokens, TextIds::Result* result) {
-                  return text_ids_.EncodePair(instruction, query, documents[i], tokens, result,
-                                              &diag_);
-                });
+  return RunAll(
+      documents.size(), out, [&](size_t i, Span<int32_t> tokens, TextIds::Result* result) {
+        return text_ids_.EncodePair(instruction, query, documents[i], tokens, result, &diag_);
+      });
 }
 
 }  // namespace arn

@@ -1,6 +1,7 @@
 // Embedder: makes vectors of texts, or scores of pairs of texts, with the model's pooled program.
-// Lives inside its own memory block and allocates nothing after Create(). Texts are packed one after
-// the other into runs without padding; what a text gives does not depend on the texts beside it.
+// Lives inside its own memory block and allocates nothing after Create(). Texts are packed one
+// after the other into runs without padding; what a text gives does not depend on the texts beside
+// it.
 #pragma once
 
 #include <atomic>
@@ -34,8 +35,8 @@ class Embedder {
   // out: f32 [texts, width()], which also scores of single texts fill. kBadArgument names the text.
   // After a failure `out` is unspecified, and the embedder as before.
   Status EmbedTexts(StringView prompt, Span<const StringView> texts, Span<float> out);
-  // ids: of all texts, one after the other, special tokens included. lengths: of each; first_lengths:
-  // of those with token type 0, or empty.
+  // ids: of all texts, one after the other, special tokens included. lengths: of each;
+  // first_lengths: of those with token type 0, or empty.
   Status EmbedIds(Span<const int32_t> ids, Span<const uint32_t> lengths,
                   Span<const uint32_t> first_lengths, Span<float> out);
   // out: f32 [documents, width()]. kUnsupported: the model makes vectors.
@@ -54,8 +55,7 @@ class Embedder {
   const Diag& diag() const { return diag_; }
 
  private:
-  Embedder(const Model& model, const EmbedPlan& plan, Span<std::byte> block,
-           Span<std::byte> owned);
+  Embedder(const Model& model, const EmbedPlan& plan, Span<std::byte> block, Span<std::byte> owned);
 
   // Calls encode(i, tokens, result) for each of n texts and runs them in batches.
   template <typename Encode>

@@ -86,13 +86,15 @@ Status TextIds::Encode(StringView prompt, StringView text, Span<int32_t> tokens,
     text = {buffers_.text.data(), text_size_};
   }
   const fbs::Tokenizer& table = *model_.bundle.index->tokenizer();
-  const Span<const uint32_t> before = SpanOf(table.prefix_ids()), behind = SpanOf(table.suffix_ids());
+  const Span<const uint32_t> before = SpanOf(table.prefix_ids()),
+                             behind = SpanOf(table.suffix_ids());
   size_t n = 0;
   ARN_TRY(Tokenize(text, buffers_.ids[0], &n, diag));
   const size_t special = before.size() + behind.size();
   if (special > tokens.size() || (special == tokens.size() && n != 0)) {
-    return diag->Fail(Status::kBadArgument, "max_tokens %zu leaves no room beside %zu special tokens",
-                      tokens.size(), special);
+    return diag->Fail(Status::kBadArgument,
+                      "max_tokens %zu leaves no room beside %zu special tokens", tokens.size(),
+                      special);
   }
   out->is_cut = n > tokens.size() - special;
   TokenSink sink(tokens);
@@ -132,8 +134,10 @@ Status TextIds::EncodePair(StringView instruction, StringView query, StringView 
   ARN_TRY(Tokenize(document, buffers_.ids[1], &n[1], diag));
   const size_t special = before.size() + between.size() + behind.size();
   if (special + 2 > tokens.size()) {
-    return diag->Fail(Status::kBadArgument, "max_tokens %zu leaves no room for a pair beside %zu "
-                      "special tokens", tokens.size(), special);
+    return diag->Fail(Status::kBadArgument,
+                      "max_tokens %zu leaves no room for a pair beside %zu "
+                      "special tokens",
+                      tokens.size(), special);
   }
   const size_t whole = n[0] + n[1];
   CutLongest(tokens.size() - special, &n[0], &n[1]);
@@ -151,8 +155,7 @@ Status TextIds::EncodePair(StringView instruction, StringView query, StringView 
 }
 
 Status TextIds::EncodeTemplate(StringView form, StringView instruction, StringView query,
-                               StringView document, Span<int32_t> tokens, Result* out,
-                               Diag* diag) {
+                               StringView document, Span<int32_t> tokens, Result* out, Diag* diag) {
   const struct {
     std::string_view name;
     StringView value;
@@ -178,8 +181,10 @@ Status TextIds::EncodeTemplate(StringView form, StringView instruction, StringVi
   ARN_TRY(Tokenize({rest.data() + at, rest.size() - at}, buffers_.ids[1], &n_tail, diag));
   ARN_TRY(Tokenize({buffers_.text.data(), text_size_}, buffers_.ids[0], &n_head, diag));
   if (n_tail >= tokens.size() || n_tail + n_head == 0) {
-    return diag->Fail(Status::kBadArgument, "max_tokens %zu leaves no room beside the template's end "
-                      "of %zu", tokens.size(), n_tail);
+    return diag->Fail(Status::kBadArgument,
+                      "max_tokens %zu leaves no room beside the template's end "
+                      "of %zu",
+                      tokens.size(), n_tail);
   }
   const size_t kept = Min(n_head, tokens.size() - n_tail);
   out->is_cut = kept < n_head;

@@ -17,7 +17,7 @@ class TextIds {
     Span<char> text;          // text_bytes
     Span<std::byte> scratch;  // Tokenizer::EncodeScratchBytes(text_bytes)
   };
-  // What became of a text. The tokens are pieces of `tokens`, in order.
+  // Describes what became of a text. The tokens are pieces of `tokens`, in order.
   struct Result {
     size_t n_tokens = 0;
     uint32_t n_first_type = UINT32_MAX;  // tokens of the pair's first text and what belongs to it
@@ -31,8 +31,8 @@ class TextIds {
   // Cuts the text at its end. kBadArgument: the text is longer than text_bytes, or gives no token.
   Status Encode(StringView prompt, StringView text, Span<int32_t> tokens, Result* out, Diag* diag);
 
-  // Writes a pair: the model's pair template, whose end, behind the last placeholder, is encoded for
-  // itself and never cut; or the two texts between the tokenizer's special tokens, cut at their
+  // Writes a pair: the model's pair template, whose end, behind the last text put in, is encoded
+  // for itself and never cut; or the two texts between the tokenizer's special tokens, cut at their
   // ends, the longer one first (longest_first of Hugging Face tokenizers). `instruction`: of the
   // template.
   Status EncodePair(StringView instruction, StringView query, StringView document,

@@ -51,8 +51,8 @@ struct Model {
   Bundle bundle;
   bool has_weights = false;  // false: spec and program are empty
   ModelSpec spec;
-  Program program;                             // without session sizes; see decoder_program.h
-  Program pooled;  // the same of vectors and scores; empty without pooling. See pooled_program.h
+  Program program;  // without session sizes; see decoder_program.h
+  Program pooled;   // the same of vectors and scores; empty without pooling. See pooled_program.h
   const Tokenizer* tokenizer = nullptr;        // null if the bundle has none
   const chat::Templates* templates = nullptr;  // null if the bundle has none
   Span<const uint32_t> eos_ids;

@@ -106,10 +106,10 @@ struct DenseSpec {
 
 enum class ScoreRule : uint8_t { kLogits = 0, kSigmoid = 1, kLastOfSoftmax = 2 };
 
-// What a model makes of a text besides text.
+// Pooling of a model that makes vectors or scores of texts.
 struct PoolingSpec {
   uint32_t max_tokens = 0;  // of a text; 0: there is no pooling
-  PoolMode mode = PoolMode::kMean;
+  PoolKind mode = PoolKind::kMean;
   Span<const DenseSpec> dense;
   bool is_score = false;
   ScoreRule score = ScoreRule::kLogits;
@@ -137,7 +137,7 @@ struct ModelSpec {
   WeightId embedding_norm = kNoWeight;  // LayerNorm
   WeightId embedding_norm_bias = kNoWeight;
   WeightId positions = kNoWeight;
-  bool makes_text = true;        // has a head
+  bool makes_text = true;            // has a head
   bool is_bidirectional = false;     // no groups, no head
   WeightId token_types = kNoWeight;  // bidirectional models
   PoolingSpec pooling;

@@ -1,6 +1,6 @@
 // Lowers a ModelSpec with pooling to the Program that makes vectors or scores of whole texts. All
-// its steps are encoder steps: tokens -> layers without a cache -> one row per text. Sizes stay zero
-// until the memory plan sets them.
+// its steps are encoder steps: tokens -> layers without a cache -> one row per text. Sizes stay
+// zero until the memory plan sets them.
 #pragma once
 
 #include "kernels/contract/program.h"

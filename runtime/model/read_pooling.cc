@@ -15,8 +15,8 @@ constexpr uint32_t kMaxDense = 16;
 constexpr uint32_t kMaxPrompts = 1024;
 constexpr uint32_t kNoIndex = UINT32_MAX;
 
-static_assert(static_cast<uint32_t>(fbs::PoolMode::WeightedMean) ==
-              static_cast<uint32_t>(PoolMode::kWeightedMean));
+static_assert(static_cast<uint32_t>(fbs::PoolKind::WeightedMean) ==
+              static_cast<uint32_t>(PoolKind::kWeightedMean));
 
 template <typename V>
 uint32_t CountOf(const V* vector) {
@@ -58,8 +58,7 @@ Status ReadDense(const fbs::Dense& dense, uint32_t index, uint32_t width, const 
   ARN_TRY(CheckRange("pooling.dense", out->width, 1, kMaxWidth, diag));
   ARN_TRY(shapes.Matrix("pooling.dense", index, dense.weight(), out->width, width, &out->weight));
   out->has_activation = dense.has_activation();
-  ARN_TRY(
-      ReadActivation("pooling.dense.activation", dense.activation(), &out->activation, diag));
+  ARN_TRY(ReadActivation("pooling.dense.activation", dense.activation(), &out->activation, diag));
   if (out->activation == Activation::kClampedSwiglu || out->activation == Activation::kXielu) {
     return diag->Fail(Status::kUnsupported, "model.pooling.dense.activation is %s",
                       ActivationName(out->activation));
@@ -92,9 +91,10 @@ Status ReadTokenTypes(const fbs::Model& model, ModelSpec* spec, Diag* diag) {
   ARN_TRY(shapes.Matrix("token_types", 0, model.token_types(), kTokenTypes, spec->hidden));
   const Weight& w = spec->weights[model.token_types()];
   if (w.dtype != DType::kF32 || w.layout.order != WeightOrder::kRows || !spec->is_bidirectional) {
-    return diag->Fail(Status::kBadBundle,
-                      "model.token_types: %s in a %s model, expected f32 rows in a bidirectional one",
-                      DTypeName(w.dtype), spec->is_bidirectional ? "bidirectional" : "causal");
+    return diag->Fail(
+        Status::kBadBundle,
+        "model.token_types: %s in a %s model, expected f32 rows in a bidirectional one",
+        DTypeName(w.dtype), spec->is_bidirectional ? "bidirectional" : "causal");
   }
   spec->token_types = model.token_types();
   return Status::kOk;
@@ -115,7 +115,7 @@ Status ReadPooling(const fbs::Model& model, Arena* arena, ModelSpec* spec, Diag*
   }
   ARN_TRY(CheckLayers(*spec, diag));
   PoolingSpec& out = spec->pooling;
-  if (static_cast<uint32_t>(pooling->mode()) >= kPoolModeCount) {
+  if (static_cast<uint32_t>(pooling->mode()) >= kPoolKindCount) {
     return diag->Fail(Status::kUnsupported, "model.pooling.mode %u is not known to this version",
                       static_cast<unsigned>(pooling->mode()));
   }
@@ -134,7 +134,7 @@ Status ReadPooling(const fbs::Model& model, Arena* arena, ModelSpec* spec, Diag*
   }
   ARN_TRY(CheckTexts(*pooling, diag));
   out.dense = dense;
-  out.mode = static_cast<PoolMode>(pooling->mode());
+  out.mode = static_cast<PoolKind>(pooling->mode());
   out.is_score = pooling->is_score();
   out.score = static_cast<ScoreRule>(pooling->score());
   out.normalizes = pooling->normalizes();

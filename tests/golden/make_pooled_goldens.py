@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes data/pooled/*.json: small checkpoints of embedding models and rerankers, and what they make
-of texts.
+"""Writes data/pooled/*.json: small checkpoints of embedding models and rerankers, and what they
+make of texts.
 
   make_pooled_goldens.py [--check] [--out DIR] [NAME ...]
 

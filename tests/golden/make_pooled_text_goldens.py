@@ -35,7 +35,8 @@ def cases():
   return {
       "pairs": ({**bert, "architectures": ["BertForSequenceClassification"],
                  "id2label": ONE_LABEL, "sentence_transformers": {
-                     "activation_fn": "torch.nn.modules.linear.Identity"}}, WORD_PIECE, None, [], False, {}),
+                     "activation_fn": "torch.nn.modules.linear.Identity"}},
+                WORD_PIECE, None, [], False, {}),
       "prompts": ({**bert, "architectures": ["BertModel"]}, WORD_PIECE, "mean_tokens", [], True,
                   PROMPTS),
       "two_tokens": ({**QWEN, "architectures": ["Qwen3ForCausalLM"], "vocab_size": fable}, FABLE,

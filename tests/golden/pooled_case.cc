@@ -17,9 +17,8 @@ void WriteDense(const PooledCase& c, const std::string& module, const nlohmann::
     const auto shape = shape_json.get<std::vector<uint64_t>>();
     uint64_t count = 1;
     for (const uint64_t n : shape) count *= n;
-    const std::vector<float> values =
-        TinyValues(module + "." + name, count, c.golden.checkpoint.base_seed,
-                   c.golden.checkpoint.amplitude);
+    const std::vector<float> values = TinyValues(
+        module + "." + name, count, c.golden.checkpoint.base_seed, c.golden.checkpoint.amplitude);
     tensors[name] = {"F32", shape, EncodeFloats(values, "F32")};
   }
   const std::vector<uint8_t> bytes = EncodeSafetensors(tensors);
@@ -62,7 +61,8 @@ bool ConvertPooled(const PooledCase& c, const fs::path& folder, const fs::path& 
 EmbedderPtr NewEmbedder(const arn_model* model, const arn_embed_options& options) {
   char error[512] = "";
   arn_embedder* embedder = nullptr;
-  EXPECT_EQ(ARN_OK, arn_embedder_create(model, &options, nullptr, 0, error, sizeof error, &embedder))
+  EXPECT_EQ(ARN_OK,
+            arn_embedder_create(model, &options, nullptr, 0, error, sizeof error, &embedder))
       << error;
   return EmbedderPtr(embedder);
 }

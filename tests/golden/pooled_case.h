@@ -14,7 +14,7 @@
 namespace arn::test {
 
 struct PooledCase {
-  GoldenCase golden;  // its config and tensors
+  GoldenCase golden;    // its config and tensors
   nlohmann::json json;  // the whole file
   std::vector<std::vector<double>> results;
 };
@@ -22,8 +22,8 @@ struct PooledCase {
 // "pooled/bert_mean" of data/pooled/bert_mean.json.
 PooledCase LoadPooled(const std::string& name);
 
-// Writes the checkpoint, its tokenizer and the files beside it to `folder`, and converts it. Returns
-// false after a test failure.
+// Writes the checkpoint, its tokenizer and the files beside it to `folder`, and converts it.
+// Returns false after a test failure.
 bool ConvertPooled(const PooledCase& c, const std::filesystem::path& folder,
                    const std::filesystem::path& bundle, const std::vector<std::string>& options);
 

@@ -107,9 +107,9 @@ TEST_P(PooledGoldenTest, Int8_IsCloseToTheReference) {
 }
 
 const char* const kCases[] = {
-    "bert_mean",         "bert_first_dense",  "bert_score",  "roberta_max",     "xlm_roberta_score",
-    "distilbert_sqrt",   "mpnet_mean",          "modern_bert_windows",
-    "modern_bert_score", "gemma_both_ways",     "qwen3_last",      "qwen3_score",
+    "bert_mean",         "bert_first_dense", "bert_score", "roberta_max",
+    "xlm_roberta_score", "distilbert_sqrt",  "mpnet_mean", "modern_bert_windows",
+    "modern_bert_score", "gemma_both_ways",  "qwen3_last", "qwen3_score",
 };
 INSTANTIATE_TEST_SUITE_P(Cases, PooledGoldenTest, testing::ValuesIn(kCases),
                          [](const auto& p) { return std::string(p.param); });

@@ -1,5 +1,5 @@
-// Texts, prompts and pairs of texts as transformers tokenizes them, by the C API and by the commands
-// arenite embed and arenite rerank.
+// Texts, prompts and pairs of texts as transformers tokenizes them, by the C API and by the
+// commands arenite embed and arenite rerank.
 #include <cmath>
 #include <cstring>
 
@@ -33,9 +33,9 @@ class PooledTextTest : public testing::Test {
   }
   void LoadTwoTokens() {
     WriteFile(folder_ / "pair.txt", case_json("two_tokens").at("pair_template"));
-    Load("two_tokens", {"--score-tokens", "yes,No", "--pair-template",
-                        (folder_ / "pair.txt").string(), "--instruction",
-                        case_json("two_tokens").at("instruction")});
+    Load("two_tokens",
+         {"--score-tokens", "yes,No", "--pair-template", (folder_ / "pair.txt").string(),
+          "--instruction", case_json("two_tokens").at("instruction")});
   }
   static nlohmann::json case_json(const std::string& name) {
     return LoadPooled("pooled_text/" + name).json;
@@ -150,16 +150,16 @@ TEST_F(PooledTextTest, Misuse_IsRefusedWithItsReason) {
   EXPECT_EQ(0u, info.makes_scores);
   char error[512] = "";
   arn_session* session = nullptr;
-  EXPECT_EQ(ARN_UNSUPPORTED, arn_session_create(model_.get(), nullptr, nullptr, 0, error,
-                                                sizeof error, &session));
+  EXPECT_EQ(ARN_UNSUPPORTED,
+            arn_session_create(model_.get(), nullptr, nullptr, 0, error, sizeof error, &session));
   EXPECT_THAT(error, HasSubstr("embedder"));
 
   const auto refused = [&](arn_status status, const char* part, auto change) {
     arn_embed_options options = ARN_EMBED_OPTIONS_INIT;
     change(&options);
     arn_embedder* none = nullptr;
-    EXPECT_EQ(status, arn_embedder_create(model_.get(), &options, nullptr, 0, error, sizeof error,
-                                          &none));
+    EXPECT_EQ(status,
+              arn_embedder_create(model_.get(), &options, nullptr, 0, error, sizeof error, &none));
     EXPECT_THAT(error, HasSubstr(part));
   };
   refused(ARN_BAD_ARGUMENT, "max_tokens", [](auto* o) { o->max_tokens = 41; });
@@ -179,16 +179,16 @@ TEST_F(PooledTextTest, Misuse_IsRefusedWithItsReason) {
   EXPECT_THAT(arn_embedder_last_error(embedder.get()), HasSubstr("vectors"));
   const int32_t ids[] = {1, 5000};
   const uint32_t lengths[] = {2};
-  EXPECT_EQ(ARN_BAD_TOKEN, arn_embed_ids(embedder.get(), ids, 2, lengths, nullptr, 1, out.data(),
-                                         out.size()));
+  EXPECT_EQ(ARN_BAD_TOKEN,
+            arn_embed_ids(embedder.get(), ids, 2, lengths, nullptr, 1, out.data(), out.size()));
   EXPECT_EQ(ARN_BUFFER_TOO_SMALL,
             arn_embed_ids(embedder.get(), ids, 1, lengths, nullptr, 1, out.data(), 63));
   EXPECT_EQ(ARN_BAD_ARGUMENT,
             arn_embed_ids(embedder.get(), ids, 1, lengths, nullptr, 1, out.data(), 64));
   arn_embedder_cancel(embedder.get());
   const int32_t good[] = {1, 5};
-  EXPECT_EQ(ARN_CANCELLED, arn_embed_ids(embedder.get(), good, 2, lengths, nullptr, 1, out.data(),
-                                         64));
+  EXPECT_EQ(ARN_CANCELLED,
+            arn_embed_ids(embedder.get(), good, 2, lengths, nullptr, 1, out.data(), 64));
   EXPECT_EQ(ARN_OK, arn_embed_ids(embedder.get(), good, 2, lengths, nullptr, 1, out.data(), 64));
 }
 
@@ -202,9 +202,9 @@ TEST_F(PooledTextTest, Memory_IsTheCallersAndThePlans) {
   void* memory = std::aligned_alloc(plan.alignment, plan.total_bytes + plan.alignment);
   std::memset(memory, 0xa5, plan.total_bytes);
   arn_embedder* embedder = nullptr;
-  EXPECT_EQ(ARN_OUT_OF_MEMORY, arn_embedder_create(model_.get(), nullptr, memory,
-                                                   plan.total_bytes - 1, error, sizeof error,
-                                                   &embedder));
+  EXPECT_EQ(ARN_OUT_OF_MEMORY,
+            arn_embedder_create(model_.get(), nullptr, memory, plan.total_bytes - 1, error,
+                                sizeof error, &embedder));
   ASSERT_EQ(ARN_OK, arn_embedder_create(model_.get(), nullptr, memory, plan.total_bytes, error,
                                         sizeof error, &embedder));
   std::vector<float> found(texts_.size());
@@ -217,8 +217,7 @@ TEST_F(PooledTextTest, Memory_IsTheCallersAndThePlans) {
 TEST_F(PooledTextTest, Command_Embed_WritesTheVectors) {
   Load("prompts", {});
   const std::string out = folder_ / "vectors.npy";
-  const ProcessResult made =
-      RunArenite({"embed", bundle_, "--file", LinesFile(), "--out", out});
+  const ProcessResult made = RunArenite({"embed", bundle_, "--file", LinesFile(), "--out", out});
   ASSERT_EQ(0, made.exit_code) << made.err;
   EXPECT_THAT(made.out, HasSubstr("5 vectors of 64"));
   EXPECT_THAT(made.out, HasSubstr("1 texts cut to 40 tokens"));
@@ -264,6 +263,40 @@ TEST_F(PooledTextTest, Command_Rerank_OrdersTheLines) {
   EXPECT_EQ(0u, text.out.rfind("0.2226", 0)) << text.out;
 }
 
+TEST_F(PooledTextTest, Converter_RefusesPairsOfAnUnknownForm) {
+  const PooledCase c = LoadPooled("pooled_text/pairs");
+  nlohmann::json tokenizer =
+      nlohmann::json::parse(ReadText(SourcePath(c.json.at("tokenizer").get<std::string>())));
+  const auto part = [](const char* kind, const char* id) {
+    return nlohmann::json{{kind, {{"id", id}, {"type_id", 0}}}};
+  };
+  const nlohmann::json cls = part("SpecialToken", "[CLS]"), sep = part("SpecialToken", "[SEP]");
+  const nlohmann::json a = part("Sequence", "A"), b = part("Sequence", "B");
+  const auto convert = [&](const nlohmann::json& pair) {
+    tokenizer["post_processor"] = {
+        {"type", "TemplateProcessing"},
+        {"single", {cls, a, sep}},
+        {"pair", pair},
+        {"special_tokens",
+         {{"[CLS]", {{"id", "[CLS]"}, {"ids", {2}}, {"tokens", {"[CLS]"}}}},
+          {"[SEP]", {{"id", "[SEP]"}, {"ids", {3}}, {"tokens", {"[SEP]"}}}}}}};
+    const std::filesystem::path folder = folder_ / "template";
+    EXPECT_TRUE(ConvertPooled(c, folder, folder_ / "known.arn", {"--weights", "f32"}));
+    WriteFile(folder / "tokenizer.json", tokenizer.dump());
+    return RunProcess({ConverterPath(), folder.string(), "-o", (folder_ / "template.arn").string(),
+                       "--weights", "f32"});
+  };
+  const ProcessResult known = convert({cls, a, sep, b, sep});
+  EXPECT_EQ(0, known.exit_code) << known.err;
+  EXPECT_EQ(ReadText(folder_ / "known.arn").size(), ReadText(folder_ / "template.arn").size());
+  const ProcessResult swapped = convert({cls, b, sep, a, sep});
+  EXPECT_NE(0, swapped.exit_code);
+  EXPECT_THAT(swapped.err, HasSubstr("--pair-template"));
+  const ProcessResult longer = convert({cls, a, sep, b, sep, sep});
+  EXPECT_NE(0, longer.exit_code);
+  EXPECT_THAT(longer.err, HasSubstr("--pair-template"));
+}
+
 TEST_F(PooledTextTest, Converter_RefusesWhatItDoesNotHonour) {
   case_ = LoadPooled("pooled_text/prompts");
   const auto refused = [&](const char* part, const std::vector<std::string>& options) {
@@ -289,8 +322,8 @@ TEST_F(PooledTextTest, Converter_RefusesWhatItDoesNotHonour) {
   files["1_Pooling/config.json"]["pooling_mode_cls_token"] = true;
   refused("several poolings", {});
   files = before;
-  files["modules.json"].push_back({{"type", "sentence_transformers.models.LayerNorm"},
-                                   {"path", "3_LayerNorm"}});
+  files["modules.json"].push_back(
+      {{"type", "sentence_transformers.models.LayerNorm"}, {"path", "3_LayerNorm"}});
   refused("LayerNorm", {});
   files = before;
   files["1_Pooling/config.json"]["include_prompt"] = false;

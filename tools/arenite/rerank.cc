@@ -70,8 +70,7 @@ Command AddRerank(CLI::App* app) {
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("--query", arguments->query, "Query")->required();
-  sub->add_option("--file", arguments->file,
-                  "File with a document in each line; -: standard input")
+  sub->add_option("--file", arguments->file, "File with a document in each line; -: standard input")
       ->required();
   sub->add_option("--instruction", arguments->instruction,
                   "What the model is to judge, for models whose pairs have an instruction [the "

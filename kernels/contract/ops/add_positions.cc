@@ -11,8 +11,8 @@ struct AddPositionsContract : OpDefaults<AddPositionsParams> {
     const Program& program = check.program();
     // Packed sequences start at position 0 each.
     const bool is_packed = program.max_pooled_rows != 0;
-    return check.Positions(p.positions,
-                           is_packed ? program.max_context : program.max_encoder_rows, width);
+    return check.Positions(p.positions, is_packed ? program.max_context : program.max_encoder_rows,
+                           width);
   }
 
   // Only the rows added are read.

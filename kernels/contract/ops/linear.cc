@@ -27,8 +27,7 @@ struct LinearContract : OpDefaults<LinearParams> {
 
 }  // namespace
 
-constinit const OpContract kLinearOp =
-    MakeOp<LinearContract>("linear", kHasIn | kHasOut | kInEncoder | kInDecoder | kTakesFactors |
-                                         kTakesPooled);
+constinit const OpContract kLinearOp = MakeOp<LinearContract>(
+    "linear", kHasIn | kHasOut | kInEncoder | kInDecoder | kTakesFactors | kTakesPooled);
 
 }  // namespace arn

@@ -7,8 +7,8 @@ struct PoolContract : OpDefaults<PoolParams> {
   static Status Check(const PoolParams& p, const StepCheck& check) {
     const Span<Value> values = check.program().values;
     const Step& step = check.step();
-    if (static_cast<uint32_t>(p.mode) >= kPoolModeCount) {
-      return check.ValueError("pool mode", static_cast<uint32_t>(p.mode), kPoolModeCount - 1);
+    if (static_cast<uint32_t>(p.mode) >= kPoolKindCount) {
+      return check.ValueError("pool kind", static_cast<uint32_t>(p.mode), kPoolKindCount - 1);
     }
     if (values[step.in].is_pooled || !values[step.out].is_pooled) {
       return check.UnsupportedError("pool", "makes pooled rows of rows");
@@ -18,7 +18,7 @@ struct PoolContract : OpDefaults<PoolParams> {
 
   static void Dump(const PoolParams& p, const Step&, StepText* text) {
     constexpr const char* kNames[] = {"first", "last", "mean", "max", "mean_sqrt", "weighted_mean"};
-    static_assert(sizeof kNames / sizeof kNames[0] == kPoolModeCount);
+    static_assert(sizeof kNames / sizeof kNames[0] == kPoolKindCount);
     text->Print(" %s", kNames[static_cast<uint32_t>(p.mode)]);
   }
 };

@@ -58,7 +58,7 @@ struct QkvRopeContract : OpDefaults<QkvRopeParams> {
 
 }  // namespace
 
-constinit const OpContract kQkvRopeOp = 
+constinit const OpContract kQkvRopeOp =
     MakeOp<QkvRopeContract>("qkv_rope", kHasIn | kInEncoder | kInDecoder);
 
 }  // namespace arn

@@ -304,11 +304,10 @@ class TileRunner {
   HWY_INLINE void Weigh(uint32_t q, uint32_t position, uint32_t n, float* memory,
                         TileScores<kTokens>* scores) {
     const uint32_t own = tile_.first_position + RowOf(q);
-    const SeenRows seen =
-        sees_all_ ? SeenRows{0, position + n}
-        : tile_.k_rows != nullptr
-            ? RowsSeen(kind_, own, tile_.encoder_rows)
-            : SeenRows{FirstVisible(own, kind_.window, kind_.chunk), own + 1};
+    const SeenRows seen = sees_all_ ? SeenRows{0, position + n}
+                          : tile_.k_rows != nullptr
+                              ? RowsSeen(kind_, own, tile_.encoder_rows)
+                              : SeenRows{FirstVisible(own, kind_.window, kind_.chunk), own + 1};
     const uint32_t from = Max(seen.first, position) - position;
     const uint32_t to = Min(seen.end, position + n) - position;
     if (tile_.relative_position_bias != nullptr) {

@@ -11,8 +11,8 @@ extern "C" {
 /* ---- embeddings and reranking
  *
  * An embedder computes with a model whose checkpoint says how a text becomes a vector
- * (sentence-transformers' modules.json), or how a pair of texts is scored (a classification head, or
- * two tokens). It needs no session and no cache: several texts are packed into one run, without
+ * (sentence-transformers' modules.json), or how a pair of texts is scored (a classification head,
+ * or two tokens). It needs no session and no cache: several texts are packed into one run, without
  * padding, and what a text gives does not depend on the texts beside it. A text longer than
  * max_tokens is cut at its end, as sentence-transformers does. Libraries without embedders
  * (ARENITE_EMBEDDINGS) refuse with ARN_UNSUPPORTED. */
@@ -86,8 +86,8 @@ ARN_API arn_status arn_embedder_create(const arn_model* model, const arn_embed_o
                                        size_t error_bytes, arn_embedder** out_embedder);
 /* NULL is allowed. */
 ARN_API void arn_embedder_destroy(arn_embedder* embedder);
-/* Returns the reason of the last failed call on this embedder; "" if there was none. Valid until the
- * next call. */
+/* Returns the reason of the last failed call on this embedder; "" if there was none. Valid until
+ * the next call. */
 ARN_API const char* arn_embedder_last_error(const arn_embedder* embedder);
 /* Ends the call in progress, or the next one, with ARN_CANCELLED within one step of the model.
  * Callable from any thread. */
@@ -101,9 +101,10 @@ typedef struct arn_text {
 
 /* Computes a row of arn_embed_plan_data.width floats for each text: its vector, or the scores of a
  * model that scores single texts. prompt: put before each text; NULL: the checkpoint's default one,
- * if it has one; "": none. out: f32 [n_texts, width], row-major, capacity floats. ARN_BUFFER_TOO_SMALL:
- * capacity is less. ARN_BAD_ARGUMENT: a text is longer than text_bytes or gives no token.
- * ARN_UNSUPPORTED: the bundle has no tokenizer. After a failure `out` is unspecified. */
+ * if it has one; "": none. out: f32 [n_texts, width], row-major, capacity floats.
+ * ARN_BUFFER_TOO_SMALL: capacity is less. ARN_BAD_ARGUMENT: a text is longer than text_bytes or
+ * gives no token. ARN_UNSUPPORTED: the bundle has no tokenizer. After a failure `out` is
+ * unspecified. */
 ARN_API arn_status arn_embed(arn_embedder* embedder, const char* prompt, const arn_text* texts,
                              size_t n_texts, float* out, size_t capacity);
 /* The same for token ids, special tokens included: `ids` of all texts, one after the other, and the
