@@ -54,6 +54,13 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--config", "FILE", kAdvanced},
       {"--window", "", kAdvanced},
       {"--rope", "TYPE:FACTOR", kAdvanced},
+      {"--lora", "DIR", kAdvanced},
+      {"--merge", "", kAdvanced},
+      {"--lora-scale", "FACTOR", kAdvanced},
+      {"--pooling", "MODE", kAdvanced},
+      {"--score-tokens", "YES,NO", kAdvanced},
+      {"--pair-template", "FILE", kAdvanced},
+      {"--instruction", "TEXT", kAdvanced},
       {"--name", "NAME", kAdvanced},
       {"--ignore-config-keys", "KEYS", kAdvanced},
 
@@ -123,6 +130,32 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       "--rope", [arguments](const std::string& text) { arguments->rope = ParseRope(text); },
       "Scales RoPE, which multiplies the context: linear:2, yarn:4. For models without scaling of "
       "their own; quality beyond the trained context depends on the model");
+  CLI::Option* merge =
+      app->add_flag("--merge", arguments->merge, "Merges the adapter of --lora into the matrices");
+  CLI::Option* lora = app->add_option("--lora", arguments->lora,
+                                      "Folder of a LoRA adapter as PEFT saves it: "
+                                      "adapter_config.json, adapter_model.safetensors");
+  lora->needs(merge);
+  merge->needs(lora);
+  app->add_option("--lora-scale", arguments->lora_scale, "Multiplies the adapter of --lora")
+      ->check(CLI::Range(-1000.0, 1000.0))
+      ->capture_default_str()
+      ->needs(lora);
+  app->add_option("--pooling", arguments->pooling,
+                  "How the tokens of a text become one vector: cls, lasttoken, mean, max, "
+                  "mean_sqrt_len_tokens or weightedmean [as modules.json says]");
+  CLI::Option* score =
+      app->add_option("--score-tokens", arguments->score_tokens,
+                      "Makes a reranker of a decoder: a pair's score is the probability of the "
+                      "first of these two tokens, such as yes,no")
+          ->delimiter(',')
+          ->expected(2);
+  app->add_option("--pair-template", arguments->pair_template,
+                  "File with the text of a pair, with {query}, {document} and {instruction} "
+                  "[with --score-tokens: Qwen3-Reranker's]");
+  app->add_option("--instruction", arguments->instruction,
+                  "Instruction of pairs for which the caller gives none")
+      ->needs(score);
   app->add_option("--name", arguments->name, "Model name stored in the bundle [the folder's]");
   app->add_option("--ignore-config-keys", arguments->ignored_config_keys,
                   "Ignores these unknown keys of config.json, A,B,...: only right if they do not "

@@ -27,6 +27,11 @@ struct Arguments {
   std::optional<std::string> plan;
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;
+  std::string pooling, pair_template, instruction;
+  std::string lora;
+  double lora_scale = 1.0;
+  bool merge = false;
+  std::vector<std::string> score_tokens;
   std::string kv = "int8";  // with --plan, as those below
   uint32_t context = 0;
   uint32_t sequences = 1;

@@ -128,6 +128,14 @@ void Run(Arguments arguments) {
   options.source_name = arguments.name;
   options.window = arguments.window;
   options.rope = arguments.rope;
+  options.lora = arguments.lora;
+  options.lora_scale = arguments.lora_scale;
+  options.pooling.mode = arguments.pooling;
+  options.pooling.score_tokens = arguments.score_tokens;
+  options.pooling.instruction = arguments.instruction;
+  if (!arguments.pair_template.empty()) {
+    options.pooling.pair_template = ReadTextFile(arguments.pair_template);
+  }
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.formats.target = FindPackTarget("portable");
   const std::string chosen = ChooseDefaults(options, &arguments);

@@ -1,5 +1,6 @@
 #include "converter/convert/convert.h"
 
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "converter/hf/checkpoint.h"
 #include "converter/hf/generation_config.h"
 #include "converter/hf/json_file.h"
+#include "converter/hf/lora.h"
 #include "converter/write/bundle_writer.h"
 #include "converter/write/chat_section.h"
 #include "converter/write/index.h"
@@ -34,6 +36,7 @@ struct WeightsJob {
   GenerationSpec generation;
   Checkpoint checkpoint;
   TensorPlan plan;
+  std::shared_ptr<const Lora> lora = nullptr;  // that the checkpoint's entries point to
 };
 
 std::string SourceName(const ConvertOptions& options) {
@@ -95,6 +98,21 @@ std::vector<StoredMatrix> Stored(const TensorPlan& plan,
   return list;
 }
 
+// Returns the id of the token with this text.
+std::optional<uint32_t> FindToken(const TokenizerTables& tables, const std::string& text) {
+  std::vector<uint32_t> offsets(size_t{tables.n_tokens} + 1);
+  if (tables.token_offsets.size() < offsets.size() * sizeof(uint32_t)) return std::nullopt;
+  std::memcpy(offsets.data(), tables.token_offsets.data(), offsets.size() * sizeof(uint32_t));
+  for (uint32_t id = 0; id < tables.n_tokens; ++id) {
+    const uint32_t bytes = offsets[id + 1] - offsets[id];
+    if (bytes == text.size() &&
+        std::memcmp(tables.token_bytes.data() + offsets[id], text.data(), bytes) == 0) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
 // Takes ids that no config gives from tokenizer_config.json.
 void AddTokenizerIds(const TokenizerTables& tokenizer, uint32_t vocab, GenerationSpec* generation) {
   const auto is_id = [vocab](int32_t id) { return id >= 0 && static_cast<uint32_t>(id) < vocab; };
@@ -131,6 +149,10 @@ class Conversion {
     if (is_gguf_ && !options_.config.empty()) {
       Fail("%s: --config is for folders, a GGUF file has its own config", options_.config.c_str());
     }
+    if (is_gguf_ && !options_.lora.empty()) {
+      Fail("%s: --lora is for folders: an adapter's names are those of a folder's tensors",
+           options_.folder.c_str());
+    }
     if (!is_gguf_ && options_.window) {
       Fail("%s: --window is for GGUF files, a folder has it in config.json",
            options_.folder.c_str());
@@ -149,6 +171,13 @@ class Conversion {
     if (!tokenizer && options_.tokenizer_only) {
       Fail("%s: found %s", options_.folder.c_str(),
            is_gguf_ ? "no tokenizer" : "neither a tokenizer.json nor a SentencePiece model");
+    }
+    if (job && tokenizer && !tokenizer->knows_pair && job->spec.pooling.is_score &&
+        job->spec.pooling.pair_template.empty()) {
+      Fail(
+          "%s: the tokenizer does not say how two texts become a pair, which the model scores (see "
+          "--pair-template)",
+          options_.folder.c_str());
     }
     GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
     if (tokenizer) {
@@ -196,7 +225,7 @@ class Conversion {
     if (options_.find_reply_format && !chat.templates.empty()) {
       reply = options_.find_reply_format(writer.path());
     }
-    AddComputed(model_hash, !reply.empty(), close, &writer);
+    AddComputed(model_hash, !reply.empty(), job && job->spec.makes_text, close, &writer);
     if (options_.signing_key != nullptr) writer.Sign(*options_.signing_key);
     if (options_.check) {
       writer.Flush();
@@ -228,15 +257,37 @@ class Conversion {
     DecoderSpec spec =
         ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys,
                         options_.rope ? &*options_.rope : nullptr);
+    PoolingChoice choice = options_.pooling;
+    if (!choice.score_tokens.empty()) choice.score_ids = FindTokens(choice.score_tokens);
+    ReadSentenceModules(options_.folder, choice, &spec, &warnings_);
     GenerationSpec generation =
         ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
     Checkpoint checkpoint(options_.folder);
+    std::shared_ptr<const Lora> lora;
+    if (!options_.lora.empty()) {
+      lora = std::make_shared<const Lora>(options_.lora, options_.lora_scale);
+      lora->Merge(&checkpoint);
+    }
     KeepTextTower(tower, *spec.names, spec.vocab, &checkpoint, &warnings_);
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
-    return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan)};
+    return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan),
+            std::move(lora)};
   }
 
  private:
+  // Returns the ids of tokens with these texts.
+  std::vector<uint32_t> FindTokens(const std::vector<std::string>& texts) {
+    std::vector<std::string> ignored;
+    const std::optional<TokenizerTables> tables = LoadTokenizer(options_.folder, &ignored);
+    std::vector<uint32_t> ids;
+    for (const std::string& text : texts) {
+      const std::optional<uint32_t> id = tables ? FindToken(*tables, text) : std::nullopt;
+      if (!id) Fail("--score-tokens: the tokenizer has no token %s", text.c_str());
+      ids.push_back(*id);
+    }
+    return ids;
+  }
+
   std::vector<fbs::Segment> WriteWeights(const TensorPlan& plan, BundleWriter* writer) {
     const uint64_t total = CountElements(plan);
     uint64_t done = 0;
@@ -272,12 +323,13 @@ class Conversion {
   // Computes prefix and self-test with the bundle written so far, which has neither. has_news: its
   // index must be written again in any case.
   template <typename Close>
-  void AddComputed(uint64_t model_hash, bool has_news, const Close& close, BundleWriter* writer) {
+  void AddComputed(uint64_t model_hash, bool has_news, bool makes_text, const Close& close,
+                   BundleWriter* writer) {
     const TemporaryFile state(TemporaryName(options_.output, "prefix"));
     PrefixIndex prefix;
     SelfTestIndex test;
     prefix.model_hash = test.model_hash = model_hash;
-    if (options_.make_self_test && !options_.tokenizer_only) {
+    if (options_.make_self_test && makes_text) {
       test.data = options_.make_self_test(writer->path());
     }
     if (options_.make_prefix) prefix.ids = options_.make_prefix(writer->path(), state.path());

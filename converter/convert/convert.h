@@ -12,6 +12,7 @@
 
 #include "converter/base/reply_format_text.h"
 #include "converter/family/rope.h"
+#include "converter/family/sentence_modules.h"
 #include "converter/quantize/compensate.h"
 #include "converter/tensors/tensor_plan.h"
 #include "converter/write/index.h"
@@ -49,7 +50,10 @@ struct ConvertOptions {
   // Sliding window of all layers, for GGUF files that do not store one; 0: none.
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;  // extends the context
-  std::string source_name;          // recorded in the bundle; empty: the folder's name
+  PoolingChoice pooling;
+  std::filesystem::path lora;  // folder of an adapter that is merged in; empty: none
+  double lora_scale = 1.0;     // multiplies the adapter
+  std::string source_name;     // recorded in the bundle; empty: the folder's name
   Formats formats;
   bool tokenizer_only = false;
   bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only

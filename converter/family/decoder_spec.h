@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,8 +59,10 @@ struct TensorNames {
   const char* other_embedding = nullptr;  // another name that it may have
   const char* positions = nullptr;
   const char* embedding_norm = nullptr;
-  const char* final_norm;
-  const char* head;
+  const char* token_types = nullptr;
+  const char* final_norm = nullptr;
+  const char* head = nullptr;
+  const char* unused[6] = {};  // prefixes of tensors that nothing here uses
   const char* attention_norm = nullptr;
   // Names of the two norms before parallel blocks, if they differ from attention_norm and ffn_norm.
   const char* parallel_attention_norm = nullptr;
@@ -183,6 +187,48 @@ struct MatrixFactors {
   bool operator==(const MatrixFactors&) const = default;
 };
 
+class Checkpoint;
+
+// A layer over pooled rows: norm(activation(weight x + bias)).
+struct DenseSpec {
+  std::string weight;  // name in the checkpoint, without ".weight"
+  // That it lies in; null: the model's.
+  std::shared_ptr<const Checkpoint> checkpoint = nullptr;
+  uint32_t width = 0;
+  bool has_bias = false;
+  std::optional<Activation> activation;
+  std::string norm = "";  // empty: none
+  bool has_norm_bias = false;
+  std::vector<uint32_t> rows = {};  // of the tensor, which has vocab rows; empty: all
+  bool is_exact = false;            // f32 whatever the format of the others
+
+  bool operator==(const DenseSpec&) const = default;
+};
+
+enum class ScoreRule : uint8_t { kLogits = 0, kSigmoid = 1, kLastOfSoftmax = 2 };
+
+struct PromptSpec {
+  std::string name, text;
+
+  bool operator==(const PromptSpec&) const = default;
+};
+
+// Fields of fbs::Pooling.
+struct PoolingSpec {
+  bool exists = false;
+  PoolKind mode = PoolKind::kMean;
+  std::vector<DenseSpec> dense;
+  bool is_score = false;
+  ScoreRule score = ScoreRule::kLogits;
+  bool normalizes = false;
+  uint32_t max_tokens = 0;  // 0: the longest context
+  std::vector<PromptSpec> prompts;
+  int32_t default_prompt = -1;
+  std::string pair_template, instruction;
+
+  bool operator==(const PoolingSpec&) const = default;
+};
+
 struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
@@ -195,6 +241,11 @@ struct DecoderSpec {
   bool has_norm_weights = true;     // else 1
   bool has_norm_biases = true;      // NormKind::kLayer; else 0
   bool has_head_bias = false;
+  bool makes_text = true;         // has a head
+  bool is_bidirectional = false;  // tokens see those after them
+  bool has_first_norm = true;     // attention_norm of the first layer
+  uint32_t n_token_types = 0;     // 0: no token types; 1: both texts of a pair have type 0
+  PoolingSpec pooling;
   uint32_t position_offset = 0;  // rows of the stored position table to leave out
   float residual_factor = 1.0f;  // scales what each block adds; folded into its last matrix
   MatrixFactors factors;

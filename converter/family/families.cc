@@ -13,6 +13,7 @@
 #include "converter/family/linear_mixers.h"
 #include "converter/family/mixers.h"
 #include "converter/family/rope.h"
+#include "converter/family/score_head.h"
 #include "converter/family/shared_kv.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
@@ -172,8 +173,9 @@ std::string FeedForwardActivation(const Family& family, ConfigReader* config) {
   return name;
 }
 
-// Maps the config's name to the activation, as transformers' ACT2FN (activations.py).
-Activation ReadActivation(const Family& family, ConfigReader* config) {
+}  // namespace
+
+std::optional<Activation> ActivationOf(const std::string& name) {
   struct Row {
     const char* name;
     Activation activation;
@@ -196,14 +198,22 @@ Activation ReadActivation(const Family& family, ConfigReader* config) {
       {"mish", Activation::kMish},
       {"xielu", Activation::kXielu},
   };
+  for (const Row& row : kRows) {
+    if (name == row.name) return row.activation;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+Activation ReadActivation(const Family& family, ConfigReader* config) {
   std::string name = family.activation;
   if (const char* key = family.keys.activation) name = config->String(key).value_or(name);
   if (family.has_feed_forward_proj) name = FeedForwardActivation(family, config);
-  for (const Row& row : kRows) {
-    const bool has_parameters = row.activation == Activation::kXielu;
-    if (has_parameters && family.names->act_parameters[0] == nullptr) continue;
-    if (name == row.name) return row.activation;
-  }
+  const std::optional<Activation> found = ActivationOf(name);
+  const bool lacks_parameters =
+      found == Activation::kXielu && family.names->act_parameters[0] == nullptr;
+  if (found && !lacks_parameters) return *found;
   config->FailKey(
       family.has_feed_forward_proj ? "feed_forward_proj" : family.keys.activation,
       "silu, gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, relu2, tanh, sigmoid or "
@@ -589,6 +599,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   if (family.is_always_tied) spec.tied = true;
   ReadFactors(family, &config, json, &spec);
   spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
+  ReadPooled(family, &config, &spec);
   CheckRequired(family, &config, spec.hidden);
   // "vision": of images, not of text.
   if (family.has_global_heads &&
@@ -633,7 +644,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
       family.experts != ExpertRule::kNone ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
-    kind.window = windows[i];
+    kind.window = spec.is_bidirectional && windows[i] != 0 ? windows[i] / 2 + 1 : windows[i];
     kind.chunk = chunks[i];
     kind.rope = ropes[i];
     if (windows[i] == 0) kind = WithHeads(kind, global_heads);

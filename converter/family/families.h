@@ -12,6 +12,10 @@
 
 namespace arn::convert {
 
+// Maps a config's name to the activation, as transformers' ACT2FN (activations.py); nothing for an
+// unknown name.
+std::optional<Activation> ActivationOf(const std::string& name);
+
 // Reads the contents of config.json. `label` names the file in errors. Adds a sentence to
 // `warnings` for each odd but harmless setting. Throws ConvertError for an unknown architecture,
 // and for a key that is unknown or that changes the computation in an unsupported way, unless

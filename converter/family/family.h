@@ -208,6 +208,20 @@ struct EncoderFamily {
   const char* feature_key = nullptr;  // width of the input features; null: the encoder takes tokens
 };
 
+// Head that scores texts: dense (if any), activation, norm, out.
+struct ScoreHead {
+  const char* out;  // [num_labels, hidden]
+  bool has_out_bias = true;
+  const char* dense = nullptr;  // [hidden, hidden]
+  bool has_dense_bias = true;
+  const char* dense_bias_key = nullptr;  // false if absent; null: has_dense_bias
+  Activation activation = Activation::kTanh;
+  const char* activation_key = nullptr;  // null: always `activation`
+  const char* norm = nullptr;
+  PoolKind mode = PoolKind::kFirst;
+  const char* mode_key = nullptr;  // "cls" or "mean"; null: always `mode`
+};
+
 struct Family {
   const char* architecture;
   const char* model_type;  // identifies the family if config.json has no architectures
@@ -247,8 +261,16 @@ struct Family {
   bool has_relative_position_buckets = false;  // relative_attention_num_buckets, .._max_distance
   bool scales_tied_head = false;               // by 1 / sqrt(hidden): scale_decoder_outputs
   const EncoderFamily* encoder = nullptr;
-  const char* parallel_key = nullptr;  // null: as in `layer`
-  bool default_parallel = true;        // if parallel_key is absent
+  // Tokens see those after them; windows reach both ways and are half as wide, plus 1. The models
+  // make no text.
+  bool is_bidirectional = false;
+  const char* bidirectional_key = nullptr;  // false if absent; null: is_bidirectional
+  uint32_t default_token_types = 0;         // type_vocab_size; 0: none
+  const ScoreHead* score = nullptr;         // null: the checkpoint has no such head
+  bool has_first_norm = true;               // attention_norm of the first layer
+  bool context_has_offset = false;          // keys.context counts position_offset too
+  const char* parallel_key = nullptr;       // null: as in `layer`
+  bool default_parallel = true;             // if parallel_key is absent
   ParallelNorms parallel_norms = ParallelNorms::kTwo;
 
   ExpertRule experts = ExpertRule::kNone;
@@ -344,7 +366,7 @@ struct Family {
   Alibi alibi = Alibi::kNone;
   const char* clip_key = nullptr;    // qkv_clip
   const char* nested_key = nullptr;  // an object whose keys are read as "nested_key.KEY"
-  KeyAlias aliases[4] = {};
+  KeyAlias aliases[6] = {};
   RequiredValue required[10] = {};
   // Keys of published configs that neither the class nor the model of transformers reads. A
   // meaningful value gives a warning.

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "converter/family/encoder_families.h"
 #include "converter/family/family.h"
 #include "converter/family/family_names.h"
 #include "converter/family/latent_families.h"
@@ -450,8 +451,9 @@ constexpr auto Joined(const Family (&... lists)[kSizes]) {
   return all;
 }
 
-constexpr auto kAll = Joined(kFamilies, kRmsNormFamilies, kLayerNormFamilies, kMixtureFamilies,
-                             kPerLayerFamilies, kLatentFamilies, kLinearAttentionFamilies);
+constexpr auto kAll =
+    Joined(kFamilies, kRmsNormFamilies, kLayerNormFamilies, kMixtureFamilies, kPerLayerFamilies,
+           kLatentFamilies, kLinearAttentionFamilies, kTextEncoderFamilies);
 
 }  // namespace
 

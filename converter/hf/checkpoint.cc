@@ -7,6 +7,7 @@
 #include "converter/base/error.h"
 #include "converter/gguf/block_formats.h"
 #include "converter/hf/json_file.h"
+#include "converter/hf/lora.h"
 #include "converter/hf/safetensors.h"
 #include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
@@ -29,6 +30,12 @@ Checkpoint::Checkpoint(const fs::path& folder) {
          folder.c_str(),
          has_pickle ? " (pytorch_model.bin is not read: save the checkpoint as safetensors)" : "");
   }
+}
+
+Checkpoint Checkpoint::OfFile(const fs::path& path) {
+  Checkpoint checkpoint;
+  checkpoint.Add(path);
+  return checkpoint;
 }
 
 Checkpoint::Checkpoint(std::unique_ptr<TensorFile> file,
@@ -138,6 +145,11 @@ void ReadDoubles(const Checkpoint::Entry& entry, uint64_t first, uint64_t count,
 }  // namespace
 
 void Checkpoint::ReadFloats(const Entry& entry, uint64_t first, uint64_t count, float* out) {
+  ReadStored(entry, first, count, out);
+  if (entry.added != nullptr) entry.added->AddTo(first, count, out);
+}
+
+void Checkpoint::ReadStored(const Entry& entry, uint64_t first, uint64_t count, float* out) {
   const SourceTensor& tensor = *entry.tensor;
   if (tensor.dtype == "F32") {
     entry.file->Read(tensor.offset + first * 4, out, static_cast<size_t>(count * 4));

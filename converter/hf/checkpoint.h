@@ -14,16 +14,21 @@
 
 namespace arn::convert {
 
+struct LowRank;  // lora.h
+
 class Checkpoint {
  public:
   // Opens all files and checks their headers. Throws ConvertError.
   explicit Checkpoint(const std::filesystem::path& folder);
+  // Opens one safetensors file.
+  static Checkpoint OfFile(const std::filesystem::path& path);
   // Wraps one open file; `tensors` maps lookup names to its tensors.
   Checkpoint(std::unique_ptr<TensorFile> file, std::map<std::string, SourceTensor> tensors);
 
   struct Entry {
     const SourceTensor* tensor = nullptr;
     const TensorFile* file = nullptr;
+    const LowRank* added = nullptr;  // to the tensor as it is read
   };
   // Returns null for an unknown name.
   const Entry* Find(const std::string& name) const;
@@ -40,6 +45,8 @@ class Checkpoint {
   static bool IsFloat(const SourceTensor& tensor);
 
  private:
+  Checkpoint() = default;
+  static void ReadStored(const Entry& entry, uint64_t first, uint64_t count, float* out);
   void OpenSharded(const std::filesystem::path& folder, const std::filesystem::path& index_path);
   void Add(const std::filesystem::path& path);
 

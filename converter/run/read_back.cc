@@ -26,7 +26,11 @@ void ReadBack(const std::filesystem::path& bundle, const std::filesystem::path& 
   arn_status status = arn_model_open(bundle.c_str(), nullptr, error, sizeof error, &model);
   const std::unique_ptr<arn_model, CloseModel> owner(model);
   if (status == ARN_OK) status = arn_model_get_info(model, &info);
-  if (status == ARN_OK && info.has_weights != 0) {
+  if (status == ARN_OK && info.has_weights != 0 && info.makes_vectors + info.makes_scores != 0) {
+    arn_embed_plan_data plan = ARN_EMBED_PLAN_DATA_INIT;
+    status = arn_embed_plan(model, nullptr, error, sizeof error, &plan);
+  }
+  if (status == ARN_OK && info.makes_text != 0) {
     arn_session_options options = ARN_SESSION_OPTIONS_INIT;
     options.kv_type = ARN_KV_F32;  // supports any head dimension
     options.context_tokens = std::min(info.max_context, kContext);

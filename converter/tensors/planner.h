@@ -79,6 +79,10 @@ class Planner {
   // Takes a matrix whose result is added to the residual stream.
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias, float factor = 1.0f);
 
+  // pooling_tensors.cc: token types, and layers over pooled rows. head: the model's, if any.
+  void AddTokenTypes();
+  void AddPooling(const Checkpoint::Entry* head);
+
   void AddActParameters(const LayerScope& scope, LayerTensors* layer);
   void AddAlibi();
 

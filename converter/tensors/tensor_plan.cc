@@ -83,9 +83,9 @@ Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Fo
 TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
   const Checkpoint::Entry* embedding = EmbeddingSource();
-  const Checkpoint::Entry* head = HeadSource(embedding);
-  const bool is_shared =
-      head == embedding && formats_.embedding == formats_.head && !spec_.has_head_bias;
+  const Checkpoint::Entry* head = spec_.makes_text ? HeadSource(embedding) : nullptr;
+  const bool is_shared = spec_.makes_text && head == embedding &&
+                         formats_.embedding == formats_.head && !spec_.has_head_bias;
   // Stores a lookup-only table row by row; one that is also a matmul operand gets the kernel's
   // layout.
   plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared,
@@ -98,6 +98,7 @@ TensorPlan Planner::Make() {
     positions.first_row = spec_.position_offset;
     plan_.positions = AddMatrix("positions", DType::kF32, false, {positions}, spec_.hidden);
   }
+  if (names.token_types != nullptr) AddTokenTypes();
   if (names.embedding_norm != nullptr) {
     AddNorm("embedding_norm", names.embedding_norm, NormKind::kLayer, spec_.hidden,
             &plan_.embedding_norm, &plan_.embedding_norm_bias);
@@ -105,25 +106,35 @@ TensorPlan Planner::Make() {
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   AddEncoder();
   if (names.relative_position_bias != nullptr) {
-    relative_position_bias_ = AddRelativePositionBias(
-        "relative_position_bias", names.relative_position_bias, spec_.kinds[0].n_heads, false);
+    relative_position_bias_ =
+        AddRelativePositionBias("relative_position_bias", names.relative_position_bias,
+                                spec_.kinds[0].n_heads, spec_.is_bidirectional);
   }
   if (!spec_.alibi_slopes.empty()) AddAlibi();
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
     AddLayer(i, spec_.kinds[spec_.layer_kinds[i]]);
   }
-  AddNorm("final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden, &plan_.final_norm,
-          &plan_.final_norm_bias);
-  SourcePart head_part = Whole(head, spec_.vocab);
-  if (spec_.has_head_bias) {
-    head_part.bias = sources_.Take(std::string(names.head) + ".bias", {spec_.vocab});
+  if (names.final_norm != nullptr) {
+    AddNorm("final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden, &plan_.final_norm,
+            &plan_.final_norm_bias);
   }
-  plan_.head = is_shared ? plan_.embedding
-                         : AddMatrix("head", formats_.head, true, {head_part}, spec_.hidden);
+  AddPooling(head);
+  if (spec_.makes_text) {
+    SourcePart head_part = Whole(head, spec_.vocab);
+    if (spec_.has_head_bias) {
+      head_part.bias = sources_.Take(std::string(names.head) + ".bias", {spec_.vocab});
+    }
+    plan_.head = is_shared ? plan_.embedding
+                           : AddMatrix("head", formats_.head, true, {head_part}, spec_.hidden);
+  }
+  for (const char* unused : names.unused) {
+    if (unused != nullptr) sources_.LeaveOut(unused);
+  }
   for (const char* copy : names.embedding_copies) {
     if (copy != nullptr) sources_.AllowCopy(WeightName(copy), embedding);
   }
-  sources_.FailMissing(WeightName(names.head), " (tie_word_embeddings is false)");
+  sources_.FailMissing(names.head == nullptr ? "" : WeightName(names.head),
+                       " (tie_word_embeddings is false)");
   if (const size_t n = names.extra_head == nullptr ? 0 : sources_.LeaveOut(names.extra_head)) {
     warnings_->push_back(Format("left out: %s* (%zu tensors), a head that predicts further tokens",
                                 names.extra_head, n));
@@ -135,11 +146,12 @@ TensorPlan Planner::Make() {
 // Finds a tied pair under either name.
 const Checkpoint::Entry* Planner::EmbeddingSource() {
   std::string name = WeightName(spec_.names->embedding);
-  const std::string head = WeightName(spec_.names->head);
   if (const char* other = spec_.names->other_embedding) {
     if (!sources_.Has(name) && sources_.Has(WeightName(other))) name = WeightName(other);
   }
-  const bool is_under_head = spec_.tied && !sources_.Has(name) && sources_.Has(head);
+  const std::string head = spec_.makes_text ? WeightName(spec_.names->head) : "";
+  const bool is_under_head =
+      spec_.makes_text && spec_.tied && !sources_.Has(name) && sources_.Has(head);
   return sources_.Take(is_under_head ? head : name, {spec_.vocab, spec_.hidden});
 }
 
@@ -173,8 +185,9 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
   const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden, q_rows = kind.n_heads * kind.head_dim;
   if (kind.mixer == Mixer::kNone) return;
-  if (const char* norm = AttentionNormName(names, kind)) {
-    AddNorm(scope.Own("attention_norm"), scope.Stored(norm), kind.norm, hidden,
+  const char* norm_name = AttentionNormName(names, kind);
+  if (norm_name != nullptr && (scope.layer != 0 || spec_.has_first_norm)) {
+    AddNorm(scope.Own("attention_norm"), scope.Stored(norm_name), kind.norm, hidden,
             &layer->attention_norm, &layer->attention_norm_bias);
   }
   if (kind.has_state()) AddMixer(scope.layer, kind, layer);

@@ -100,6 +100,12 @@ struct TensorPlan {
   uint32_t embedding_norm_bias = kNoTensor;
   uint32_t final_norm = kNoTensor;
   uint32_t final_norm_bias = kNoTensor;
+  uint32_t token_types = kNoTensor;
+  // A layer over pooled rows.
+  struct Dense {
+    uint32_t weight = kNoTensor, norm = kNoTensor, norm_bias = kNoTensor;
+  };
+  std::vector<Dense> dense;
   uint32_t head = kNoTensor;  // same as embedding if tied and of one format
 };
 

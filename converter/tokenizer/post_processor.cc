@@ -47,6 +47,26 @@ void ReadTemplate(const JsonNode& node, TokenizerTables* tables) {
   AddAround(node, before, behind, tables);
 }
 
+// Reads the ids between the two texts of a pair. Leaves them empty if the template is not [before,
+// A, between, B, behind], with the ids of a single text before and behind.
+void ReadSeparator(const JsonNode& node, TokenizerTables* tables) {
+  Ids parts[3];
+  size_t at = 0;
+  tables->knows_pair = false;
+  for (const JsonNode& item : node["pair"].Items()) {
+    if (!item["Sequence"].IsNull()) {
+      if (at == 2 || item["Sequence"]["id"].String() != (at == 0 ? "A" : "B")) return;
+      ++at;
+      continue;
+    }
+    const JsonNode ids = node["special_tokens"][item["SpecialToken"]["id"].String()]["ids"];
+    for (const JsonNode& id : ids.Items()) parts[at].push_back(id.Uint());
+  }
+  if (at != 2 || parts[0] != tables->prefix_ids || parts[2] != tables->suffix_ids) return;
+  tables->separator_ids = parts[1];
+  tables->knows_pair = true;
+}
+
 }  // namespace
 
 void ReadPostProcessor(const JsonNode& node, TokenizerTables* tables) {
@@ -56,8 +76,11 @@ void ReadPostProcessor(const JsonNode& node, TokenizerTables* tables) {
     for (const JsonNode& item : node["processors"].Items()) ReadPostProcessor(item, tables);
   } else if (type == "TemplateProcessing") {
     ReadTemplate(node, tables);
+    if (!node["pair"].IsNull()) ReadSeparator(node, tables);
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-    AddAround(node, {ReadPair(node["cls"])}, {ReadPair(node["sep"])}, tables);
+    const uint32_t sep = ReadPair(node["sep"]);
+    AddAround(node, {ReadPair(node["cls"])}, {sep}, tables);
+    tables->separator_ids.assign(type == "BertProcessing" ? 1 : 2, sep);
   } else if (type != "ByteLevel") {  // only changes offsets
     node["type"].FailUnsupported();
   }

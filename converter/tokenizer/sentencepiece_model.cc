@@ -196,6 +196,7 @@ void AddAround(const ConfigFiles& files, const SentencePieceFile& model, const s
   if (tables->eos_id >= 0 && eos.Bool(!has_bos)) {
     tables->suffix_ids.push_back(static_cast<uint32_t>(tables->eos_id));
   }
+  tables->knows_pair = false;  // no file says it
 }
 
 Vocabulary TablesOfSentencePiece(const SentencePieceFile& model, const std::string& name,

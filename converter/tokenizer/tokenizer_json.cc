@@ -29,7 +29,7 @@ void ConvertJson(const nlohmann::json& json, const ConfigFiles& files, Tokenizer
   CompareSettings(files, tables);
   BuildSegments(vocabulary, tables);
   if (tables->token_bytes.empty()) root["model"]["vocab"].Fail("has no tokens");
-  for (const auto* list : {&tables->prefix_ids, &tables->suffix_ids}) {
+  for (const auto* list : {&tables->prefix_ids, &tables->suffix_ids, &tables->separator_ids}) {
     for (const uint32_t id : *list) {
       if (id < tables->n_tokens) continue;
       root["post_processor"].Fail("adds the id " + std::to_string(id) + " of " +

@@ -59,6 +59,7 @@ flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& table
   const auto added_at = b.CreateVector(added);
   const auto prefix_at = b.CreateVector(tables.prefix_ids);
   const auto suffix_at = b.CreateVector(tables.suffix_ids);
+  const auto separator_at = b.CreateVector(tables.separator_ids);
   const auto text_of = [&b](const std::string& text) {
     return text.empty() ? flatbuffers::Offset<flatbuffers::String>() : b.CreateString(text);
   };
@@ -83,6 +84,7 @@ flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& table
   table.add_added(added_at);
   table.add_prefix_ids(prefix_at);
   table.add_suffix_ids(suffix_at);
+  table.add_separator_ids(separator_at);
   table.add_unk_score(tables.unk_score);
   if (!prefix_text.IsNull()) table.add_subword_prefix(prefix_text);
   if (!suffix_text.IsNull()) table.add_word_suffix(suffix_text);

@@ -83,6 +83,9 @@ struct TokenizerTables {
   std::vector<AddedToken> added;
   std::vector<uint32_t> prefix_ids;
   std::vector<uint32_t> suffix_ids;
+  std::vector<uint32_t> separator_ids;  // between the two texts of a pair
+  // False if a pair is not the prefix, a text, the separator, a text and the suffix, or is unknown.
+  bool knows_pair = true;
 
   // bos_token, eos_token and pad_token of tokenizer_config.json; -1 if absent.
   int32_t bos_id = -1;

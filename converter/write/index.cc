@@ -82,6 +82,41 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   return b.Finish();
 }
 
+static_assert(static_cast<int>(fbs::PoolKind::MAX) + 1 == static_cast<int>(kPoolKindCount));
+static_assert(static_cast<int>(fbs::ScoreRule::MAX) == static_cast<int>(ScoreRule::kLastOfSoftmax));
+
+Offset<fbs::Pooling> BuildPooling(const DecoderSpec& spec, const TensorPlan& plan,
+                                  flatbuffers::FlatBufferBuilder* builder) {
+  const PoolingSpec& pooling = spec.pooling;
+  std::vector<Offset<fbs::Dense>> dense;
+  for (size_t i = 0; i < pooling.dense.size(); ++i) {
+    const DenseSpec& from = pooling.dense[i];
+    const TensorPlan::Dense& tensors = plan.dense[i];
+    const auto activation =
+        static_cast<fbs::Activation>(from.activation.value_or(Activation::kSilu));
+    dense.push_back(fbs::CreateDense(*builder, tensors.weight, from.activation.has_value(),
+                                     activation, tensors.norm, fbs::NormKind::Layer,
+                                     tensors.norm_bias, spec.final_norm_epsilon));
+  }
+  std::vector<Offset<fbs::Prompt>> prompts;
+  for (const PromptSpec& prompt : pooling.prompts) {
+    const auto name = builder->CreateString(prompt.name);
+    prompts.push_back(fbs::CreatePrompt(*builder, name, builder->CreateString(prompt.text)));
+  }
+  const auto text = [&](const std::string& value) {
+    return value.empty() ? Offset<flatbuffers::String>() : builder->CreateString(value);
+  };
+  const uint32_t most = pooling.max_tokens == 0 ? spec.max_context : pooling.max_tokens;
+  const auto dense_vector = builder->CreateVector(dense);
+  const auto prompts_vector = builder->CreateVector(prompts);
+  const auto pair_template = text(pooling.pair_template);
+  const auto instruction = text(pooling.instruction);
+  return fbs::CreatePooling(*builder, static_cast<fbs::PoolKind>(pooling.mode), dense_vector,
+                            pooling.is_score, static_cast<fbs::ScoreRule>(pooling.score),
+                            pooling.normalizes, most, prompts_vector, pooling.default_prompt,
+                            pair_template, instruction);
+}
+
 }  // namespace
 
 Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBuilder* builder) {
@@ -109,6 +144,8 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   }
   Offset<fbs::Encoder> encoder;
   if (spec.encoder.max_rows != 0) encoder = BuildEncoder(spec, plan, builder);
+  Offset<fbs::Pooling> pooling;
+  if (spec.pooling.exists) pooling = BuildPooling(spec, plan, builder);
   const auto architecture = builder->CreateString(spec.architecture);
   const auto source_name = builder->CreateString(model.source_name);
   const auto kinds_vector = builder->CreateVector(kinds);
@@ -145,6 +182,9 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   if (spec.encoder.max_rows != 0) b.add_encoder(encoder);
   b.add_embedding_norm(plan.embedding_norm);
   b.add_embedding_norm_bias(plan.embedding_norm_bias);
+  b.add_is_bidirectional(spec.is_bidirectional);
+  b.add_token_types(plan.token_types);
+  if (spec.pooling.exists) b.add_pooling(pooling);
   return b.Finish();
 }
 

@@ -66,7 +66,8 @@ struct SequenceRows {
   // One table per Program::kv_groups entry. The pages for the positions of these rows are already
   // allocated.
   const PageTable* tables = nullptr;
-  uint32_t encoder_rows = 0;  // of the sequence; kinds with is_cross_attention read them
+  uint32_t encoder_rows = 0;           // of the sequence; kinds with is_cross_attention read them
+  uint32_t n_first_type = UINT32_MAX;  // rows of token type 0; those after them have type 1
 };
 
 struct RunArgs;
@@ -96,7 +97,8 @@ struct RunArgs {
   Span<const SequenceRows> sequences;  // cover all rows, in order
   LogitRows logit_rows = LogitRows::kLastOfEach;
   // Runs the encoder steps instead, on the complete encoder input of a single sequence: tokens, or
-  // features [n_rows * row_factor, width] in the layout of the kFeatures step's value.
+  // features [n_rows * row_factor, width] in the layout of the kFeatures step's value. A program
+  // that pools takes several sequences of tokens, one after the other.
   bool is_encoder = false;
   // Leaves the logits with the backend.
   // REQUIRES: Backend::logits, one sequence, kLastOfEach.

@@ -136,6 +136,12 @@ class Checker {
     if (*factor != 0 && value.row_factor != *factor && (op.traits & kChangesFactor) == 0) {
       return check.ValueError("rows' factor", value.row_factor, *factor);
     }
+    if (value.is_pooled && (!value.is_encoder || (op.traits & kTakesPooled) == 0)) {
+      return check.UnsupportedError("pooled rows", "are not possible here");
+    }
+    if (op.op != Op::kPool && value.is_pooled != IsPooled(program_, check.step())) {
+      return check.ValueError("pooled rows", value.is_pooled ? 1 : 0, value.is_pooled ? 0 : 1);
+    }
     *factor = value.row_factor;
     return Status::kOk;
   }

@@ -19,7 +19,14 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
 // Returns the number of rows of a run: its tokens, or its encoder rows.
 inline uint32_t RunRows(const RunArgs& args) {
   if (!args.is_encoder) return static_cast<uint32_t>(args.tokens.size());
-  return args.sequences.empty() ? 0 : args.sequences[0].n_rows;
+  if (args.sequences.empty()) return 0;
+  const SequenceRows& last = args.sequences[args.sequences.size() - 1];
+  return last.first_row + last.n_rows;
+}
+
+// True if the step works on a row per sequence. kPool itself reads rows.
+inline bool IsPooled(const Program& program, const Step& step) {
+  return step.in != kNoValue && program.values[step.in].is_pooled;
 }
 
 // Calls visit(row) for each row of a run that needs logits, in order.

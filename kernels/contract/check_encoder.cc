@@ -1,6 +1,33 @@
 #include "kernels/contract/check_encoder.h"
 
 namespace arn {
+namespace {
+
+// A run of tokens of several sequences that keeps nothing.
+Status CheckPackedRun(const Program& program, const RunArgs& args, Diag* diag) {
+  if (args.sequences.empty() || args.sequences.size() > program.max_pooled_rows ||
+      args.logit_rows != LogitRows::kNone || program.n_encoder_steps == 0 ||
+      program.steps[0].op() != Op::kEmbed || !args.features.empty()) {
+    return diag->Fail(Status::kBadArgument, "an encoder run of %zu sequences, expected 1 to %u",
+                      args.sequences.size(), program.max_pooled_rows);
+  }
+  uint64_t next_row = 0;
+  for (const SequenceRows& s : args.sequences) {
+    if (s.first_row != next_row || s.first_position != 0 || s.n_rows == 0 ||
+        s.n_rows > program.max_context || s.n_rows > program.max_encoder_rows - next_row) {
+      return diag->Fail(Status::kBadArgument,
+                        "%u encoder rows from %u on, expected at most %u from %llu on, of %u",
+                        s.n_rows, s.first_row, program.max_context,
+                        static_cast<unsigned long long>(next_row), program.max_encoder_rows);
+    }
+    next_row += s.n_rows;
+  }
+  if (args.tokens.size() == next_row) return Status::kOk;
+  return diag->Fail(Status::kBadArgument, "sequences cover %llu of %zu rows",
+                    static_cast<unsigned long long>(next_row), args.tokens.size());
+}
+
+}  // namespace
 
 Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceRows& sequence,
                          Diag* diag) {
@@ -18,6 +45,7 @@ Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceR
 }
 
 Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) {
+  if (program.max_pooled_rows != 0) return CheckPackedRun(program, args, diag);
   if (args.sequences.size() != 1 || args.sequences[0].first_row != 0 ||
       args.sequences[0].first_position != 0 || args.logit_rows != LogitRows::kNone ||
       program.n_encoder_steps == 0) {

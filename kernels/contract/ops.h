@@ -28,7 +28,7 @@ struct NormArgs {
 // writes K and V to their slot.
 struct QkvRopeArgs {
   const AttentionKind* kind;
-  const KvGroup* group;
+  const KvGroup* group;  // null: K and V stay in qkv, v_norm applied
   KvPools pools;
   const PageTable* table;
   uint32_t group_layer;
@@ -112,6 +112,9 @@ struct LinearAttentionArgs {
 LinearAttentionArgs LinearAttentionOf(const Program& program, const Step& step);
 inline constexpr uint32_t kStateColumns = 32;
 inline constexpr float kLengthEpsilon = 1e-6f;
+
+// Pools rows [n_rows, width] to out [width]. REQUIRES: n_rows > 0.
+void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out);
 
 // x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).
 struct GateArgs {

@@ -24,6 +24,13 @@ float QueryTemperature(const AttentionKind& kind, uint32_t position) {
   return 1.0f + kind.query_temperature * std::log1p(steps);
 }
 
+SeenRows RowsSeen(const AttentionKind& kind, uint32_t p, uint32_t rows) {
+  const bool has_window = kind.window != 0;
+  const uint32_t end = kind.is_causal ? p + 1 : rows;
+  return {has_window && p >= kind.window ? p - kind.window + 1 : 0,
+          has_window && end - p > kind.window ? p + kind.window : end};
+}
+
 Span<const Step> StepsOf(const Program& program, bool is_encoder) {
   const size_t n = program.n_encoder_steps;
   return is_encoder ? program.steps.subspan(0, n)
@@ -31,6 +38,7 @@ Span<const Step> StepsOf(const Program& program, bool is_encoder) {
 }
 
 uint64_t MaxRowsOf(const Program& program, const Value& value) {
+  if (value.is_pooled) return program.max_pooled_rows;
   return uint64_t{value.row_factor} *
          (value.is_encoder ? program.max_encoder_rows : program.max_rows);
 }

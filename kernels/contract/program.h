@@ -29,6 +29,7 @@ struct Value {
   uint32_t width = 0;
   uint16_t row_factor = 1;     // rows per row of a run
   bool is_encoder = false;     // written by the encoder steps
+  bool is_pooled = false;      // has a row per sequence of a run, not per row
   ValueId view_of = kNoValue;  // an earlier value, at least as wide; kNoValue: has its own bytes
   uint32_t first_step = 0;     // step that writes it first; in a view, those of view_of
   uint32_t last_step = 0;      // step that reads it last
@@ -58,7 +59,16 @@ struct AttentionKind {
   // them. The group has one page per sequence, large enough for the whole encoder output. window,
   // chunk and rope are ignored.
   bool is_cross_attention = false;
+  // kSelfAttention: a query at p sees no key after p. Else the window reaches both ways: p - window
+  // + 1 .. p + window - 1.
+  bool is_causal = false;
 };
+
+// Returns the rows [first, end) that row p of `rows` sees in kSelfAttention.
+struct SeenRows {
+  uint32_t first, end;
+};
+SeenRows RowsSeen(const AttentionKind& kind, uint32_t p, uint32_t rows);
 
 // Returns the kind for kStoreKv, which is kQkvRope on rows without queries.
 AttentionKind WithoutQueries(AttentionKind kind);
@@ -91,6 +101,7 @@ struct Program {
   // rows. The remaining steps run on the sequence's tokens.
   uint32_t n_encoder_steps = 0;
   uint32_t max_encoder_rows = 0;
+  uint32_t max_pooled_rows = 0;  // sequences of an encoder run, if it pools
   // Quantises the rows multiplied by integer weights to int8 twice: the rows, then the residual.
   // False: once.
   bool splits_rows = false;

@@ -42,8 +42,9 @@ enum class Op : uint8_t {
   kLinearAttention,  // in [q | k | v] and gates -> out: linear attention with decay, a matrix of
                      // states per head
   kGate,             // in place on in: times an activated gate, with a norm of groups if it has one
+  kPool,             // rows in of each sequence -> out, one row a sequence (of the encoder)
 };
-inline constexpr uint32_t kOpCount = 23;
+inline constexpr uint32_t kOpCount = 24;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -259,9 +260,13 @@ struct Im2colParams {
   uint16_t n_taps = 0;
 };
 
+inline constexpr uint32_t kTokenTypes = 2;
+
 struct AddPositionsParams {
   static constexpr Op kOp = Op::kAddPositions;
-  WeightId positions = kNoWeight;  // f32 rows, one per position
+  WeightId positions = kNoWeight;  // f32 rows, one per position, or none
+  // f32 rows, one per token type, or none: row 0 for SequenceRows::n_first_type rows, then row 1.
+  WeightId token_types = kNoWeight;
 };
 
 struct SelfAttentionParams {
@@ -269,6 +274,22 @@ struct SelfAttentionParams {
   uint16_t kind = 0;  // index into Program::kinds
   // As in AttentionParams, but the middle row is for distance 0.
   WeightId relative_position_bias = kNoWeight;
+};
+
+// Makes one row of the rows of a text (sentence-transformers' models/Pooling.py).
+enum class PoolKind : uint8_t {
+  kFirst = 0,         // the first row
+  kLast = 1,          // the last row
+  kMean = 2,          // sum / n
+  kMax = 3,           // the largest of each column
+  kMeanSqrt = 4,      // sum / sqrt(n)
+  kWeightedMean = 5,  // sum of (i + 1) row_i / sum of (i + 1)
+};
+inline constexpr uint32_t kPoolKindCount = 6;
+
+struct PoolParams {
+  static constexpr Op kOp = Op::kPool;
+  PoolKind mode = PoolKind::kMean;
 };
 
 struct StoreKvParams {

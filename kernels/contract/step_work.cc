@@ -14,6 +14,7 @@ void AddOps(uint64_t ops, DType type, StepWork* work) {
 
 // Returns the rows of the step's output, or of the value it works on in place.
 uint64_t RowsOf(const Program& program, const Step& step, const RunArgs& args) {
+  if (IsPooled(program, step)) return args.sequences.size();
   return uint64_t{RunRows(args)} * RowFactorOf(program, step);
 }
 

@@ -49,7 +49,7 @@ void RunLinearAttention(const State& state, const Step& step, const RunArgs& arg
 void RunAttention(const State& state, const Step& step, const RunArgs& args);
 void RunSelfAttention(const State& state, const Step& step, const RunArgs& args);
 
-// Runs an encoder-only step: kFeatures to kSelfAttention.
+// Runs an encoder-only step: kFeatures to kSelfAttention, and kPool.
 void RunEncoderStep(const State& state, const Step& step, const RunArgs& args);
 
 // Runs one step on all rows of a run. REQUIRES: args have passed CheckRun.

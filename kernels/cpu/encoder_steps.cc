@@ -1,4 +1,4 @@
-// Encoder steps. All rows belong to one sequence.
+// Encoder steps.
 #include <cstring>
 
 #include "kernels/contract/check.h"
@@ -51,13 +51,33 @@ void RunIm2col(const State& state, const Step& step, const RunArgs& args) {
 
 void RunAddPositions(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t width = WidthOf(state, step.in);
-  const Weight& weight = state.program->weights[step.Get<AddPositionsParams>().positions];
-  const auto* positions = reinterpret_cast<const float*>(weight.data);
-  float* x = DataOf(state, step.in);
-  ForRows(state, RunRows(args), width, [&](uint32_t row) {
-    for (uint64_t i = uint64_t{row} * width; i < (uint64_t{row} + 1) * width; ++i) {
-      x[i] += positions[i];
-    }
+  const auto& p = step.Get<AddPositionsParams>();
+  const auto table = [&](WeightId id) {
+    return id == kNoWeight ? nullptr
+                           : reinterpret_cast<const float*>(state.program->weights[id].data);
+  };
+  const float *positions = table(p.positions), *types = table(p.token_types);
+  for (const SequenceRows& s : args.sequences) {
+    float* x = DataOf(state, step.in) + uint64_t{s.first_row} * width;
+    ForRows(state, s.n_rows, width, [&](uint32_t row) {
+      float* to = x + uint64_t{row} * width;
+      if (types != nullptr) {
+        state.simd.add_row(types + (row < s.n_first_type ? 0 : width), width, to);
+      }
+      if (positions != nullptr) {
+        state.simd.add_row(positions + uint64_t{row} * width, width, to);
+      }
+    });
+  }
+}
+
+void RunPool(const State& state, const Step& step, const RunArgs& args) {
+  const uint32_t width = WidthOf(state, step.in);
+  const PoolKind mode = step.Get<PoolParams>().mode;
+  state.threads.ForEach(args.sequences.size(), [&](size_t, size_t i) {
+    const SequenceRows& s = args.sequences[i];
+    PoolRows(mode, DataOf(state, step.in) + uint64_t{s.first_row} * width, s.n_rows, width,
+             DataOf(state, step.out) + i * width);
   });
 }
 
@@ -71,6 +91,8 @@ void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
     RunIm2col(state, step, args);
   } else if (step.op() == Op::kAddPositions) {
     RunAddPositions(state, step, args);
+  } else if (step.op() == Op::kPool) {
+    RunPool(state, step, args);
   } else {
     RunSelfAttention(state, step, args);
   }

@@ -16,8 +16,9 @@ constexpr uint32_t kElementsPerTask = 16 * 1024;
 
 class Runner {
  public:
-  Runner(const State& state, const RunArgs& args)
-      : state_(state), program_(*state.program), args_(args), rows_(RunRows(args)) {}
+  // rows: those that a step works on, before row factors.
+  Runner(const State& state, const RunArgs& args, uint32_t rows)
+      : state_(state), program_(*state.program), args_(args), rows_(rows) {}
 
   void Run(const Step& step, const EmbedParams& p) const {
     const Weight& weight = program_.weights[p.weight];
@@ -215,16 +216,17 @@ class Runner {
  private:
   void RunQkvRope(const Step& step, const AttentionKind& kind, ValueId angles,
                   QkvRopeArgs base) const {
-    const KvGroup& group = program_.kv_groups[kind.group];
     const bool rotates = angles != kNoValue && kind.rope != kNoRope;
     base.kind = &kind;
-    base.group = &group;
-    base.pools = KvPoolsOf(group, state_.memory);
+    if (kind.group != kNoGroup) {
+      base.group = &program_.kv_groups[kind.group];
+      base.pools = KvPoolsOf(*base.group, state_.memory);
+    }
     base.rotary_dim = rotates ? program_.ropes[kind.rope].rotary_dim : 0;
     for (const SequenceRows& sequence : args_.sequences) {
       ForRange(sequence.n_rows, Width(step.in), [&](uint32_t i) {
         QkvRopeArgs a = base;
-        a.table = &sequence.tables[kind.group];
+        if (a.group != nullptr) a.table = &sequence.tables[kind.group];
         a.position = sequence.first_position + i;
         if (rotates) a.angles = Row(angles, sequence.first_row + i);
         state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
@@ -273,14 +275,16 @@ class Runner {
 }  // namespace
 
 void ReadLogits(const State& state, float* logits) {
-  const Runner runner(state, RunArgs());
+  const Runner runner(state, RunArgs(), 0);
   for (const Step& step : state.program->steps) {
     if (const auto* params = step.If<LogitsParams>()) runner.Head(*params, 1, logits);
   }
 }
 
 void RunStep(const State& state, const Step& step, const RunArgs& args) {
-  const Runner runner(state, args);
+  const bool is_pooled = IsPooled(*state.program, step);
+  const Runner runner(state, args,
+                      is_pooled ? static_cast<uint32_t>(args.sequences.size()) : RunRows(args));
   switch (step.op()) {
     case Op::kEmbed: return runner.Run(step, step.Get<EmbedParams>());
     case Op::kRopeAngles: return runner.Run(step, step.Get<RopeAnglesParams>());
@@ -297,6 +301,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kFeatures:
     case Op::kIm2col:
     case Op::kAddPositions:
+    case Op::kPool:
     case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);
     case Op::kScan: return RunScan(state, step, args);

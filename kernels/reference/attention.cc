@@ -86,7 +86,8 @@ void SelfAttention(const AttentionArgs& args, uint32_t row, const float* qkv, fl
       for (uint32_t i = 0; i < dim; ++i) to[i] = from[i];
     };
     const uint64_t at = uint64_t{h} * dim;
-    AttendHead(args, {q + at, row, true}, h, 0, args.encoder_rows, load, scratch, out + at);
+    const SeenRows seen = RowsSeen(kind, row, args.encoder_rows);
+    AttendHead(args, {q + at, row, true}, h, seen.first, seen.end, load, scratch, out + at);
   }
 }
 

@@ -68,7 +68,8 @@ class Runner {
       : state_(state), program_(*state.program), args_(args) {}
 
   void RunStep(const Step& step) {
-    rows_ = RunRows(args_) * RowFactorOf(program_, step);
+    rows_ = IsPooled(program_, step) ? static_cast<uint32_t>(args_.sequences.size())
+                                     : RunRows(args_) * RowFactorOf(program_, step);
     switch (step.op()) {
       case Op::kEmbed: return Run(step, step.Get<EmbedParams>());
       case Op::kRopeAngles: return Run(step, step.Get<RopeAnglesParams>());
@@ -93,6 +94,7 @@ class Runner {
       case Op::kHeadLinear: return Run(step, step.Get<HeadLinearParams>());
       case Op::kLinearAttention: return Run(step, step.Get<LinearAttentionParams>());
       case Op::kGate: return Run(step, step.Get<GateParams>());
+      case Op::kPool: return Run(step, step.Get<PoolParams>());
     }
   }
 
@@ -172,9 +174,15 @@ class Runner {
   }
 
   void Run(const Step& step, const AddPositionsParams& p) {
-    ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-      const float* from = state_.Vector(p.positions) + uint64_t{position} * Width(step.in);
-      for (uint32_t i = 0; i < Width(step.in); ++i) Row(step.in, row)[i] += from[i];
+    const uint32_t width = Width(step.in);
+    const auto add = [&](WeightId table, uint32_t index, uint32_t row) {
+      if (table == kNoWeight) return;
+      const float* from = state_.Vector(table) + uint64_t{index} * width;
+      for (uint32_t i = 0; i < width; ++i) Row(step.in, row)[i] += from[i];
+    };
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& s, uint32_t position) {
+      add(p.token_types, position < s.n_first_type ? 0 : 1, row);
+      add(p.positions, position, row);
     });
   }
 
@@ -197,13 +205,14 @@ class Runner {
 
   void RunQkvRope(const Step& step, const AttentionKind& kind, uint32_t group_layer, ValueId angles,
                   QkvRopeArgs a) {
-    const KvGroup& group = program_.kv_groups[kind.group];
     a.kind = &kind;
-    a.group = &group;
-    a.pools = KvPoolsOf(group, state_.memory);
+    if (kind.group != kNoGroup) {
+      a.group = &program_.kv_groups[kind.group];
+      a.pools = KvPoolsOf(*a.group, state_.memory);
+    }
     a.group_layer = group_layer;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
-      a.table = &sequence.tables[kind.group];
+      if (a.group != nullptr) a.table = &sequence.tables[kind.group];
       a.position = position;
       a.angles = angles == kNoValue ? nullptr : Row(angles, row);
       reference::QkvRope(a, Row(step.in, row));
@@ -230,10 +239,18 @@ class Runner {
   void Run(const Step& step, const SelfAttentionParams& p) {
     AttentionArgs a = {};
     a.kind = &program_.kinds[p.kind];
-    a.encoder_rows = rows_;
     SetRelativePositionBias(p.relative_position_bias, &a);
-    for (uint32_t row = 0; row < rows_; ++row) {
-      reference::SelfAttention(a, row, Data(step.in), Row(step.out, row), state_.scores);
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& s, uint32_t position) {
+      a.encoder_rows = s.n_rows;
+      reference::SelfAttention(a, position, Row(step.in, s.first_row), Row(step.out, row),
+                               state_.scores);
+    });
+  }
+
+  void Run(const Step& step, const PoolParams& p) {
+    for (uint32_t i = 0; i < args_.sequences.size(); ++i) {
+      const SequenceRows& s = args_.sequences[i];
+      PoolRows(p.mode, Row(step.in, s.first_row), s.n_rows, Width(step.in), Row(step.out, i));
     }
   }
 

@@ -32,6 +32,17 @@ void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
   }
 }
 
+// The norm of v heads that stay where they are.
+void NormValues(const QkvRopeArgs& args, float* qkv) {
+  if (args.v_norm == nullptr) return;
+  const AttentionKind& kind = *args.kind;
+  const NormArgs norm = {NormKind::kRms, args.v_norm, nullptr, args.epsilon, false};
+  for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
+    float* value = qkv + uint64_t{kind.n_heads + kind.n_kv_heads + h} * kind.head_dim;
+    Norm(norm, value, kind.head_dim, value);
+  }
+}
+
 }  // namespace
 
 void QkvRope(const QkvRopeArgs& args, float* qkv) {
@@ -59,6 +70,7 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
     for (uint32_t i = 0; i < kind.n_heads * dim; ++i) qkv[i] *= factor;
   }
   if (args.shares_kv) return;
+  if (args.group == nullptr) return NormValues(args, qkv);
   const KvGroup& group = *args.group;
   const uint32_t page = KvPageOf(group, *args.table, args.position);
   const uint32_t slot = args.position % group.page_tokens;

@@ -237,6 +237,10 @@ arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) 
   info.n_start_ids = static_cast<uint32_t>(m.start_ids.size());
   info.start_ids = m.start_ids.data();
   info.self_test_tokens = static_cast<uint32_t>(m.self_test.ids.size());
+  const PoolingSpec& pooling = m.spec.pooling;
+  info.makes_text = m.has_weights && m.spec.makes_text ? 1 : 0;
+  info.makes_vectors = pooling.exists() && !pooling.is_score ? 1 : 0;
+  info.makes_scores = pooling.exists() && pooling.is_score ? 1 : 0;
   return ToC(WriteStruct(info, out_info));
 }
 

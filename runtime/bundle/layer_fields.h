@@ -83,7 +83,8 @@ enum class Mixer : uint8_t {
   X(bool, is_hybrid, false, 0, has_state)                                                       \
   X(uint32_t, query_temperature_shift, 1, 0, 1)                                                 \
   X(bool, qk_norm_follows_rope, false, 0, 1)                                                    \
-  X(float, qkv_clip, 0.0f, 0.0f, kAnyFloat)
+  X(float, qkv_clip, 0.0f, 0.0f, kAnyFloat)                                                     \
+  X(bool, norms_follow_sum, false, 0, 1)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \

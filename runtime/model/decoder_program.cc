@@ -20,8 +20,9 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
     return (x == none) == (y == none);
   };
   const LayerKindSpec &ka = spec.kinds[a.kind], &kb = spec.kinds[b.kind];
-  return ka.is_parallel == kb.is_parallel && a.shares_norm(ka) == b.shares_norm(kb) &&
-         ka.is_gated == kb.is_gated && ka.mixer == kb.mixer && ka.is_latent() == kb.is_latent() &&
+  return ka.is_parallel == kb.is_parallel && ka.norms_follow_sum == kb.norms_follow_sum &&
+         a.shares_norm(ka) == b.shares_norm(kb) && ka.is_gated == kb.is_gated &&
+         ka.mixer == kb.mixer && ka.is_latent() == kb.is_latent() &&
          both(ka.latent_query_rank, kb.latent_query_rank, 0) && ka.is_hybrid == kb.is_hybrid &&
          ka.has_attention_gate == kb.has_attention_gate && both(ka.ffn_dim, kb.ffn_dim, 0) &&
          both(ka.n_experts, kb.n_experts, 0) && both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&

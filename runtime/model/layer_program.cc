@@ -14,7 +14,16 @@ class LayerSteps {
 
   // Adds a norm of x into `out`; returns x itself if there is no norm.
   ValueId PreNorm(ValueId out, WeightId weight, WeightId bias) {
-    if (weight == kNoWeight) return v.x;
+    if (weight == kNoWeight || kind_.norms_follow_sum) return v.x;
+    return AddNorm(out, weight, bias);
+  }
+
+  // Adds the norm of the residual stream in place, if it comes after the sum.
+  void NormSum(WeightId weight, WeightId bias) {
+    if (kind_.norms_follow_sum) AddNorm(v.x, weight, bias);
+  }
+
+  ValueId AddNorm(ValueId out, WeightId weight, WeightId bias) {
     NormParams norm;
     norm.kind = kind_.norm;
     norm.weight = weight;
@@ -49,8 +58,7 @@ class LayerSteps {
     Add(act, in, out);
   }
 
-  // Attention of the decoder to its own tokens.
-  void AddAttention(const ValueId* angles) {
+  QkvRopeParams QkvParams(const ValueId* angles) const {
     QkvRopeParams qkv;
     qkv.kind = static_cast<uint16_t>(place_.kind);
     qkv.group_layer = static_cast<uint16_t>(layer_.group_layer);
@@ -60,6 +68,12 @@ class LayerSteps {
     qkv.q_norm = layer_.q_norm;
     qkv.k_norm = layer_.k_norm;
     qkv.v_norm = layer_.v_norm;
+    return qkv;
+  }
+
+  // Attention of the decoder to its own tokens.
+  void AddAttention(const ValueId* angles) {
+    const QkvRopeParams qkv = QkvParams(angles);
     Add(qkv, v.qkv);
     AttentionParams attention;
     attention.kind = qkv.kind;
@@ -80,7 +94,12 @@ class LayerSteps {
   }
 
   // Attention of the encoder's rows to each other.
-  void AddSelfAttention() {
+  void AddSelfAttention(const ValueId* angles) {
+    const bool rotates = kind_.rope != kNoRope;
+    if (rotates || layer_.q_norm != kNoWeight || layer_.v_norm != kNoWeight ||
+        kind_.qkv_clip != 0.0f || kind_.query_temperature != 0.0f) {
+      Add(QkvParams(angles), v.qkv);
+    }
     SelfAttentionParams attention;
     attention.kind = static_cast<uint16_t>(place_.kind);
     attention.relative_position_bias = layer_.relative_position_bias;
@@ -263,7 +282,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
       add.AddLinear(layer.qkv, attention_in, v.qkv);
     }
     if (place.is_encoder) {
-      add.AddSelfAttention();
+      add.AddSelfAttention(angles);
     } else {
       add.AddAttention(angles);
     }
@@ -273,6 +292,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   if (has_mixer) {
     add.AddSubNorm(out, layer.attention_sub_norm);
     add.AddBlock(out, layer.attention_out, v.normed, layer.attention_post_norm);
+    add.NormSum(layer.attention_norm, layer.attention_norm_bias);
   }
   if (layer.cross_q != kNoWeight) add.AddCrossAttention();
   if (kind.ffn_dim != 0 && !kind.is_parallel) {
@@ -283,6 +303,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   } else if (kind.ffn_dim != 0) {
     add.AddFeedForward(ffn_in);
   }
+  if (kind.ffn_dim != 0) add.NormSum(layer.ffn_norm, layer.ffn_norm_bias);
   if (layer.per_layer_gate != kNoWeight) add.AddPerLayer();
   if (layer.output_scale != kNoWeight) add.AddOutputScale();
 }

@@ -86,7 +86,14 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   }
   if (bundle.index->model() != nullptr) {
     ARN_TRY(ReadModelSpec(bundle, arena, &model->spec, diag));
-    ARN_TRY(BuildDecoderProgram(model->spec, arena, &model->program, diag));
+    if (model->spec.pooling.exists()) {
+      ARN_TRY(BuildPooledProgram(model->spec, arena, &model->pooled, diag));
+    }
+    if (!model->spec.makes_text) {
+      model->program = model->pooled;
+    } else {
+      ARN_TRY(BuildDecoderProgram(model->spec, arena, &model->program, diag));
+    }
     model->has_weights = true;
     ExpectScatteredReads(RowTable(*model));
   }
@@ -146,7 +153,8 @@ Status Open(Span<const std::byte> bytes, const ModelOptions& options, Model** ou
   ARN_TRY(CheckAtOpening(bundle, options, &signed_digests, diag));
   uint64_t arena_bytes = sizeof(Model) + kModelSlackBytes;
   if (const fbs::Model* model = bundle.index->model()) {
-    arena_bytes += ModelSpecBytes(*model) + DecoderProgramBytes(*model);
+    arena_bytes +=
+        ModelSpecBytes(*model) + DecoderProgramBytes(*model) + PooledProgramBytes(*model);
   }
   if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
     arena_bytes += Tokenizer::ArenaBytes(*table);

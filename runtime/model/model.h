@@ -13,6 +13,7 @@
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/model_bytes.h"
 #include "runtime/model/model_spec.h"
+#include "runtime/model/pooled_program.h"
 #include "runtime/model/self_test.h"
 #include "runtime/sampling/sampling_options.h"
 #include "runtime/text/tokenizer.h"
@@ -50,7 +51,8 @@ struct Model {
   Bundle bundle;
   bool has_weights = false;  // false: spec and program are empty
   ModelSpec spec;
-  Program program;                             // without session sizes; see decoder_program.h
+  Program program;  // without session sizes; see decoder_program.h
+  Program pooled;   // the same of vectors and scores; empty without pooling. See pooled_program.h
   const Tokenizer* tokenizer = nullptr;        // null if the bundle has none
   const chat::Templates* templates = nullptr;  // null if the bundle has none
   Span<const uint32_t> eos_ids;

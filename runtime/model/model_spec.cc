@@ -7,6 +7,7 @@
 #include "runtime/model/read_enums.h"
 #include "runtime/model/read_kind.h"
 #include "runtime/model/read_layer.h"
+#include "runtime/model/read_pooling.h"
 #include "runtime/model/read_rope.h"
 #include "runtime/model/read_tensor.h"
 #include "runtime/model/tensor_shapes.h"
@@ -74,7 +75,7 @@ uint64_t ModelSpecBytes(const fbs::Model& model) {
          CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(LongRope)) +
          CountOf(model.kinds()) * sizeof(LayerKindSpec) +
          CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.encoder()) +
-         5 * kSliceAlign;
+         PoolingSpecBytes(model.pooling()) + 5 * kSliceAlign;
 }
 
 Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* diag) {
@@ -97,6 +98,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   out->vocab = model.vocab();
   out->max_context = model.max_context();
   out->final_norm_epsilon = model.final_norm_epsilon();
+  out->is_bidirectional = model.is_bidirectional();
 
   ARN_ASSIGN(Span<Weight> weights, arena->AllocateArray<Weight>(model.tensors()->size()));
   for (uint32_t i = 0; i < weights.size(); ++i) {
@@ -117,7 +119,11 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   ARN_ASSIGN(Span<LayerKindSpec> kinds, arena->AllocateArray<LayerKindSpec>(model.kinds()->size()));
   for (uint32_t i = 0; i < kinds.size(); ++i) {
     ARN_TRY(ReadKind(*model.kinds()->Get(i), out->ropes, &kinds[i], diag));
-    ARN_TRY(PlaceInGroup(&kinds[i], out, diag));
+    if (out->is_bidirectional) {
+      kinds[i].group = kNoGroup;
+    } else {
+      ARN_TRY(PlaceInGroup(&kinds[i], out, diag));
+    }
   }
   out->kinds = kinds;
   if (model.encoder() != nullptr) ARN_TRY(ReadEncoder(*model.encoder(), arena, out, diag));
@@ -134,7 +140,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     }
   }
 
-  if (out->n_groups == 0) {
+  if (out->n_groups == 0 && !out->is_bidirectional) {
     return diag->Fail(Status::kUnsupported, "model.layers: none mixes tokens");
   }
 
@@ -145,22 +151,29 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   ARN_TRY(ReadNorm("final_norm", n_layers, model.final_norm(), model.final_norm_bias(),
                    out->final_norm_kind, model.hidden(), &shapes, &out->final_norm,
                    &out->final_norm_bias));
-  if (out->final_norm == kNoWeight) {
+  if (out->final_norm == kNoWeight && !out->is_bidirectional) {
     return diag->Fail(Status::kBadBundle, "model.final_norm is absent");
   }
-  ARN_TRY(shapes.Matrix("head", n_layers, model.head(), model.vocab(), model.hidden()));
+  out->makes_text = model.head() != kNoIndex;
+  if (out->makes_text && out->is_bidirectional) {
+    return diag->Fail(Status::kBadBundle, "model.head: a bidirectional model has none");
+  }
+  if (out->makes_text) {
+    ARN_TRY(shapes.Matrix("head", n_layers, model.head(), model.vocab(), model.hidden()));
+    out->head = model.head();
+  }
   ARN_TRY(ReadNorm("embedding_norm", 0, model.embedding_norm(), model.embedding_norm_bias(),
                    NormKind::kLayer, model.hidden(), &shapes, &out->embedding_norm,
                    &out->embedding_norm_bias));
   out->embedding = model.embedding();
-  out->head = model.head();
   ARN_TRY(CheckFinite("embedding_factor", model.embedding_factor(), diag));
   ARN_TRY(CheckFinite("logits_factor", model.logits_factor(), diag));
   ARN_TRY(CheckSoftcap("logits_softcap", model.logits_softcap(), diag));
   out->embedding_factor = model.embedding_factor();
   out->logits_factor = model.logits_factor();
   out->logits_softcap = model.logits_softcap();
-  return ReadPositions(model, out, diag);
+  ARN_TRY(ReadPositions(model, out, diag));
+  return ReadPooling(model, arena, out, diag);
 }
 
 }  // namespace arn

@@ -92,6 +92,33 @@ struct PerLayerSpec {
   float norm_epsilon = 0.0f;
 };
 
+// norm(activation(weight x)) over pooled rows.
+struct DenseSpec {
+  WeightId weight = kNoWeight;
+  uint32_t width = 0;
+  bool has_activation = false;
+  Activation activation = Activation::kSilu;
+  WeightId norm = kNoWeight;
+  NormKind norm_kind = NormKind::kRms;
+  WeightId norm_bias = kNoWeight;
+  float norm_epsilon = 0.0f;
+};
+
+enum class ScoreRule : uint8_t { kLogits = 0, kSigmoid = 1, kLastOfSoftmax = 2 };
+
+// Pooling of a model that makes vectors or scores of texts.
+struct PoolingSpec {
+  uint32_t max_tokens = 0;  // of a text; 0: there is no pooling
+  PoolKind mode = PoolKind::kMean;
+  Span<const DenseSpec> dense;
+  bool is_score = false;
+  ScoreRule score = ScoreRule::kLogits;
+  bool normalizes = false;
+  uint32_t width = 0;  // of the rows after `dense`
+
+  bool exists() const { return max_tokens != 0; }
+};
+
 struct ModelSpec {
   uint32_t hidden = 0;
   uint32_t vocab = 0;
@@ -110,6 +137,10 @@ struct ModelSpec {
   WeightId embedding_norm = kNoWeight;  // LayerNorm
   WeightId embedding_norm_bias = kNoWeight;
   WeightId positions = kNoWeight;
+  bool makes_text = true;            // has a head
+  bool is_bidirectional = false;     // no groups, no head
+  WeightId token_types = kNoWeight;  // bidirectional models
+  PoolingSpec pooling;
   NormKind final_norm_kind = NormKind::kRms;
   WeightId final_norm = kNoWeight;
   WeightId final_norm_bias = kNoWeight;

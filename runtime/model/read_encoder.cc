@@ -67,9 +67,10 @@ Status ReadLayers(const fbs::Encoder& encoder, Arena* arena, const ModelSpec& sp
     ARN_TRY(ReadKind(*encoder.kinds()->Get(i), spec.ropes, &kinds[i], diag));
     LayerKindSpec& kind = kinds[i];
     if (kind.mixer != Mixer::kAttention || kind.has_attention_gate || kind.is_latent() ||
-        kind.is_parallel || kind.n_experts != 0 || kind.window != 0 || kind.chunk != 0 ||
-        kind.rope != kNoRope || kind.has_qk_norm || kind.query_temperature != 0.0f ||
-        kind.qkv_clip != 0.0f || kind.activation == Activation::kXielu) {
+        kind.is_parallel || kind.norms_follow_sum || kind.n_experts != 0 || kind.window != 0 ||
+        kind.chunk != 0 || kind.rope != kNoRope || kind.has_qk_norm ||
+        kind.query_temperature != 0.0f || kind.qkv_clip != 0.0f ||
+        kind.activation == Activation::kXielu) {
       return diag->Fail(Status::kUnsupported,
                         "model.encoder.kinds: recurrent states, parallel blocks, experts, windows, "
                         "chunks, rope, q and k norms, temperatures, clamps and xielu are not "

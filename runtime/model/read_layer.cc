@@ -261,6 +261,16 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     return diag->Fail(Status::kBadBundle, "layer %u: attention beside a mixer %s", index,
                       kind.is_parallel ? "in a parallel layer" : "without a norm before them");
   }
+  const bool has_post_norm =
+      out->attention_post_norm != kNoWeight || out->ffn_post_norm != kNoWeight;
+  if (kind.norms_follow_sum &&
+      (out->attention_norm == kNoWeight || (kind.ffn_dim != 0 && out->ffn_norm == kNoWeight) ||
+       has_post_norm || kind.is_parallel || kind.is_hybrid || layer.cross_q() != kNoIndex)) {
+    return diag->Fail(Status::kBadBundle,
+                      "layer %u: norms_follow_sum without norms, or with parallel blocks, other "
+                      "norms or cross-attention",
+                      index);
+  }
   // The norm after attention would overwrite what the other block reads.
   if (out->shares_norm(kind) && out->attention_post_norm != kNoWeight) {
     return diag->Fail(Status::kUnsupported,
@@ -296,7 +306,8 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   if (layer.sinks() != kNoIndex) {
     ARN_TRY(shapes.Vector("sinks", index, layer.sinks(), kind.n_heads, &out->sinks));
   }
-  ARN_TRY(ReadRelativePositionBias(layer, index, kind.n_heads, false, *spec, out, diag));
+  ARN_TRY(ReadRelativePositionBias(layer, index, kind.n_heads, spec->is_bidirectional, *spec, out,
+                                   diag));
   if (layer.cross_q() != kNoIndex) {
     if (kind.mixer != Mixer::kAttention || kind.is_parallel || !spec->encoder.exists()) {
       return diag->Fail(
@@ -306,7 +317,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     ARN_TRY(ReadCross(layer, index, kind, *spec, &shapes, out, diag));
     out->cross_layer = spec->groups[spec->encoder.group].n_layers++;
   }
-  if (kind.has_attention() && !out->shares_kv) {
+  if (kind.has_attention() && !out->shares_kv && !spec->is_bidirectional) {
     out->group_layer = spec->groups[kind.group].n_layers++;
   }
   if (kind.has_state()) out->state_layer = spec->groups[kind.state_group].n_layers++;

@@ -128,6 +128,13 @@ ValueId ProgramBuilder::AddEncoderValue(uint32_t width, uint16_t row_factor) {
   return id;
 }
 
+ValueId ProgramBuilder::AddPooledValue(uint32_t width, uint32_t rows) {
+  const ValueId id = AddEncoderValue(width, 1);
+  values_[id].is_pooled = true;
+  max_pooled_rows_ = rows;
+  return id;
+}
+
 WeightId ProgramBuilder::AddMatrix(const Matrix& matrix, const WeightLayout& layout) {
   Weight w;
   w.dtype = matrix.dtype;
@@ -214,7 +221,6 @@ uint32_t ProgramBuilder::AddCrossAttention(const AttentionKind& kind, DType kv_d
 
 uint32_t ProgramBuilder::AddSelfAttention(const AttentionKind& kind) {
   kinds_.push_back(kind);
-  kinds_.back().rope = kNoRope;
   kinds_.back().group = kNoGroup;
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
@@ -274,6 +280,7 @@ Program ProgramBuilder::Build(Layout* layout) {
   p.max_context = max_context_;
   p.n_encoder_steps = n_encoder_steps_;
   p.max_encoder_rows = max_encoder_rows_;
+  p.max_pooled_rows = max_pooled_rows_;
   p.splits_rows = splits_rows_;
   p.logits = place(Region::kIo, uint64_t{max_rows_} * vocab_, sizeof(float));
   return p;

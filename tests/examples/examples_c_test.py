@@ -73,6 +73,18 @@ class ExamplesTest(unittest.TestCase):
     with self.assertRaisesRegex(AssertionError, "not even 64 tokens"):
       self.program("memory_budget", 1)
 
+  def test_search(self):
+    vectors = self.folder / "vectors.arn"
+    support.run(support.options.build / "bin/arenite-convert",
+                support.options.source / "models/fable/fable-2m", "-o", vectors, "--weights",
+                "int8", "--pooling", "mean")
+    lines = self.folder / "lines.txt"
+    lines.write_text("The dog ran to the park.\nA bird sat in the tree.\n")
+    shown = support.run(self.built / "search", vectors, lines, "A bird sat in the tree.")
+    self.assertRegex(shown, r"^[0-9.]+ A bird sat in the tree\.$")
+    with self.assertRaisesRegex(AssertionError, "no pooling"):
+      support.run(self.built / "search", self.bundle, lines, "x")
+
 
 if __name__ == "__main__":
   support.main(rest)

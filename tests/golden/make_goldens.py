@@ -96,7 +96,7 @@ def values(name, count, base_seed, amplitude):
     z ^= z >> np.uint64(31)
   centred = (z >> np.uint64(40)).astype(np.int64) - (1 << 23)
   unit = centred.astype(np.float32) / np.float32(1 << 23)
-  is_scale = name.endswith(("norm.weight", "layer_scalar"))
+  is_scale = name.endswith(("norm.weight", "Norm.weight", "layer_scalar"))
   if is_scale or (".ln_" in name and name.endswith(".weight")):
     return np.float32(1) + unit * np.float32(0.1)
   return unit * np.float32(amplitude)

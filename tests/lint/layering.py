@@ -80,6 +80,10 @@ MAY_INCLUDE = {
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/text/",
         "runtime/chat/", "runtime/speculate/", "runtime/memory/", "runtime/session/",
     ),
+    "runtime/embedding": (
+        "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/memory/",
+        "runtime/text/",
+    ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),
     "converter": (*CONVERTER, "tools/cli/"),

@@ -44,7 +44,8 @@ uint64_t ElementCount(const std::vector<uint64_t>& shape) {
 
 std::vector<float> TinyValues(const std::string& name, uint64_t count, uint64_t base_seed,
                               float amplitude) {
-  const bool is_norm = EndsWith(name, "norm.weight") || EndsWith(name, "layer_scalar") ||
+  const bool is_norm = EndsWith(name, "norm.weight") || EndsWith(name, "Norm.weight") ||
+                       EndsWith(name, "layer_scalar") ||
                        (name.find(".ln_") != std::string::npos && EndsWith(name, ".weight"));
   uint64_t state = Fnv1a64(name) ^ base_seed;
   std::vector<float> values(count);

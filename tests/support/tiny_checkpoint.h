@@ -9,9 +9,8 @@
 //             u_e   = z ^ z >> 31
 //   unit  = (float)((int64)(u_e >> 40) - 2^23) / 2^23, exact, in [-1, 1)
 //   value = unit * amplitude in float32;
-//           1 + unit * 0.1f for tensors whose name ends in "norm.weight" or "layer_scalar", or
-//           contains ".ln_" and
-//           ends in ".weight"
+//           1 + unit * 0.1f for tensors whose name ends in "norm.weight", "Norm.weight" or
+//           "layer_scalar", or contains ".ln_" and ends in ".weight"
 // F16 and BF16 checkpoints round the values to nearest even.
 #pragma once
 

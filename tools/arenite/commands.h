@@ -25,6 +25,8 @@ Command AddInspect(CLI::App* app);
 Command AddPlan(CLI::App* app);
 Command AddBench(CLI::App* app);
 Command AddEval(CLI::App* app);
+Command AddEmbed(CLI::App* app);
+Command AddRerank(CLI::App* app);
 // check and bench.
 std::vector<Command> AddConstrain(CLI::App* app);
 // export and import.

@@ -68,6 +68,13 @@ void PrintInfo(const Model& model) {
     } else if (info.encoder_rows != 0) {
       text += Format("encoder     at most %u tokens\n", info.encoder_rows);
     }
+    if (info.makes_vectors + info.makes_scores != 0) {
+      arn_embed_info embed = ARN_EMBED_INFO_INIT;
+      arn_embed_get_info(model.get(), &embed);
+      text += Format("%s     %u wide, of texts of at most %u tokens%s\n",
+                     info.makes_vectors != 0 ? "vectors" : "scores ", embed.width, embed.max_tokens,
+                     info.makes_text != 0 ? "" : "; the model makes no text");
+    }
     text += Format("weights     %s, packed for %s\n", HumanBytes(info.weight_bytes).c_str(),
                    info.target);
   } else {
@@ -121,6 +128,9 @@ void PrintJson(const Model& model) {
   json.Key("chat_template").String({info.chat_template, info.chat_template_bytes});
   json.Key("has_weights").Bool(info.has_weights != 0);
   json.Key("has_tokenizer").Bool(info.has_tokenizer != 0);
+  json.Key("makes_text").Bool(info.makes_text != 0);
+  json.Key("makes_vectors").Bool(info.makes_vectors != 0);
+  json.Key("makes_scores").Bool(info.makes_scores != 0);
   json.Key("n_layers").Uint(info.n_layers);
   json.Key("hidden").Uint(info.hidden);
   json.Key("vocab").Uint(info.vocab);

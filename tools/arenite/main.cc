@@ -83,7 +83,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   std::vector<Command> commands = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
                                    AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
-                                   AddPlan(&app),     AddBench(&app),      AddEval(&app)};
+                                   AddPlan(&app),     AddBench(&app),      AddEval(&app),
+                                   AddEmbed(&app),    AddRerank(&app)};
   for (Command& command : AddConstrain(&app)) commands.push_back(std::move(command));
   for (Command& command : AddKv(&app)) commands.push_back(std::move(command));
   cli::ApplyWords(OptionWordRows(), &app);

@@ -37,6 +37,11 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--depth", "LIST", ""},
       {"--context", "", ""},
       {"--stop", "TEXT", ""},
+      {"--query", "TEXT", ""},
+      {"--prompt-name", "NAME", ""},
+      {"--width", "", ""},
+      {"--instruction", "TEXT", ""},
+      {"--batch-tokens", "", "Advanced: threads and chunks"},
 
       {"--json-schema", "FILE", ""},
       {"--grammar", "FILE", ""},

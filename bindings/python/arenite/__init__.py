@@ -12,6 +12,7 @@ from ._library import random_seed, version
 from .chat import Chat
 from .conversation import Call, Conversation, ConversationReply
 from .device import cpu_clusters
+from .embedder import Embedder
 from .errors import (
     AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
     OutOfMemory, TemplateError, Unsupported)
@@ -23,8 +24,8 @@ from .session import Session
 
 __all__ = [
     "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Call", "Cancelled",
-    "Chat", "ContextFull", "Conversation", "ConversationReply", "Detokenizer", "Event",
-    "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Reply", "Session",
+    "Chat", "ContextFull", "Conversation", "ConversationReply", "Detokenizer", "Embedder",
+    "Event", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Reply", "Session",
     "TemplateError", "Unsupported", "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

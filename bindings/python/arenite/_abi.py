@@ -79,9 +79,12 @@ class arn_model_info(Struct):
       ("n_start_ids", c_uint32),
       ("start_ids", POINTER(c_uint32)),
       ("self_test_tokens", c_uint32),
+      ("makes_text", c_uint32),
+      ("makes_vectors", c_uint32),
+      ("makes_scores", c_uint32),
   ]
   _initial_ = (None, None, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0,
-      0, 0, 0, 0, None, 0, 0, 0, None, 0)
+      0, 0, 0, 0, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 class arn_residency(Struct):
@@ -590,6 +593,70 @@ class arn_thermal_zone(Struct):
       ("name", c_char * 24),
   ]
   _initial_ = (0, b"")
+
+
+class arn_embed_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("width", c_uint32),
+      ("max_tokens", c_uint32),
+      ("is_normalized", c_uint32),
+      ("n_prompts", c_uint32),
+      ("default_prompt", c_int32),
+      ("has_instruction", c_uint32),
+      ("instruction", c_char_p),
+  ]
+  _initial_ = (0, 0, 0, 0, -1, 0, None)
+
+
+class arn_embed_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("backend", c_uint32),
+      ("max_tokens", c_uint32),
+      ("batch_tokens", c_uint32),
+      ("max_texts", c_uint32),
+      ("n_threads", c_uint32),
+      ("width", c_uint32),
+      ("text_bytes", c_uint64),
+  ]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0)
+
+
+class arn_embed_plan_data(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("weights_bytes", c_uint64),
+      ("constants_bytes", c_uint64),
+      ("repacked_bytes", c_uint64),
+      ("activations_bytes", c_uint64),
+      ("io_bytes", c_uint64),
+      ("total_bytes", c_uint64),
+      ("alignment", c_uint64),
+      ("max_tokens", c_uint32),
+      ("batch_tokens", c_uint32),
+      ("max_texts", c_uint32),
+      ("n_threads", c_uint32),
+      ("width", c_uint32),
+  ]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+class arn_text(Structure):
+  _fields_ = [
+      ("text", c_char_p),
+      ("bytes", c_size_t),
+  ]
+
+
+class arn_embed_counts(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("n_tokens", c_uint64),
+      ("n_cut_texts", c_uint64),
+      ("ns", c_uint64),
+  ]
+  _initial_ = (0, 0, 0)
 
 
 class arn_session_stats_data(Struct):

@@ -62,6 +62,12 @@ class ModelInfo:
   self_test_tokens: int
   """Tokens of the device self-test whose logits the bundle contains; 0: none, a CPU computes them
   (SessionOptions.trust_device)."""
+  makes_text: int
+  """0: no sessions, only embedders (arn_embedder_create)."""
+  makes_vectors: int
+  """Of texts: arn_embed."""
+  makes_scores: int
+  """Of pairs of texts: arn_rerank."""
 
 
 @dataclasses.dataclass(frozen=True)

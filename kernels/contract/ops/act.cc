@@ -22,6 +22,6 @@ struct ActContract : OpDefaults<ActParams> {
 }  // namespace
 
 constinit const OpContract kActOp =
-    MakeOp<ActContract>("act", kHasIn | kInEncoder | kInDecoder | kTakesFactors);
+    MakeOp<ActContract>("act", kHasIn | kInEncoder | kInDecoder | kTakesFactors | kTakesPooled);
 
 }  // namespace arn

@@ -27,7 +27,7 @@ struct LinearContract : OpDefaults<LinearParams> {
 
 }  // namespace
 
-constinit const OpContract kLinearOp =
-    MakeOp<LinearContract>("linear", kHasIn | kHasOut | kInEncoder | kInDecoder | kTakesFactors);
+constinit const OpContract kLinearOp = MakeOp<LinearContract>(
+    "linear", kHasIn | kHasOut | kInEncoder | kInDecoder | kTakesFactors | kTakesPooled);
 
 }  // namespace arn

@@ -32,6 +32,6 @@ struct NormContract : OpDefaults<NormParams> {
 }  // namespace
 
 constinit const OpContract kNormOp =
-    MakeOp<NormContract>("norm", kHasIn | kHasOut | kInEncoder | kInDecoder);
+    MakeOp<NormContract>("norm", kHasIn | kHasOut | kInEncoder | kInDecoder | kTakesPooled);
 
 }  // namespace arn

@@ -44,6 +44,7 @@ enum OpTrait : uint32_t {
   kInDecoder = 8,       // may be a decoder step
   kTakesFactors = 16,   // values may have several rows per row of the run
   kChangesFactor = 32,  // in and out may have different row factors
+  kTakesPooled = 64,    // values may have a row per sequence
 };
 
 const OpContract& ContractOf(Op op);
@@ -98,6 +99,6 @@ extern const OpContract kEmbedOp, kRopeAnglesOp, kNormOp, kLinearOp, kQkvRopeOp,
 extern const OpContract kGatedActOp, kActOp, kRouteOp, kExpertsOp, kLogitsOp, kConvOp, kScanOp;
 extern const OpContract kFeaturesOp, kIm2colOp, kAddPositionsOp, kSelfAttentionOp, kStoreKvOp;
 extern const OpContract kScaleRowOp, kMultiplyOp, kHeadLinearOp;
-extern const OpContract kLinearAttentionOp, kGateOp;
+extern const OpContract kLinearAttentionOp, kGateOp, kPoolOp;
 
 }  // namespace arn

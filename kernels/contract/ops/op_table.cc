@@ -10,7 +10,7 @@ constexpr const OpContract* kOps[] = {
     &kRouteOp,         &kExpertsOp,         &kLogitsOp,   &kConvOp,
     &kScanOp,          &kFeaturesOp,        &kIm2colOp,   &kAddPositionsOp,
     &kSelfAttentionOp, &kStoreKvOp,         &kScaleRowOp, &kMultiplyOp,
-    &kHeadLinearOp,    &kLinearAttentionOp, &kGateOp,
+    &kHeadLinearOp,    &kLinearAttentionOp, &kGateOp,     &kPoolOp,
 };
 static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
 

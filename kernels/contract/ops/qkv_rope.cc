@@ -14,7 +14,14 @@ struct QkvRopeContract : OpDefaults<QkvRopeParams> {
   static Status Check(const QkvRopeParams& p, const StepCheck& check) {
     const Program& program = check.program();
     const AttentionKind* kind = nullptr;
-    ARN_TRY(check.PagedKind(p.kind, p.group_layer, p.shares_kv, &kind));
+    if (check.is_encoder()) {
+      ARN_TRY(check.Kind(p.kind, &kind));
+      if (kind->group != kNoGroup || p.shares_kv) return check.ValueError("group", kind->group, 0);
+      ARN_TRY(check.HasWidth("input width", check.step().in,
+                             uint64_t{kind->n_heads + 2 * kind->n_kv_heads} * kind->head_dim));
+    } else {
+      ARN_TRY(check.PagedKind(p.kind, p.group_layer, p.shares_kv, &kind));
+    }
     if (kind->rope != kNoRope) {
       if (kind->rope >= program.ropes.size()) return check.ValueError("rope", kind->rope, 0);
       const RopeKind& rope = program.ropes[kind->rope];
@@ -51,6 +58,7 @@ struct QkvRopeContract : OpDefaults<QkvRopeParams> {
 
 }  // namespace
 
-constinit const OpContract kQkvRopeOp = MakeOp<QkvRopeContract>("qkv_rope", kHasIn | kInDecoder);
+constinit const OpContract kQkvRopeOp =
+    MakeOp<QkvRopeContract>("qkv_rope", kHasIn | kInEncoder | kInDecoder);
 
 }  // namespace arn

@@ -282,6 +282,7 @@ class TileRunner {
   // of them, whose window has not passed them.
   Range SeenBy(uint32_t position, uint32_t n) const {
     if (sees_all_) return {0, queries_};
+    if (tile_.k_rows != nullptr) return SeenByRows(position, n);
     uint32_t begin = position <= tile_.first_position ? 0 : position - tile_.first_position;
     uint32_t end = tile_.n_rows;
     while (end > begin && FirstVisible(tile_.first_position + end - 1, kind_.window, kind_.chunk) >=
@@ -292,15 +293,29 @@ class TileRunner {
     return {begin * tile_.n_heads, end * tile_.n_heads};
   }
 
+  // The same if keys and values are rows.
+  Range SeenByRows(uint32_t position, uint32_t n) const {
+    uint32_t begin = 0, end = tile_.n_rows;
+    const auto seen = [&](uint32_t row) {
+      return RowsSeen(kind_, tile_.first_position + row, tile_.encoder_rows);
+    };
+    while (begin < end && seen(begin).end <= position) ++begin;
+    while (end > begin && seen(end - 1).first >= position + n) --end;
+    return {begin * tile_.n_heads, end * tile_.n_heads};
+  }
+
   // Turns the scores of [position, position + n) into weights; the query sees at least one of them.
   // `memory`: buffer for the tile's scores.
   template <size_t kTokens>
   HWY_INLINE void Weigh(uint32_t q, uint32_t position, uint32_t n, float* memory,
                         TileScores<kTokens>* scores) {
     const uint32_t own = tile_.first_position + RowOf(q);
-    const uint32_t first = sees_all_ ? 0 : FirstVisible(own, kind_.window, kind_.chunk);
-    const uint32_t from = Max(first, position) - position;
-    const uint32_t to = (sees_all_ ? position + n : Min(own + 1, position + n)) - position;
+    const SeenRows seen = sees_all_ ? SeenRows{0, position + n}
+                          : tile_.k_rows != nullptr
+                              ? RowsSeen(kind_, own, tile_.encoder_rows)
+                              : SeenRows{FirstVisible(own, kind_.window, kind_.chunk), own + 1};
+    const uint32_t from = Max(seen.first, position) - position;
+    const uint32_t to = Min(seen.end, position + n) - position;
     if (tile_.relative_position_bias != nullptr) {
       scores->Store(memory);
       AddRelativePositionBias(HeadOf(q), own, position, n, memory);
@@ -396,17 +411,24 @@ uint64_t AttentionScratchBytes(const AttentionKind& kind) {
 uint64_t AttentionPartialFloats(const AttentionKind& kind) { return PartialFloats(kind.head_dim); }
 
 bool SeesAll(const AttentionTile& tile) {
-  return tile.kind->is_cross_attention || tile.k_rows != nullptr;
+  const bool has_mask = tile.kind->is_causal || tile.kind->window != 0;
+  return tile.kind->is_cross_attention || (tile.k_rows != nullptr && !has_mask);
 }
 
 uint32_t AttentionFirst(const AttentionTile& tile) {
   if (SeesAll(tile)) return 0;
+  if (tile.k_rows != nullptr) {
+    const uint32_t first = RowsSeen(*tile.kind, tile.first_position, tile.encoder_rows).first;
+    return first - first % kDotTokens;
+  }
   const uint32_t seen = FirstSeen(tile.first_position, *tile.kind, *tile.group, *tile.table);
   return seen - seen % kDotTokens;
 }
 
 uint32_t AttentionEnd(const AttentionTile& tile) {
-  return SeesAll(tile) ? tile.encoder_rows : tile.first_position + tile.n_rows;
+  if (SeesAll(tile)) return tile.encoder_rows;
+  if (tile.k_rows == nullptr) return tile.first_position + tile.n_rows;
+  return RowsSeen(*tile.kind, tile.first_position + tile.n_rows - 1, tile.encoder_rows).end;
 }
 
 }  // namespace arn::cpu

@@ -96,9 +96,19 @@ void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
   }
 }
 
+// The norm of v heads that stay where they are.
+void NormValues(const QkvRopeArgs& args, float* qkv) {
+  if (args.v_norm == nullptr) return;
+  const AttentionKind& kind = *args.kind;
+  const size_t dim = kind.head_dim;
+  for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
+    float* value = qkv + (size_t{kind.n_heads} + kind.n_kv_heads + h) * dim;
+    NormRow(value, args.v_norm, dim, args.epsilon, value);
+  }
+}
+
 void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
-  const KvGroup& group = *args.group;
   const size_t dim = kind.head_dim;
   const uint32_t rotated_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
   if (args.norms_span_heads) NormAllHeads(args, qkv);
@@ -118,6 +128,8 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
     for (size_t i = 0; i < kind.n_heads * dim; ++i) qkv[i] *= factor;
   }
   if (args.shares_kv) return;
+  if (args.group == nullptr) return NormValues(args, qkv);
+  const KvGroup& group = *args.group;
   const uint32_t page = KvPageOf(group, *args.table, args.position);
   const uint32_t slot = args.position % group.page_tokens;
   const float* k = qkv + kind.n_heads * dim;

@@ -108,6 +108,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kMultiply: return UnsupportedError(step, "products of values");
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
     case Op::kLinearAttention:
+    case Op::kPool:
     case Op::kGate: return UnsupportedError(step, "has no shader");
   }
   return UnsupportedError(step, "is not known");

@@ -25,6 +25,9 @@ Status Lowering::Lower(const Step& step, const Im2colParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const AddPositionsParams& p) {
+  if (p.positions == kNoWeight || p.token_types != kNoWeight) {
+    return UnsupportedError(step, "token types have no shader");
+  }
   const DeviceWeight at = WeightAt(p.positions);
   if (at.values_bytes + Device::kBindingAlign > Device::kMaxBindingBytes) {
     return UnsupportedError(step, "positions that do not fit a binding of 128 MiB");

@@ -23,6 +23,7 @@
 #include <arenite/constrain.h>
 #include <arenite/conversation.h>
 #include <arenite/device.h>
+#include <arenite/embed.h>
 #include <arenite/kv.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>

@@ -130,11 +130,14 @@ typedef struct arn_model_info {
   const uint32_t* start_ids;
   uint32_t self_test_tokens; /* Tokens of the device self-test whose logits the bundle contains;
                                 0: none, a CPU computes them (arn_session_options.trust_device). */
+  uint32_t makes_text;       /* 0: no sessions, only embedders (arn_embedder_create) */
+  uint32_t makes_vectors;    /* of texts: arn_embed */
+  uint32_t makes_scores;     /* of pairs of texts: arn_rerank */
 } arn_model_info;
 #define ARN_MODEL_INFO_INIT                                                                      \
   {                                                                                              \
     sizeof(arn_model_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0                                        \
+        NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, 0, 0, 0                               \
   }
 ARN_API arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info);
 

@@ -65,6 +65,12 @@ inline constexpr Field kModelInfoFields[] = {
      offsetof(arn_model_info, start_ids), offsetof(arn_model_info, n_start_ids)},
     {"selfTestTokens", FieldKind::kInt,
      offsetof(arn_model_info, self_test_tokens), 0},
+    {"makesText", FieldKind::kInt,
+     offsetof(arn_model_info, makes_text), 0},
+    {"makesVectors", FieldKind::kInt,
+     offsetof(arn_model_info, makes_vectors), 0},
+    {"makesScores", FieldKind::kInt,
+     offsetof(arn_model_info, makes_scores), 0},
 };
 inline constexpr Field kResidencyInfoFields[] = {
     {"residency", FieldKind::kEnum,

@@ -55,4 +55,10 @@ public final class ModelInfo {
    * (arn_session_options.trust_device).
    */
   public int selfTestTokens;
+  /** 0: no sessions, only embedders (arn_embedder_create) */
+  public int makesText;
+  /** of texts: arn_embed */
+  public int makesVectors;
+  /** of pairs of texts: arn_rerank */
+  public int makesScores;
 }

@@ -1,0 +1,50 @@
+#include <cmath>
+
+#include "kernels/contract/ops.h"
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kColumns = 64;  // summed at once, in double
+
+// Returns what the sum of the weighted rows is divided by.
+double DivisorOf(PoolKind mode, uint32_t n_rows) {
+  const double n = n_rows;
+  if (mode == PoolKind::kMeanSqrt) return std::sqrt(n);
+  return mode == PoolKind::kWeightedMean ? n * (n + 1) / 2 : n;
+}
+
+void PoolColumns(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, uint32_t n,
+                 float* out) {
+  double sums[kColumns] = {};
+  for (uint32_t r = 0; r < n_rows; ++r) {
+    const float* row = rows + uint64_t{r} * width;
+    const double weight = mode == PoolKind::kWeightedMean ? r + 1.0 : 1.0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const auto x = static_cast<double>(row[i]);
+      if (mode == PoolKind::kMax) {
+        sums[i] = r == 0 ? x : Max(sums[i], x);
+      } else {
+        sums[i] += weight * x;
+      }
+    }
+  }
+  const double divisor = mode == PoolKind::kMax ? 1.0 : DivisorOf(mode, n_rows);
+  for (uint32_t i = 0; i < n; ++i) out[i] = static_cast<float>(sums[i] / divisor);
+}
+
+}  // namespace
+
+void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out) {
+  if (mode == PoolKind::kFirst || mode == PoolKind::kLast) {
+    const float* row = rows + (mode == PoolKind::kFirst ? 0 : uint64_t{n_rows - 1} * width);
+    for (uint32_t i = 0; i < width; ++i) out[i] = row[i];
+    return;
+  }
+  for (uint32_t first = 0; first < width; first += kColumns) {
+    PoolColumns(mode, rows + first, n_rows, width, Min(kColumns, width - first), out + first);
+  }
+}
+
+}  // namespace arn

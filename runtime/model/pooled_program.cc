@@ -1,0 +1,139 @@
+#include "runtime/model/pooled_program.h"
+
+#include "platform/base/arith.h"
+#include "runtime/model/decoder_program.h"
+#include "runtime/model/layer_program.h"
+#include "runtime/model/step_list.h"
+
+namespace arn {
+namespace {
+
+constexpr uint64_t kStepsPerLayer = 16;  // dense layers with attention
+constexpr uint64_t kStepsOutsideLayers = 5 + kMaxRopeKinds;
+constexpr uint64_t kStepsPerDense = 3;
+
+template <typename V>
+uint64_t CountOf(const V* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+void AddNorm(NormKind kind, WeightId weight, WeightId bias, float epsilon, ValueId x,
+             StepList* steps) {
+  if (weight == kNoWeight) return;
+  NormParams norm;
+  norm.kind = kind;
+  norm.weight = weight;
+  norm.bias = bias;
+  norm.epsilon = epsilon;
+  steps->Add(Step(norm, x, x));
+}
+
+void AddEmbedding(const ModelSpec& spec, ValueId x, StepList* steps) {
+  EmbedParams embed;
+  embed.weight = spec.embedding;
+  embed.factor = spec.embedding_factor;
+  steps->Add(Step(embed, kNoValue, x));
+  if (spec.positions != kNoWeight || spec.token_types != kNoWeight) {
+    AddPositionsParams add;
+    add.positions = spec.positions;
+    add.token_types = spec.token_types;
+    steps->Add(Step(add, x));
+  }
+  AddNorm(NormKind::kLayer, spec.embedding_norm, spec.embedding_norm_bias, spec.final_norm_epsilon,
+          x, steps);
+}
+
+// Adds the pooling of x and what follows it. Returns the last value.
+ValueId AddPooling(const PoolingSpec& pooling, uint32_t hidden, ValueId x, StepList* steps,
+                   Span<Value> values) {
+  const auto new_value = [&](uint32_t width) {
+    const ValueId id = steps->NewValue("pooled", width);
+    values[id].is_pooled = true;
+    return id;
+  };
+  PoolParams pool;
+  pool.mode = pooling.mode;
+  ValueId at = new_value(hidden);
+  steps->Add(Step(pool, x, at));
+  for (const DenseSpec& dense : pooling.dense) {
+    const ValueId out = new_value(dense.width);
+    LinearParams linear;
+    linear.weight = dense.weight;
+    steps->Add(Step(linear, at, out));
+    if (dense.has_activation) {
+      ActParams act;
+      act.activation = dense.activation;
+      steps->Add(Step(act, out));
+    }
+    AddNorm(dense.norm_kind, dense.norm, dense.norm_bias, dense.norm_epsilon, out, steps);
+    at = out;
+  }
+  return at;
+}
+
+}  // namespace
+
+uint64_t PooledProgramBytes(const fbs::Model& model) {
+  if (model.pooling() == nullptr) return 0;
+  const uint64_t n_steps = CountOf(model.layers()) * kStepsPerLayer + kStepsOutsideLayers +
+                           CountOf(model.pooling()->dense()) * kStepsPerDense;
+  return n_steps * sizeof(Step) + kMaxValues * sizeof(Value) +
+         CountOf(model.kinds()) * sizeof(AttentionKind) + 3 * kSliceAlign;
+}
+
+Status BuildPooledProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
+  *out = Program();
+  const uint64_t max_steps = spec.layers.size() * kStepsPerLayer + kStepsOutsideLayers +
+                             spec.pooling.dense.size() * kStepsPerDense;
+  ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
+  ARN_ASSIGN(Span<Value> values, arena->AllocateArray<Value>(kMaxValues));
+  ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(spec.kinds.size()));
+  for (uint32_t i = 0; i < kinds.size(); ++i) {
+    kinds[i] = AttentionOf(spec.kinds[i]);
+    kinds[i].group = kNoGroup;
+    kinds[i].is_causal = !spec.is_bidirectional;
+  }
+
+  StepList builder(steps, values);
+  const LayerValues v = NewLayerValues(spec, &builder);
+  AddEmbedding(spec, v.x, &builder);
+  ValueId angles[kMaxRopeKinds];
+  for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
+    angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
+    RopeAnglesParams params;
+    params.rope = static_cast<uint16_t>(i);
+    builder.Add(Step(params, kNoValue, angles[i]));
+  }
+  for (uint32_t i = 0; i < spec.layers.size(); ++i) {
+    const LayerSpec& layer = spec.layers[i];
+    const LayerKindSpec& kind = spec.kinds[layer.kind];
+    const LayerPlace place = {i, layer.kind, 0, true};
+    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), angles, &builder);
+  }
+  AddNorm(spec.final_norm_kind, spec.final_norm, spec.final_norm_bias, spec.final_norm_epsilon, v.x,
+          &builder);
+  AddPooling(spec.pooling, spec.hidden, v.x, &builder, values);
+  builder.FinishViews();
+  if (builder.is_full()) {
+    return diag->Fail(Status::kUnsupported,
+                      "model.kinds: more than %u intermediate values of different widths",
+                      kMaxValues);
+  }
+  out->steps = steps.subspan(0, builder.n_steps());
+  out->values = values.subspan(0, builder.n_values());
+  for (Value& value : out->values) value.is_encoder = true;
+  out->weights = spec.weights;
+  out->kinds = kinds;
+  out->ropes = spec.ropes;
+  out->vocab = spec.vocab;
+  out->max_context = spec.pooling.max_tokens;
+  out->n_encoder_steps = builder.n_steps();
+  return Status::kOk;
+}
+
+ValueId ResultOf(const Program& program) {
+  const Step& last = program.steps[program.steps.size() - 1];
+  return last.out != kNoValue ? last.out : last.in;
+}
+
+}  // namespace arn

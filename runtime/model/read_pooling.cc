@@ -1,0 +1,145 @@
+#include "runtime/model/read_pooling.h"
+
+#include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
+#include "runtime/model/field_checks.h"
+#include "runtime/model/read_enums.h"
+#include "runtime/model/read_layer.h"
+#include "runtime/model/read_tensor.h"
+#include "runtime/model/tensor_shapes.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kMaxDense = 16;
+constexpr uint32_t kMaxPrompts = 1024;
+constexpr uint32_t kNoIndex = UINT32_MAX;
+
+static_assert(static_cast<uint32_t>(fbs::PoolKind::WeightedMean) ==
+              static_cast<uint32_t>(PoolKind::kWeightedMean));
+
+template <typename V>
+uint32_t CountOf(const V* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+// The layers must be able to run without a cache.
+Status CheckLayers(const ModelSpec& spec, Diag* diag) {
+  const char* what = nullptr;
+  for (const LayerKindSpec& kind : spec.kinds) {
+    if (kind.mixer != Mixer::kAttention) what = "recurrent states";
+    if (kind.is_latent()) what = "latent attention";
+    if (kind.has_attention_gate) what = "gated attention";
+    if (kind.chunk != 0) what = "chunks";
+    if (kind.n_experts != 0) what = "experts";
+  }
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.shares_kv) what = "shared keys and values";
+    if (layer.sinks != kNoWeight) what = "attention sinks";
+    if (layer.relative_position_bias != kNoWeight && !spec.is_bidirectional) {
+      what = "relative position biases in one direction";
+    }
+    if (layer.output_scale != kNoWeight) what = "output scales";
+  }
+  if (spec.per_layer.width != 0) what = "per-layer embeddings";
+  if (spec.encoder.exists()) what = "an encoder beside it";
+  if (what == nullptr) return Status::kOk;
+  return diag->Fail(Status::kUnsupported, "model.pooling: a model with %s is not supported", what);
+}
+
+Status ReadDense(const fbs::Dense& dense, uint32_t index, uint32_t width, const ModelSpec& spec,
+                 DenseSpec* out, Diag* diag) {
+  Shapes shapes(spec.weights, diag);
+  if (dense.weight() >= spec.weights.size()) {
+    return diag->Fail(Status::kBadBundle, "model.pooling.dense %u: tensor %u of %zu", index,
+                      dense.weight(), spec.weights.size());
+  }
+  out->width = spec.weights[dense.weight()].rows;
+  ARN_TRY(CheckRange("pooling.dense", out->width, 1, kMaxWidth, diag));
+  ARN_TRY(shapes.Matrix("pooling.dense", index, dense.weight(), out->width, width, &out->weight));
+  out->has_activation = dense.has_activation();
+  ARN_TRY(ReadActivation("pooling.dense.activation", dense.activation(), &out->activation, diag));
+  if (out->activation == Activation::kClampedSwiglu || out->activation == Activation::kXielu) {
+    return diag->Fail(Status::kUnsupported, "model.pooling.dense.activation is %s",
+                      ActivationName(out->activation));
+  }
+  ARN_TRY(ReadNormKind("pooling.dense.norm_kind", dense.norm_kind(), &out->norm_kind, diag));
+  ARN_TRY(CheckEpsilon("pooling.dense.norm_epsilon", dense.norm_epsilon(), diag));
+  out->norm_epsilon = dense.norm_epsilon();
+  return ReadNorm("pooling.dense.norm", index, dense.norm(), dense.norm_bias(), out->norm_kind,
+                  out->width, &shapes, &out->norm, &out->norm_bias);
+}
+
+Status CheckTexts(const fbs::Pooling& pooling, Diag* diag) {
+  const uint32_t n_prompts = CountOf(pooling.prompts());
+  ARN_TRY(CheckRange("pooling.prompts", n_prompts, 0, kMaxPrompts, diag));
+  for (uint32_t i = 0; i < n_prompts; ++i) {
+    const fbs::Prompt* prompt = pooling.prompts()->Get(i);
+    if (prompt->name() != nullptr && prompt->text() != nullptr) continue;
+    return diag->Fail(Status::kBadBundle, "model.pooling.prompts %u has no name or no text", i);
+  }
+  if (pooling.default_prompt() < -1 || pooling.default_prompt() >= int64_t{n_prompts}) {
+    return diag->Fail(Status::kBadBundle, "model.pooling.default_prompt is %d of %u",
+                      pooling.default_prompt(), n_prompts);
+  }
+  return Status::kOk;
+}
+
+Status ReadTokenTypes(const fbs::Model& model, ModelSpec* spec, Diag* diag) {
+  if (model.token_types() == kNoIndex) return Status::kOk;
+  Shapes shapes(spec->weights, diag);
+  ARN_TRY(shapes.Matrix("token_types", 0, model.token_types(), kTokenTypes, spec->hidden));
+  const Weight& w = spec->weights[model.token_types()];
+  if (w.dtype != DType::kF32 || w.layout.order != WeightOrder::kRows || !spec->is_bidirectional) {
+    return diag->Fail(
+        Status::kBadBundle,
+        "model.token_types: %s in a %s model, expected f32 rows in a bidirectional one",
+        DTypeName(w.dtype), spec->is_bidirectional ? "bidirectional" : "causal");
+  }
+  spec->token_types = model.token_types();
+  return Status::kOk;
+}
+
+}  // namespace
+
+uint64_t PoolingSpecBytes(const fbs::Pooling* pooling) {
+  return pooling == nullptr ? 0 : CountOf(pooling->dense()) * sizeof(DenseSpec) + kSliceAlign;
+}
+
+Status ReadPooling(const fbs::Model& model, Arena* arena, ModelSpec* spec, Diag* diag) {
+  ARN_TRY(ReadTokenTypes(model, spec, diag));
+  const fbs::Pooling* pooling = model.pooling();
+  if (pooling == nullptr) {
+    if (spec->makes_text) return Status::kOk;
+    return diag->Fail(Status::kBadBundle, "model.pooling is absent in a model without a head");
+  }
+  ARN_TRY(CheckLayers(*spec, diag));
+  PoolingSpec& out = spec->pooling;
+  if (static_cast<uint32_t>(pooling->mode()) >= kPoolKindCount) {
+    return diag->Fail(Status::kUnsupported, "model.pooling.mode %u is not known to this version",
+                      static_cast<unsigned>(pooling->mode()));
+  }
+  if (static_cast<uint32_t>(pooling->score()) >
+      static_cast<uint32_t>(fbs::ScoreRule::LastOfSoftmax)) {
+    return diag->Fail(Status::kUnsupported, "model.pooling.score %u is not known to this version",
+                      static_cast<unsigned>(pooling->score()));
+  }
+  ARN_TRY(CheckRange("pooling.max_tokens", pooling->max_tokens(), 1, spec->max_context, diag));
+  ARN_TRY(CheckRange("pooling.dense", CountOf(pooling->dense()), 0, kMaxDense, diag));
+  out.width = spec->hidden;
+  ARN_ASSIGN(Span<DenseSpec> dense, arena->AllocateArray<DenseSpec>(CountOf(pooling->dense())));
+  for (uint32_t i = 0; i < dense.size(); ++i) {
+    ARN_TRY(ReadDense(*pooling->dense()->Get(i), i, out.width, *spec, &dense[i], diag));
+    out.width = dense[i].width;
+  }
+  ARN_TRY(CheckTexts(*pooling, diag));
+  out.dense = dense;
+  out.mode = static_cast<PoolKind>(pooling->mode());
+  out.is_score = pooling->is_score();
+  out.score = static_cast<ScoreRule>(pooling->score());
+  out.normalizes = pooling->normalizes();
+  out.max_tokens = pooling->max_tokens();
+  return Status::kOk;
+}
+
+}  // namespace arn
