@@ -93,6 +93,11 @@ LayerKindSpec KindOf(const Family& family) {
   return kind;
 }
 
+// A flag that is off if it is null, whatever its default.
+bool IsOn(ConfigReader* config, const char* key, bool fallback) {
+  return !config->IsNull(key) && config->Bool(key, fallback);
+}
+
 uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_heads) {
   switch (family.kv_heads) {
     case KvHeadRule::kAsHeads: return n_heads;
@@ -106,10 +111,12 @@ uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_head
     case KvHeadRule::kMultiQueryOrGrouped: {
       const uint32_t given = config->Count("num_kv_heads").value_or(n_heads);
       const bool is_grouped = config->Bool("new_decoder_architecture", false);
-      const bool is_multi_query = config->Bool("multi_query", true);
+      const bool is_multi_query = IsOn(config, "multi_query", true);
       return is_grouped ? given : is_multi_query ? 1 : n_heads;
     }
-    case KvHeadRule::kMultiQuery: return config->Bool("multi_query", true) ? 1 : n_heads;
+    case KvHeadRule::kMultiQuery:
+      config->MarkRead("num_key_value_heads");  // follows from multi_query
+      return IsOn(config, "multi_query", true) ? 1 : n_heads;
   }
   return n_heads;
 }
@@ -117,7 +124,7 @@ uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_head
 // Sets is_parallel and shares_norm.
 void ReadParallel(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
   if (const char* key = family.parallel_key) {
-    kind->is_parallel = config->Bool(key, family.default_parallel);
+    kind->is_parallel = IsOn(config, key, family.default_parallel);
   }
   kind->shares_norm = kind->is_parallel && family.parallel_norms != ParallelNorms::kTwo;
   if (family.parallel_norms != ParallelNorms::kOneUnlessGrouped) return;
@@ -298,7 +305,8 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   kind.has_attention_out_bias =
       HasBias(family.attention_out_bias, config, out_bias_key ? out_bias_key : family.bias_key,
               out_bias_key == nullptr && family.default_bias);
-  kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key, family.default_bias);
+  kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key,
+                              family.default_mlp_bias.value_or(family.default_bias));
   return kind;
 }
 
@@ -534,12 +542,15 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
       config->FailKey(kDim, Format("an even number up to the head size %u", kind.head_dim).c_str());
     }
   }
+  const nlohmann::json no_object = nlohmann::json::object();
+  ConfigReader no_keys(no_object, config->label());
+  ConfigReader* rope_keys = family.default_rotary_dim != 0 ? &no_keys : config;
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (!rotates[i]) continue;
     query.has_window = query.is_by_window && windows[i] != 0;
     query.head_dim = windows[i] == 0 ? heads.head_dim : kind.head_dim;
     if (kind.is_latent()) query.head_dim -= kind.latent_dim;
-    const RopeSpec rope = ReadRope(config, query, warnings);
+    const RopeSpec rope = ReadRope(rope_keys, query, warnings);
     const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
     ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
     if (at == spec->ropes.end()) spec->ropes.push_back(rope);

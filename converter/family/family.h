@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "converter/family/decoder_spec.h"
 #include "converter/family/rope.h"
@@ -226,6 +227,7 @@ struct Family {
   const char* mlp_bias_key = "mlp_bias";
   const char* head_bias_key = nullptr;  // false if absent; null: no bias
   bool default_bias = false;
+  std::optional<bool> default_mlp_bias = {};  // empty: default_bias
 
   // Fields of every layer that no config changes; activation_limit: the config's "silu" means
   // clamped SwiGLU. What a config says is read into the same fields (families.cc).
@@ -303,8 +305,9 @@ struct Family {
   double default_theta = 10000.0;
   double default_local_theta = 10000.0;  // RopeRule::kByWindow
   bool has_partial_rotary = false;
-  bool has_rotary_keys = false;     // rotary_pct and rotary_emb_base, the older names
-  uint32_t default_rotary_dim = 0;  // not 0: rotary_dim elements of a head are rotated
+  bool has_rotary_keys = false;  // rotary_pct and rotary_emb_base, the older names
+  // Not 0: rotary_dim elements of a head are rotated, and the other keys of RoPE are not read.
+  uint32_t default_rotary_dim = 0;
   double default_partial_rotary = 1.0;
   bool ignores_partial_rotary = false;  // rotates whole heads whatever the keys say: type default
   const char* default_rope = nullptr;   // JSON: rope_parameters if the config has none
