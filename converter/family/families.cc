@@ -613,18 +613,6 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
     ReadLatent(family, &config, json, &kind, &spec.rotates_neighbours);
   }
   kind.has_cross_attention = family.encoder != nullptr;
-  if (family.experts_refused_by != nullptr &&
-      config.Int(family.experts_refused_by).value_or(family.default_experts) != 0) {
-    config.FailKey(family.experts_refused_by, "0 (experts are not supported here)");
-  }
-  if (family.experts_refused_by != nullptr) {
-    // Without experts these keys have no effect.
-    for (const char* key :
-         {"num_experts_per_tok", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
-          "moe_intermediate_size", "shared_expert_intermediate_size", "intermediate_size"}) {
-      config.MarkRead(key);
-    }
-  }
   spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
   spec.alibi_slopes = AlibiSlopes(family.alibi, kind.n_heads);
   spec.final_norm_kind = kind.norm;
@@ -637,11 +625,13 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   spec.kv_layers = KvLayers(family, &config, windows);
   spec.per_layer_width = PerLayerWidth(family, &config, spec.vocab);
   const uint32_t shared_ffn_factor = SharedFfnFactor(family, &config);
-  const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
+  const bool lacks_experts = LacksExperts(family, &config);
+  std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
+  if (lacks_experts) has_experts.assign(n_layers, false);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
-  const LayerKindSpec sparse =
-      family.experts != ExpertRule::kNone ? WithExperts(family, &config, kind) : LayerKindSpec();
+  const bool has_sparse = family.experts != ExpertRule::kNone && !lacks_experts;
+  const LayerKindSpec sparse = has_sparse ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
     kind.window = windows[i];

@@ -259,8 +259,8 @@ struct Family {
   const char* experts_used_key = "num_experts_per_tok";
   const char* experts_used_alias = nullptr;
   const char* expert_ffn_key = "moe_intermediate_size";
-  uint32_t default_expert_ffn = 0;           // 0: the config must give it
-  const char* experts_refused_by = nullptr;  // key that must be 0
+  uint32_t default_expert_ffn = 0;  // 0: the config must give it
+  bool may_lack_experts = false;    // experts_key may be 0: no layer has experts
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
   bool has_topk_method = false;              // only "greedy"

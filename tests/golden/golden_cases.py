@@ -357,6 +357,34 @@ CASES = {
                num_experts=0, linear_num_key_heads=2, linear_num_value_heads=6,
                linear_key_head_dim=10, linear_value_head_dim=7, linear_conv_kernel_dim=3,
                rope_parameters=rope(10000.0, partial_rotary_factor=0.5)), 1, {}),
+    "delta_rule_fused_experts": (
+        config("Qwen3NextForCausalLM", "qwen3_next", num_hidden_layers=4, head_dim=20,
+               num_experts=6, num_experts_per_tok=3, moe_intermediate_size=36,
+               shared_expert_intermediate_size=52, norm_topk_prob=True, mlp_only_layers=[1],
+               decoder_sparse_step=1, linear_num_key_heads=2, linear_num_value_heads=6,
+               linear_key_head_dim=10, linear_value_head_dim=7, linear_conv_kernel_dim=3,
+               rope_parameters=rope(10000.0, partial_rotary_factor=0.5)), 1, {}),
+    "delta_rule_experts": (
+        config("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", intermediate_size=ABSENT,
+               num_hidden_layers=3, head_dim=24, num_experts=5, num_experts_per_tok=2,
+               moe_intermediate_size=28, shared_expert_intermediate_size=44,
+               linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16,
+               linear_value_head_dim=24, linear_conv_kernel_dim=3,
+               layer_types=["linear_attention", "full_attention", "linear_attention"],
+               rope_parameters=rope(100000.0, partial_rotary_factor=0.25)), 8, {}),
+    "hybrid_experts": (
+        config("GraniteMoeHybridForCausalLM", "granitemoehybrid", head_dim=ABSENT,
+               num_local_experts=5, num_experts_per_tok=3, intermediate_size=28,
+               shared_intermediate_size=76, num_hidden_layers=4, mamba_n_heads=6,
+               mamba_d_head=18, mamba_n_groups=1, mamba_d_state=10, mamba_d_conv=4,
+               hidden_size=54, num_attention_heads=6, num_key_value_heads=3,
+               mamba_expand=2, embedding_multiplier=3.0, attention_multiplier=0.2,
+               residual_multiplier=0.7, logits_scaling=2.0, position_embedding_type="nope",
+               layer_types=["mamba", "attention", "mamba", "mamba"]), 3, {}),
+    "norms_after_rope_experts": (
+        config("HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe", head_dim=20, pad_token_id=0,
+               attention_bias=True, num_experts=5, moe_topk=2, intermediate_size=44,
+               rope_parameters=rope(rope_type="dynamic", alpha=1000.0, factor=1.0)), 3, {}),
     "post_norms_windows": (
         config("Olmo3ForCausalLM", "olmo3", head_dim=ABSENT, pad_token_id=0, sliding_window=9,
                num_attention_heads=8, rope_parameters=rope(

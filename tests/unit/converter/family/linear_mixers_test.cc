@@ -153,10 +153,9 @@ TEST(LinearMixers, Types_SelectTheLayers) {
   EXPECT_EQ(kNoRope, spec.kinds.at(1).rope);
   EXPECT_NE(kNoRope, Read(GraniteConfig({{"position_embedding_type", "rope"}})).kinds.at(1).rope);
   EXPECT_THAT(Read(GraniteConfig({{"layer_types", nullptr}})).layer_kinds, ElementsAre(0, 0, 0));
-  EXPECT_THAT(ErrorOfConfig(GraniteConfig({{"num_local_experts", nullptr}})),
-              HasSubstr("num_local_experts"));
-  EXPECT_THAT(ErrorOfConfig(GraniteConfig({{"num_local_experts", 4}})),
-              HasSubstr("num_local_experts"));
+  EXPECT_EQ(8u, Read(GraniteConfig({{"num_local_experts", nullptr}})).kinds.at(0).n_experts);
+  EXPECT_EQ(0u, spec.kinds.at(0).n_experts);
+  EXPECT_EQ(4u, Read(GraniteConfig({{"num_local_experts", 4}})).kinds.at(0).n_experts);
   EXPECT_THAT(ErrorOfConfig(GraniteConfig({{"mamba_d_head", 16}})), HasSubstr("mamba_d_head"));
 }
 
