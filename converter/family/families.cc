@@ -630,7 +630,10 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   if (lacks_experts) has_experts.assign(n_layers, false);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
-  const bool has_sparse = family.experts != ExpertRule::kNone && !lacks_experts;
+  // Of families whose layers are blocks, only those with experts read their keys.
+  const bool is_used = family.experts != ExpertRule::kBlocks ||
+                       std::find(has_experts.begin(), has_experts.end(), true) != has_experts.end();
+  const bool has_sparse = family.experts != ExpertRule::kNone && !lacks_experts && is_used;
   const LayerKindSpec sparse = has_sparse ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;

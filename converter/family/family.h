@@ -131,7 +131,8 @@ enum class ExpertRule : uint8_t {
   kListed,      // moe_layers, or each interleave_moe_layer_step-th
   kByType,      // those that mlp_layer_types calls sparse; all but the first if it is absent
   kAfterDense,  // all but the first dense_layers_key
-  kInterval,    // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
+  kBlocks,    // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
+  kInterval,  // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
 };
 
 // Width of the shared expert.

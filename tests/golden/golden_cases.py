@@ -352,6 +352,17 @@ CASES = {
                layers_block_type=["mamba", "mlp", "attention", "mlp", "mamba"],
                mamba_num_heads=6, mamba_head_dim=12, n_groups=2, ssm_state_size=9, conv_kernel=4,
                time_step_min=0.3), 53, {}),
+    "single_blocks_experts": (
+        config("NemotronHForCausalLM", "nemotron_h", vocab_size=127, hidden_size=36,
+               hidden_act=ABSENT, rms_norm_eps=ABSENT, rope_parameters=ABSENT,
+               num_hidden_layers=5, pad_token_id=0, layer_norm_epsilon=1e-5,
+               mlp_hidden_act="relu2", mlp_bias=False, use_bias=False,
+               layers_block_type=["mamba", "moe", "attention", "moe", "mlp"],
+               n_routed_experts=8, num_experts_per_tok=3, n_group=2, topk_group=1,
+               moe_intermediate_size=28, moe_shared_expert_intermediate_size=52,
+               norm_topk_prob=True, routed_scaling_factor=1.7,
+               mamba_num_heads=6, mamba_head_dim=12, n_groups=2, ssm_state_size=9, conv_kernel=4,
+               time_step_min=0.3), 36, {}),
     "delta_rule_fused": (
         config("Qwen3NextForCausalLM", "qwen3_next", num_hidden_layers=4, head_dim=20,
                num_experts=0, linear_num_key_heads=2, linear_num_value_heads=6,

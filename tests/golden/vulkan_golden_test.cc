@@ -37,6 +37,7 @@ const std::map<std::string, std::string>& Refused() {
       {"linear_attention_limits", "has no shader"},
       {"parallel_heads", "has no shader"},
       {"single_blocks", "has no shader"},
+      {"single_blocks_experts", "has no shader"},
       {"router_groups", "Vulkan: layer 1, step route: routing limited to groups of experts"},
   };
   return refused;

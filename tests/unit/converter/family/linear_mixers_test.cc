@@ -171,8 +171,11 @@ TEST(LinearMixers, Blocks_HaveNothingBesideTheirMixer) {
   EXPECT_EQ(Activation::kReluSquared, spec.kinds.at(1).activation);
   EXPECT_EQ(Mixer::kAttention, spec.kinds.at(2).mixer);
   EXPECT_EQ(0u, spec.kinds.at(2).ffn_dim);
-  EXPECT_THAT(ErrorOfConfig(BlocksConfig({{"hybrid_override_pattern", "ME"}})),
-              HasSubstr("experts"));
+  const DecoderSpec sparse = Read(BlocksConfig({{"hybrid_override_pattern", "ME"}}));
+  EXPECT_EQ(8u, sparse.kinds.at(1).n_experts);
+  EXPECT_EQ(7688u, sparse.kinds.at(1).shared_ffn_dim);
+  EXPECT_THAT(ErrorOfConfig(BlocksConfig({{"hybrid_override_pattern", "MX"}})),
+              HasSubstr("hybrid_override_pattern"));
   EXPECT_THAT(ErrorOfConfig(BlocksConfig({{"hybrid_override_pattern", nullptr}})),
               HasSubstr("layers_block_type"));
   EXPECT_THAT(Read(BlocksConfig({{"layers_block_type", {"mlp", "mamba"}}})).layer_kinds,
