@@ -1,9 +1,11 @@
 #include "converter/family/experts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "converter/base/error.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {
@@ -77,9 +79,21 @@ uint32_t ReadSharedExpert(const Family& family, ConfigReader* config, uint32_t f
   return static_cast<uint32_t>(width);
 }
 
+// Reads a number, or a list of the same number for each layer.
+std::optional<uint32_t> CountOrList(ConfigReader* config, const char* key) {
+  const nlohmann::json* found = config->Find(key);
+  if (found == nullptr || !found->is_array()) return config->Count(key);
+  constexpr const char* kExpected = "a positive number, the same in all layers";
+  if (found->empty() || !std::equal(found->begin() + 1, found->end(), found->begin()) ||
+      !found->front().is_number_unsigned() || found->front() == 0 || found->front() > 65535) {
+    config->FailKey(key, kExpected);
+  }
+  return found->front().get<uint32_t>();
+}
+
 // Reads a number that may have two names. fallback: 0 if the config must give it.
 uint32_t CountOf(ConfigReader* config, const char* key, const char* alias, uint32_t fallback) {
-  const std::optional<uint32_t> own = config->Count(key);
+  const std::optional<uint32_t> own = CountOrList(config, key);
   const std::optional<uint32_t> other = alias != nullptr ? config->Count(alias) : std::nullopt;
   if (own && other && *own != *other) {
     Fail("%s: %s is %u and %s %u: expected one of them, or the same", config->label().c_str(), key,
@@ -90,6 +104,17 @@ uint32_t CountOf(ConfigReader* config, const char* key, const char* alias, uint3
 }
 
 }  // namespace
+
+bool LacksExperts(const Family& family, ConfigReader* config) {
+  if (!family.may_lack_experts) return false;
+  if (config->IsNull(family.experts_key)) config->FailKey(family.experts_key, "a number");
+  if (config->Int(family.experts_key).value_or(family.default_experts) != 0) return false;
+  for (const char* key : {family.experts_used_key, family.expert_ffn_key, family.norm_topk_prob_key,
+                          family.shared_expert_key, "decoder_sparse_step", "mlp_only_layers"}) {
+    if (key != nullptr) config->MarkRead(key);
+  }
+  return true;
+}
 
 LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind) {
   kind.n_experts =

@@ -7,6 +7,9 @@
 
 namespace arn::convert {
 
+// True if the number of experts is 0. The other keys of experts then have no effect.
+bool LacksExperts(const Family& family, ConfigReader* config);
+
 // Returns the layer type with experts that belongs to `kind`, which is without.
 LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind);
 

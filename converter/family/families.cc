@@ -94,6 +94,11 @@ LayerKindSpec KindOf(const Family& family) {
   return kind;
 }
 
+// A flag that is off if it is null, whatever its default.
+bool IsOn(ConfigReader* config, const char* key, bool fallback) {
+  return !config->IsNull(key) && config->Bool(key, fallback);
+}
+
 uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_heads) {
   switch (family.kv_heads) {
     case KvHeadRule::kAsHeads: return n_heads;
@@ -107,10 +112,12 @@ uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_head
     case KvHeadRule::kMultiQueryOrGrouped: {
       const uint32_t given = config->Count("num_kv_heads").value_or(n_heads);
       const bool is_grouped = config->Bool("new_decoder_architecture", false);
-      const bool is_multi_query = config->Bool("multi_query", true);
+      const bool is_multi_query = IsOn(config, "multi_query", true);
       return is_grouped ? given : is_multi_query ? 1 : n_heads;
     }
-    case KvHeadRule::kMultiQuery: return config->Bool("multi_query", true) ? 1 : n_heads;
+    case KvHeadRule::kMultiQuery:
+      config->MarkRead("num_key_value_heads");  // follows from multi_query
+      return IsOn(config, "multi_query", true) ? 1 : n_heads;
   }
   return n_heads;
 }
@@ -118,7 +125,7 @@ uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_head
 // Sets is_parallel and shares_norm.
 void ReadParallel(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
   if (const char* key = family.parallel_key) {
-    kind->is_parallel = config->Bool(key, family.default_parallel);
+    kind->is_parallel = IsOn(config, key, family.default_parallel);
   }
   kind->shares_norm = kind->is_parallel && family.parallel_norms != ParallelNorms::kTwo;
   if (family.parallel_norms != ParallelNorms::kOneUnlessGrouped) return;
@@ -308,7 +315,8 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   kind.has_attention_out_bias =
       HasBias(family.attention_out_bias, config, out_bias_key ? out_bias_key : family.bias_key,
               out_bias_key == nullptr && family.default_bias);
-  kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key, family.default_bias);
+  kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key,
+                              family.default_mlp_bias.value_or(family.default_bias));
   return kind;
 }
 
@@ -544,12 +552,15 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
       config->FailKey(kDim, Format("an even number up to the head size %u", kind.head_dim).c_str());
     }
   }
+  const nlohmann::json no_object = nlohmann::json::object();
+  ConfigReader no_keys(no_object, config->label());
+  ConfigReader* rope_keys = family.default_rotary_dim != 0 ? &no_keys : config;
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (!rotates[i]) continue;
     query.has_window = query.is_by_window && windows[i] != 0;
     query.head_dim = windows[i] == 0 ? heads.head_dim : kind.head_dim;
     if (kind.is_latent()) query.head_dim -= kind.latent_dim;
-    const RopeSpec rope = ReadRope(config, query, warnings);
+    const RopeSpec rope = ReadRope(rope_keys, query, warnings);
     const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
     ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
     if (at == spec->ropes.end()) spec->ropes.push_back(rope);
@@ -613,18 +624,6 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
     ReadLatent(family, &config, json, &kind, &spec.rotates_neighbours);
   }
   kind.has_cross_attention = family.encoder != nullptr;
-  if (family.experts_refused_by != nullptr &&
-      config.Int(family.experts_refused_by).value_or(family.default_experts) != 0) {
-    config.FailKey(family.experts_refused_by, "0 (experts are not supported here)");
-  }
-  if (family.experts_refused_by != nullptr) {
-    // Without experts these keys have no effect.
-    for (const char* key :
-         {"num_experts_per_tok", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
-          "moe_intermediate_size", "shared_expert_intermediate_size", "intermediate_size"}) {
-      config.MarkRead(key);
-    }
-  }
   spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
   spec.alibi_slopes = AlibiSlopes(family.alibi, kind.n_heads);
   spec.final_norm_kind = kind.norm;
@@ -637,11 +636,16 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   spec.kv_layers = KvLayers(family, &config, windows);
   spec.per_layer_width = PerLayerWidth(family, &config, spec.vocab);
   const uint32_t shared_ffn_factor = SharedFfnFactor(family, &config);
-  const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
+  const bool lacks_experts = LacksExperts(family, &config);
+  std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
+  if (lacks_experts) has_experts.assign(n_layers, false);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
-  const LayerKindSpec sparse =
-      family.experts != ExpertRule::kNone ? WithExperts(family, &config, kind) : LayerKindSpec();
+  // Of families whose layers are blocks, only those with experts read their keys.
+  const bool is_used = family.experts != ExpertRule::kBlocks ||
+                       std::find(has_experts.begin(), has_experts.end(), true) != has_experts.end();
+  const bool has_sparse = family.experts != ExpertRule::kNone && !lacks_experts && is_used;
+  const LayerKindSpec sparse = has_sparse ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
     kind.window = spec.is_bidirectional && windows[i] != 0 ? windows[i] / 2 + 1 : windows[i];

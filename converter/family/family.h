@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "converter/family/decoder_spec.h"
 #include "converter/family/rope.h"
@@ -130,7 +131,8 @@ enum class ExpertRule : uint8_t {
   kListed,      // moe_layers, or each interleave_moe_layer_step-th
   kByType,      // those that mlp_layer_types calls sparse; all but the first if it is absent
   kAfterDense,  // all but the first dense_layers_key
-  kInterval,    // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
+  kBlocks,    // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
+  kInterval,  // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
 };
 
 // Width of the shared expert.
@@ -240,6 +242,7 @@ struct Family {
   const char* mlp_bias_key = "mlp_bias";
   const char* head_bias_key = nullptr;  // false if absent; null: no bias
   bool default_bias = false;
+  std::optional<bool> default_mlp_bias = {};  // empty: default_bias
 
   // Fields of every layer that no config changes; activation_limit: the config's "silu" means
   // clamped SwiGLU. What a config says is read into the same fields (families.cc).
@@ -279,8 +282,8 @@ struct Family {
   const char* experts_used_key = "num_experts_per_tok";
   const char* experts_used_alias = nullptr;
   const char* expert_ffn_key = "moe_intermediate_size";
-  uint32_t default_expert_ffn = 0;           // 0: the config must give it
-  const char* experts_refused_by = nullptr;  // key that must be 0
+  uint32_t default_expert_ffn = 0;  // 0: the config must give it
+  bool may_lack_experts = false;    // experts_key may be 0: no layer has experts
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
   bool has_topk_method = false;              // only "greedy"
@@ -325,8 +328,9 @@ struct Family {
   double default_theta = 10000.0;
   double default_local_theta = 10000.0;  // RopeRule::kByWindow
   bool has_partial_rotary = false;
-  bool has_rotary_keys = false;     // rotary_pct and rotary_emb_base, the older names
-  uint32_t default_rotary_dim = 0;  // not 0: rotary_dim elements of a head are rotated
+  bool has_rotary_keys = false;  // rotary_pct and rotary_emb_base, the older names
+  // Not 0: rotary_dim elements of a head are rotated, and the other keys of RoPE are not read.
+  uint32_t default_rotary_dim = 0;
   double default_partial_rotary = 1.0;
   bool ignores_partial_rotary = false;  // rotates whole heads whatever the keys say: type default
   const char* default_rope = nullptr;   // JSON: rope_parameters if the config has none

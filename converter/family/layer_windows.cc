@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "converter/base/error.h"
+#include "converter/family/linear_mixers.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
 
@@ -220,6 +221,7 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
       for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = i >= first;
       break;
     }
+    case ExpertRule::kBlocks: return BlocksWithExperts(config);
     case ExpertRule::kInterval: {
       each(config->Count("moe_layer_interval").value_or(1));
       const int64_t first = integer("moe_layer_start_index", 1);

@@ -2,9 +2,39 @@
 #pragma once
 
 #include "converter/family/family.h"
-#include "converter/family/family_names.h"
+#include "converter/family/mixture_families.h"
 
 namespace arn::convert {
+
+constexpr TensorNames WithGatedSharedExpert(TensorNames names) {
+  const TensorNames& experts = kGatedSharedExpertNames;
+  names.router = experts.router;
+  names.expert_gate = experts.expert_gate;
+  names.expert_up = experts.expert_up;
+  names.expert_down = experts.expert_down;
+  names.stacked_gate_up = experts.stacked_gate_up;
+  names.stacked_down = experts.stacked_down;
+  names.shared_gate = experts.shared_gate;
+  names.shared_up = experts.shared_up;
+  names.shared_down = experts.shared_down;
+  names.shared_gate_score = experts.shared_gate_score;
+  return names;
+}
+inline constexpr TensorNames kDeltaRuleExpertNames = WithGatedSharedExpert(kDeltaRuleNames);
+inline constexpr TensorNames kFusedDeltaRuleExpertNames =
+    WithGatedSharedExpert(kFusedDeltaRuleNames);
+
+constexpr TensorNames WithSharedMlpAndExperts() {
+  TensorNames names = kSharedMlpNames;
+  names.router = kExpertsByRowsNames.router;
+  names.stacked_gate_up = kExpertsByRowsNames.stacked_gate_up;
+  names.stacked_down = kExpertsByRowsNames.stacked_down;
+  names.is_stacked_by_rows = true;
+  names.shared_gate_up = kExpertsByRowsNames.shared_gate_up;
+  names.shared_down = kExpertsByRowsNames.shared_down;
+  return names;
+}
+inline constexpr TensorNames kSharedMlpExpertNames = WithSharedMlpAndExperts();
 
 inline constexpr LinearAttentionFamily kDeltaRule = {
     .layers = LinearLayers::kInterval,
@@ -88,9 +118,11 @@ inline constexpr Family kLinearAttentionFamilies[] = {
      .default_head_dim = 256,
      .default_kv_heads = 4,
      .default_max_context = 32768},
-    {.architecture = "Qwen3NextForCausalLM",
-     .model_type = "qwen3_next",
-     .names = &kFusedDeltaRuleNames,
+    {.architecture = "Qwen3_5MoeForCausalLM",
+     .model_type = "qwen3_5_moe_text",
+     .names = &kDeltaRuleExpertNames,
+     .keys = {.ffn = nullptr},
+     .sizes = {.vocab = 248320, .hidden = 2048, .layers = 40, .heads = 16},
      .qkv_bias = Bias::kByKey,
      .attention_out_bias = Bias::kByKey,
      .layer = {.has_attention_gate = true},
@@ -98,8 +130,47 @@ inline constexpr Family kLinearAttentionFamilies[] = {
      .qk_norm = QkNorm::kEachHead,
      .mixer = MixerRule::kLinearAttention,
      .linear = &kDeltaRule,
-     .experts_refused_by = "num_experts",
+     .experts = ExpertRule::kEveryLayer,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 512,
+     .default_experts = 256,
+     .default_experts_used = 8,
+     .shared_expert = SharedExpert::kWidth,
+     .shared_expert_key = "shared_expert_intermediate_size",
+     .default_shared_expert = 512,
+     .has_shared_gate = true,
+     .has_partial_rotary = true,
+     .default_partial_rotary = 0.25,
+     .has_mrope = true,
+     .default_head_dim = 256,
+     .default_kv_heads = 2,
+     .default_max_context = 32768,
+     .ignored_keys = {"norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
+                      "intermediate_size"}},
+    {.architecture = "Qwen3NextForCausalLM",
+     .model_type = "qwen3_next",
+     .names = &kFusedDeltaRuleExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.has_attention_gate = true},
+     .norm_offset = 1.0f,
+     .qk_norm = QkNorm::kEachHead,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kDeltaRule,
+     .experts = ExpertRule::kSparseStep,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 512,
+     .may_lack_experts = true,
      .default_experts = 512,
+     .default_experts_used = 10,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .shared_expert = SharedExpert::kWidth,
+     .shared_expert_key = "shared_expert_intermediate_size",
+     .default_shared_expert = 512,
+     .has_shared_gate = true,
      .has_partial_rotary = true,
      .default_partial_rotary = 0.25,
      .default_head_dim = 256,
@@ -118,14 +189,20 @@ inline constexpr Family kLinearAttentionFamilies[] = {
      .ignored_keys = {"norm_before_gate", "time_step_rank", "intermediate_size"}},
     {.architecture = "GraniteMoeHybridForCausalLM",
      .model_type = "granitemoehybrid",
-     .names = &kSharedMlpNames,
+     .names = &kSharedMlpExpertNames,
      .keys = {.ffn = "shared_intermediate_size"},
      .qkv_bias = Bias::kByKey,
      .attention_out_bias = Bias::kByKey,
      .mixer = MixerRule::kLinearAttention,
      .linear = &kMambaTypes,
-     .experts_refused_by = "num_local_experts",
+     .experts = ExpertRule::kEveryLayer,
+     .experts_alias = nullptr,
+     .expert_ffn_key = "intermediate_size",
+     .may_lack_experts = true,
      .default_experts = 8,
+     .default_experts_used = 2,
+     .shared_expert = SharedExpert::kWidth,
+     .shared_expert_key = "shared_intermediate_size",
      .scale = ScaleRule::kMultiplier,
      .has_multipliers = true,
      .ropes_by_key = true},
@@ -159,15 +236,33 @@ inline constexpr Family kLinearAttentionFamilies[] = {
      .names = &kMambaBlockNames,
      .keys = {.epsilon = "layer_norm_epsilon", .activation = "mlp_hidden_act"},
      .mlp_bias = Bias::kByKey,
-     .layer = {.is_gated = false},
+     .layer = {.is_gated = false, .route_score = RouteScore::kSigmoid, .topk_epsilon = 1e-20f},
      .default_epsilon = 1e-5,
      .mixer = MixerRule::kLinearAttention,
      .linear = &kMambaBlocks,
      .activation = "relu2",
+     .experts = ExpertRule::kBlocks,
+     .experts_key = "n_routed_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 7688,
+     .default_experts = 8,
+     .default_experts_used = 2,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .shared_expert = SharedExpert::kWidth,
+     .shared_expert_key = "moe_shared_expert_intermediate_size",
+     .default_shared_expert = 7688,
+     .has_router_correction = true,
+     .has_router_groups = true,
+     .default_router_groups = 1,
+     .default_router_groups_used = 1,
+     .has_routed_factor = true,
+     .has_expert_bias = false,
      .rope = RopeRule::kNone,
      .default_head_dim = 128,
      .default_kv_heads = 8,
      .default_max_context = 4096,
+     .required = {{"moe_latent_size", "null"}},
      .ignored_keys = {"rms_norm_eps", "mamba_proj_bias", "attention_head_dim", "expand",
                       "time_step_limit"}},
 };

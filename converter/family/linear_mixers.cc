@@ -110,13 +110,13 @@ void ReadNorm(const LinearAttentionFamily& linear, ConfigReader* config, LayerKi
   }
 }
 
-// Marks the layers of hybrid_override_pattern: M, * and -.
+// Marks the layers of hybrid_override_pattern: M, *, - and E.
 std::vector<bool> ReadPattern(ConfigReader* config, char wanted) {
   const std::string pattern = *config->String("hybrid_override_pattern");
   std::vector<bool> is_wanted;
   for (const char c : pattern) {
-    if (c != 'M' && c != '*' && c != '-') {
-      config->FailKey("hybrid_override_pattern", "M, * and - (experts, E, are not supported)");
+    if (c != 'M' && c != '*' && c != '-' && c != 'E') {
+      config->FailKey("hybrid_override_pattern", "M, *, - and E");
     }
     is_wanted.push_back(c == wanted);
   }
@@ -127,7 +127,7 @@ std::vector<bool> ReadPattern(ConfigReader* config, char wanted) {
 std::vector<bool> LayersOfBlock(ConfigReader* config, const char* wanted, char letter) {
   // transformers ties nothing whatever the key says.
   if (config->Bool("tie_word_embeddings", false)) config->FailKey("tie_word_embeddings", "false");
-  // Marks the keys of experts, which no layer has.
+  // Marks the keys of experts, which perhaps no layer has.
   for (const char* key : {"n_routed_experts", "n_shared_experts", "moe_intermediate_size",
                           "moe_shared_expert_intermediate_size", "moe_latent_size",
                           "moe_shared_expert_overlap", "num_experts_per_tok",
@@ -138,17 +138,19 @@ std::vector<bool> LayersOfBlock(ConfigReader* config, const char* wanted, char l
     const nlohmann::json* types = config->Find(key);
     if (types == nullptr) continue;
     config->MarkRead("hybrid_override_pattern");
-    constexpr const char* kExpected = "a list of mamba, attention and mlp (moe is not supported)";
+    constexpr const char* kExpected = "a list of mamba, attention, mlp and moe";
     if (!types->is_array()) config->FailKey(key, kExpected);
     std::vector<bool> is_wanted;
     for (const nlohmann::json& type : *types) {
-      if (type != "mamba" && type != "attention" && type != "mlp") config->FailKey(key, kExpected);
+      if (type != "mamba" && type != "attention" && type != "mlp" && type != "moe") {
+        config->FailKey(key, kExpected);
+      }
       is_wanted.push_back(type == wanted);
     }
     return is_wanted;
   }
   if (!config->Has("hybrid_override_pattern")) {
-    config->FailKey("layers_block_type", "a list of mamba, attention and mlp");
+    config->FailKey("layers_block_type", "a list of mamba, attention, mlp and moe");
   }
   return ReadPattern(config, letter);
 }
@@ -252,8 +254,15 @@ std::vector<bool> LayersWithLinearAttention(const Family& family, ConfigReader* 
   return std::vector<bool>(n_layers, true);
 }
 
+std::vector<bool> BlocksWithExperts(ConfigReader* config) {
+  return LayersOfBlock(config, "moe", 'E');
+}
+
 std::vector<bool> LayersWithFeedForward(ConfigReader* config) {
-  return LayersOfBlock(config, "mlp", '-');
+  std::vector<bool> has_ffn = LayersOfBlock(config, "mlp", '-');
+  const std::vector<bool> has_experts = BlocksWithExperts(config);
+  for (size_t i = 0; i < has_ffn.size(); ++i) has_ffn[i] = has_ffn[i] || has_experts[i];
+  return has_ffn;
 }
 
 }  // namespace arn::convert

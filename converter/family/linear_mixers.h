@@ -20,4 +20,7 @@ std::vector<bool> LayersWithLinearAttention(const Family& family, ConfigReader* 
 // Returns, for each layer, whether it is a feed-forward block: LinearLayers::kBlocks.
 std::vector<bool> LayersWithFeedForward(ConfigReader* config);
 
+// Marks the layers that are a block of experts, of LinearLayers::kBlocks.
+std::vector<bool> BlocksWithExperts(ConfigReader* config);
+
 }  // namespace arn::convert

@@ -58,7 +58,45 @@ constexpr TensorNames WithShortConvolutionsAndExperts() {
 }
 inline constexpr TensorNames kShortConvolutionExpertNames = WithShortConvolutionsAndExperts();
 
+constexpr TensorNames WithQueryNormsAndExperts() {
+  TensorNames names = kQueryNormNames;
+  names.router = "model.layers.{}.mlp.gate.wg";
+  names.expert_gate = kExpertNames.expert_gate;
+  names.expert_up = kExpertNames.expert_up;
+  names.expert_down = kExpertNames.expert_down;
+  names.stacked_gate_up = kExpertNames.stacked_gate_up;
+  names.stacked_down = kExpertNames.stacked_down;
+  names.shared_gate = "model.layers.{}.mlp.shared_mlp.gate_proj";
+  names.shared_up = "model.layers.{}.mlp.shared_mlp.up_proj";
+  names.shared_down = "model.layers.{}.mlp.shared_mlp.down_proj";
+  return names;
+}
+inline constexpr TensorNames kQueryNormExpertNames = WithQueryNormsAndExperts();
+
 inline constexpr Family kMixtureFamilies[] = {
+    {.architecture = "HunYuanMoEV1ForCausalLM",
+     .model_type = "hunyuan_v1_moe",
+     .names = &kQueryNormExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.qk_norm_follows_rope = true},
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kEachHead,
+     .experts = ExpertRule::kEveryLayer,
+     .experts_key = "num_experts",
+     .experts_alias = "num_local_experts",
+     .experts_used_key = "moe_topk",
+     .experts_used_alias = "num_experts_per_tok",
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 1,
+     .default_experts_used = 1,
+     .shared_expert = SharedExpert::kOne,
+     .has_rope_alpha = true,
+     .ignored_keys = {"use_qk_norm", "use_cla", "cla_share_factor", "norm_type",
+                      "attention_head_dim", "norm_topk_prob", "moe_intermediate_size",
+                      "num_shared_expert", "use_mixed_mlp_moe", "moe_layer_num_skipped",
+                      "moe_drop_tokens", "moe_random_routing_dropped_token", "group_limited_greedy",
+                      "org_vocab_size", "n_group", "topk_group"}},
     {.architecture = "OlmoeForCausalLM",
      .model_type = "olmoe",
      .names = &kExpertNames,

@@ -146,6 +146,7 @@ inline constexpr Family kRmsNormFamilies[] = {
      .mlp_bias = Bias::kByKey,
      .attention_out_bias_key = "attention_out_bias",
      .default_bias = true,
+     .default_mlp_bias = false,
      .default_head_dim = 128,
      .default_kv_heads = 8,
      .default_max_context = 524288},

@@ -61,6 +61,7 @@ inline constexpr Wrapper kWrappers[] = {
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", false, nullptr, true},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl_text"},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5_text"},
+    {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text"},
     {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text"},
     {"SmolVLMForConditionalGeneration", "llama"},
     {"VideoLlama3ForConditionalGeneration", "qwen2"},

@@ -21,6 +21,7 @@ struct Layer {
   uint32_t head_dim = 0;
   uint32_t window = 0;
   uint32_t chunk = 0;
+  bool keys_only = false;
 };
 
 // Aliases of one key across families, the most common first.
@@ -214,12 +215,14 @@ std::string ModelName(ConfigReader* config) {
 void AddToGroups(const Layer& layer, std::vector<KvGeometryGroup>* groups) {
   const auto at = std::find_if(groups->begin(), groups->end(), [&](const KvGeometryGroup& group) {
     return group.n_kv_heads == layer.n_kv_heads && group.head_dim == layer.head_dim &&
-           group.window == layer.window && group.chunk == layer.chunk;
+           group.window == layer.window && group.chunk == layer.chunk &&
+           group.keys_only == layer.keys_only;
   });
   if (at != groups->end()) {
     ++at->n_layers;
   } else {
-    groups->push_back({1, layer.n_kv_heads, layer.head_dim, layer.window, layer.chunk});
+    groups->push_back(
+        {1, layer.n_kv_heads, layer.head_dim, layer.window, layer.chunk, layer.keys_only});
   }
 }
 
@@ -263,7 +266,8 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
       }
       is_beside = is_beside || kind.is_hybrid;
       if (!kind.has_attention()) continue;
-      AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);
+      AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk, kind.is_latent()},
+                  &geometry.groups);
     }
     if (n_states != 0) {
       geometry.notes.push_back(Format(

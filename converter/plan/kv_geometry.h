@@ -14,8 +14,9 @@ struct KvGeometryGroup {
   uint32_t n_layers = 0;  // counts only layers that store keys and values
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
-  uint32_t window = 0;  // tokens a query sees, itself included; 0: all
-  uint32_t chunk = 0;   // a query sees only its own chunk of this many positions; 0: no chunks
+  uint32_t window = 0;     // tokens a query sees, itself included; 0: all
+  uint32_t chunk = 0;      // a query sees only its own chunk of this many positions; 0: no chunks
+  bool keys_only = false;  // latent attention: the keys are the values too; never quantised
 };
 
 // Layers with a recurrent state of the same size instead of keys and values.

@@ -48,6 +48,7 @@ uint64_t PageBytes(const KvGeometryGroup& geometry, DType dtype, uint32_t bits) 
   group.group_size = kGroupSize;
   uint64_t bytes = 0;
   for (const bool keys : {true, false}) {
+    if (geometry.keys_only && !keys) continue;
     const uint64_t values = Product({geometry.n_kv_heads, KvValueBytes(group, dtype, bits)});
     const uint64_t scales = Product({geometry.n_kv_heads, KvScaleBytes(group, keys, dtype, bits)});
     bytes += AlignUp(values, kSliceAlign) + AlignUp(scales, kSliceAlign);
@@ -73,8 +74,8 @@ KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
   const uint64_t most =
       std::min(CeilDiv(options.context, uint64_t{kPageTokens}), PagesOf(behind + rows));
   group.sequence_pages = most;
-  const uint64_t quantised =
-      type.quantised_bits == 0 ? 0 : QuantisedPages(geometry, options.context, most);
+  const bool is_quantised = type.quantised_bits != 0 && !geometry.keys_only;
+  const uint64_t quantised = is_quantised ? QuantisedPages(geometry, options.context, most) : 0;
   const uint64_t active = quantised == 0 ? most : std::min(most, PagesOf(kResidual + rows));
   group.pages = Product({active, options.sequences});
   // A page that is old in one sequence may be recent in another that shares it.
@@ -89,7 +90,9 @@ KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
 
   const uint64_t old_tokens = std::min(group.tokens, quantised * kPageTokens);
   const uint64_t new_tokens = group.tokens - old_tokens;
-  const uint64_t heads = Product({2, geometry.n_layers, geometry.n_kv_heads, options.sequences});
+  const uint64_t sides = geometry.keys_only ? 1 : 2;
+  const uint64_t heads =
+      Product({sides, geometry.n_layers, geometry.n_kv_heads, options.sequences});
   group.keys_values_bytes =
       Product({heads, new_tokens, geometry.head_dim, ElementBytes(type.active)}) +
       Product({heads, old_tokens, KvRowBytes(geometry.head_dim, type.quantised_bits)});

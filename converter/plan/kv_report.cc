@@ -111,6 +111,7 @@ std::string PlanJson(const ConfigPlan& of) {
     entry["head_dim"] = group.geometry.head_dim;
     entry["window"] = group.geometry.window;
     entry["chunk"] = group.geometry.chunk;
+    entry["keys_only"] = group.geometry.keys_only;
     entry["tokens"] = group.tokens;
     entry["keys_and_values"] = group.keys_values_bytes;
     entry["scales"] = group.scale_bytes;

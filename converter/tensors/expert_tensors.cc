@@ -48,10 +48,11 @@ void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTenso
       return LayerName(LayerName(pattern, i).c_str(), e);
     };
     const std::string own = OwnName(i, "experts.") + std::to_string(e);
-    const uint32_t gate_up = AddMatrix(own + ".gate_up", formats_.weights, true,
-                                       {Part(name(names.expert_gate), ffn, hidden, has_bias),
-                                        Part(name(names.expert_up), ffn, hidden, has_bias)},
-                                       hidden);
+    std::vector<SourcePart> parts;
+    if (kind.is_gated) parts.push_back(Part(name(names.expert_gate), ffn, hidden, has_bias));
+    parts.push_back(Part(name(names.expert_up), ffn, hidden, has_bias));
+    const uint32_t gate_up =
+        AddMatrix(own + ".gate_up", formats_.weights, true, std::move(parts), hidden);
     if (e == 0) layer->experts = gate_up;
     SourcePart out = OutPart(name(names.expert_down), ffn, has_bias);
     out.factor *= kind.routed_factor;
@@ -124,7 +125,8 @@ void Planner::AddSharedExpert(uint32_t i, const LayerKindSpec& kind, LayerTensor
   if (names.shared_gate_up != nullptr) {
     gate_up = {part(names.shared_gate_up, 2 * ffn)};
   } else {
-    gate_up = {part(names.shared_gate, ffn), part(names.shared_up, ffn)};
+    if (kind.is_gated) gate_up.push_back(part(names.shared_gate, ffn));
+    gate_up.push_back(part(names.shared_up, ffn));
   }
   layer->shared_gate_up =
       AddMatrix(OwnName(i, "shared_gate_up"), formats_.weights, true, std::move(gate_up), hidden);

@@ -171,10 +171,12 @@ struct ExpertsParams {
   uint16_t n_chosen = 0;          // experts per row
   ValueId topk = kNoValue;        // output of kRoute
   ValueId gathered = kNoValue;    // rows of one expert [width of in]
-  ValueId gate_up = kNoValue;     // [2 n]
-  ValueId activated = kNoValue;   // activation(gate) * up [n]
+  ValueId gate_up = kNoValue;     // [2 n]; without a gate [n]
+  ValueId activated = kNoValue;   // activation(gate) * up [n]; without a gate the value of gate_up,
+                                  // activated in place
   ValueId expert_out = kNoValue;  // [width of out]
   Activation activation = Activation::kSilu;
+  bool is_gated = true;
   bool weighs_input = false;      // multiplies an expert's input by its weight, not its output
   float activation_limit = 0.0f;  // Activation::kClampedSwiglu
 

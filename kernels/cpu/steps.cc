@@ -165,8 +165,12 @@ class Runner {
       Observe(args_, p.gate_up_of(e), Data(p.gathered), n);
       Matmul(state_, p.gate_up_of(e), Data(p.gathered), n, false, Data(p.gate_up));
       ForRange(n, ffn, [&](uint32_t i) {
-        state_.simd.gated_act(Row(p.gate_up, i), ffn, p.activation, p.activation_limit,
-                              Row(p.activated, i));
+        float* row = Row(p.gate_up, i);
+        if (p.is_gated) {
+          state_.simd.gated_act(row, ffn, p.activation, p.activation_limit, Row(p.activated, i));
+        } else {
+          state_.simd.act(row, ffn, p.activation, nullptr);
+        }
       });
       Observe(args_, p.down_of(e), Data(p.activated), n);
       Matmul(state_, p.down_of(e), Data(p.activated), n, false, Data(p.expert_out));

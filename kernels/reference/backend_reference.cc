@@ -334,8 +334,12 @@ class Runner {
           Data(p.gathered)[c] = Row(step.in, row)[c] * in_factor;
         }
         MultiplyOneRow(p.gate_up_of(expert), p.gathered, p.gate_up);
-        reference::GatedAct(Data(p.gate_up), Width(p.activated), p.activation, p.activation_limit,
-                            Data(p.activated));
+        if (p.is_gated) {
+          reference::GatedAct(Data(p.gate_up), Width(p.activated), p.activation, p.activation_limit,
+                              Data(p.activated));
+        } else {
+          reference::Act(Data(p.gate_up), Width(p.gate_up), p.activation, nullptr);
+        }
         MultiplyOneRow(p.down_of(expert), p.activated, p.expert_out);
         float* out = Row(step.out, row);
         for (uint32_t c = 0; c < Width(step.out); ++c) {

@@ -126,18 +126,23 @@ class LayerSteps {
     Add(norm, x, x);
   }
 
+  // Adds the activation of a first matrix's output. Without a gate it is in place. Returns its
+  // output.
+  ValueId AddActivation(ValueId gate_up, ValueId activated) {
+    if (kind_.is_gated) {
+      AddGatedAct(gate_up, activated);
+      return activated;
+    }
+    ActParams act;
+    act.activation = kind_.activation;
+    act.parameters = layer_.act_parameters;
+    Add(act, gate_up);
+    return gate_up;
+  }
+
   void AddFeedForward(ValueId in) {
     AddLinear(layer_.gate_up, in, v.gate_up);
-    ValueId activated = v.activated;
-    if (kind_.is_gated) {
-      AddGatedAct(v.gate_up, activated);
-    } else {
-      activated = v.gate_up;
-      ActParams act;
-      act.activation = kind_.activation;
-      act.parameters = layer_.act_parameters;
-      Add(act, v.gate_up);
-    }
+    const ValueId activated = AddActivation(v.gate_up, v.activated);
     AddSubNorm(activated, layer_.ffn_sub_norm);
     AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm);
   }
@@ -163,7 +168,8 @@ class LayerSteps {
     experts.topk = v.topk;
     experts.gathered = v.gathered;
     experts.gate_up = v.expert_gate_up;
-    experts.activated = v.expert_activated;
+    experts.is_gated = kind_.is_gated;
+    experts.activated = kind_.is_gated ? v.expert_activated : v.expert_gate_up;
     experts.expert_out = v.expert_out;
     experts.activation = kind_.activation;
     experts.activation_limit = kind_.activation_limit;
@@ -171,14 +177,14 @@ class LayerSteps {
     Add(experts, in, v.x);
     if (kind_.shared_ffn_dim == 0) return;
     AddLinear(layer_.shared_gate_up, in, v.shared_gate_up);
-    AddGatedAct(v.shared_gate_up, v.shared_activated);
+    const ValueId activated = AddActivation(v.shared_gate_up, v.shared_activated);
     if (layer_.shared_gate != kNoWeight) {
       AddLinear(layer_.shared_gate, in, v.shared_gate);
       ScaleRowParams scale;
       scale.scale = v.shared_gate;
-      Add(scale, v.shared_activated);
+      Add(scale, activated);
     }
-    AddLinear(layer_.shared_down, v.shared_activated, v.x);
+    AddLinear(layer_.shared_down, activated, v.x);
   }
 
   // Adds the layer's part of the per-layer embeddings, gated by x.

@@ -34,10 +34,11 @@ LayerWidths WidthsOf(const LayerKindSpec& kind) {
   if (kind.n_experts != 0) {
     w.n_experts = kind.n_experts;
     w.topk = 2 * kind.n_experts_used;
-    w.expert_gate_up = 2 * kind.ffn_dim;
-    w.expert_activated = kind.ffn_dim;
-    w.shared_gate_up = 2 * kind.shared_ffn_dim;
-    w.shared_activated = kind.shared_ffn_dim;
+    const uint32_t parts = kind.is_gated ? 2 : 1;
+    w.expert_gate_up = parts * kind.ffn_dim;
+    w.expert_activated = kind.is_gated ? kind.ffn_dim : 0;
+    w.shared_gate_up = parts * kind.shared_ffn_dim;
+    w.shared_activated = kind.is_gated ? kind.shared_ffn_dim : 0;
   } else {
     w.gate_up = (kind.is_gated ? 2 : 1) * kind.ffn_dim;
     w.activated = kind.is_gated ? kind.ffn_dim : 0;

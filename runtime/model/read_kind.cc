@@ -140,9 +140,9 @@ Status CheckFeedForward(const LayerKind& kind, Diag* diag) {
   if (kind.qk_norm_follows_rope && kind.qk_norm_spans_heads) {
     return diag->Fail(Status::kUnsupported, "model.kinds: norms over all heads after rope");
   }
-  if (kind.n_experts != 0 && (!kind.is_gated || kind.is_parallel)) {
-    return diag->Fail(Status::kUnsupported, "model.kinds: experts that are %s",
-                      kind.is_gated ? "parallel to attention" : "not gated");
+  if (kind.n_experts != 0 && (kind.activation == Activation::kXielu || kind.is_parallel)) {
+    return diag->Fail(Status::kUnsupported, "model.kinds: experts %s",
+                      kind.is_parallel ? "parallel to attention" : "with xielu");
   }
   if (kind.router_groups != 0) {
     const uint32_t experts = kind.n_experts / kind.router_groups;

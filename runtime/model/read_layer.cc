@@ -67,7 +67,8 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
   }
   if (kind.shared_ffn_dim == 0) return Status::kOk;
   ARN_TRY(shapes->Matrix("shared_gate_up", index, layer.shared_gate_up(),
-                         2 * uint64_t{kind.shared_ffn_dim}, hidden, &out->shared_gate_up));
+                         (kind.is_gated ? 2 : 1) * uint64_t{kind.shared_ffn_dim}, hidden,
+                         &out->shared_gate_up));
   ARN_TRY(shapes->Matrix("shared_down", index, layer.shared_down(), hidden, kind.shared_ffn_dim,
                          &out->shared_down));
   if (layer.shared_gate() == kNoIndex) return Status::kOk;

@@ -75,6 +75,16 @@ OVERRIDES = {
     "gpt_bigcode": {"n_inner": None}, "gpt2": {"n_inner": None},
     "gemma3n_text": {"intermediate_size": [96] * 3, "altup_num_inputs": 2,
                      "activation_sparsity_pattern": [0.5, 0.0, 0.0]},
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "deepseek_v32",
+                     "glm_moe_dsa"), {"head_dim": 8, "num_key_value_heads": 4}),
+    # Tied, transformers 5.12 draws its embedding anew after loading it.
+    "youtu": {"head_dim": 8, "num_key_value_heads": 4, "tie_word_embeddings": False},
+    "gemma4_text": {"num_hidden_layers": 4,
+                    "layer_types": ["sliding_attention", "full_attention"] * 2,
+                    "rope_parameters": {
+                        "full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
+                                           "partial_rotary_factor": 0.25},
+                        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}},
     "bamba": {"attn_layer_indices": [1]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "mamba_expand": 2},
     "nemotron_h": {"n_groups": 2}, "zamba2": {"n_mamba_heads": 8, "mamba_headdim": 16},
@@ -126,6 +136,9 @@ def ids_of(count, salt):
 def checkpoint(class_name, config_class, folder):
   """Writes the checkpoint; returns its logits, its ids and the encoder's ids, or None."""
   torch.manual_seed(1)
+  text_class = getattr(config_class, "sub_configs", {}).get("text_config")
+  if class_name.endswith("ForCausalLM") and isinstance(text_class, type):
+    config_class = text_class
   config = config_class(**small(config_class))
   model = getattr(transformers, class_name)._from_config(
       config, attn_implementation="eager", dtype=torch.float32).eval()
@@ -200,6 +213,8 @@ def classes():
                   "MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES",
                   "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES"):
     for model_type, class_name in getattr(modeling_auto, mapping).items():
+      if model_type == "pi0":  # makes movements; its default is several gigabytes
+        continue
       if class_name in seen or model_type not in transformers.CONFIG_MAPPING:
         continue
       seen.add(class_name)

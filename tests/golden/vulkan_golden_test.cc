@@ -26,14 +26,18 @@ const std::map<std::string, std::string>& Refused() {
       {"latent_attention_halves", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"latent_attention_layer_types", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"delta_rule", "has no shader"},
+      {"delta_rule_experts", "has no shader"},
       {"delta_rule_fused", "has no shader"},
+      {"delta_rule_fused_experts", "has no shader"},
       {"delta_rule_odd", "has no shader"},
+      {"hybrid_experts", "has no shader"},
       {"hybrid_indices", "has no shader"},
       {"hybrid_types", "has no shader"},
       {"linear_attention", "has no shader"},
       {"linear_attention_limits", "has no shader"},
       {"parallel_heads", "has no shader"},
       {"single_blocks", "has no shader"},
+      {"single_blocks_experts", "has no shader"},
       {"router_groups", "Vulkan: layer 1, step route: routing limited to groups of experts"},
   };
   return refused;

@@ -16,15 +16,15 @@ struct ExpertsContract : OpDefaults<ExpertsParams> {
 
   static Status Check(const ExpertsParams& p, const StepCheck& check) {
     const uint32_t width = check.Width(check.step().in), out = check.Width(check.step().out);
-    const uint32_t ffn = check.Width(p.activated);
+    const uint32_t ffn = check.Width(p.activated), up_rows = p.is_gated ? 2 * ffn : ffn;
     ARN_TRY(check.HasWidth("top-k width", p.topk, 2u * p.n_chosen));
-    ARN_TRY(check.IsKnown(p.activation, /*has_gate=*/true, p.activation_limit));
+    ARN_TRY(check.IsKnown(p.activation, p.is_gated, p.activation_limit));
     ARN_TRY(check.HasWidth("gathered width", p.gathered, width));
-    ARN_TRY(check.HasWidth("gate_up width", p.gate_up, 2 * uint64_t{ffn}));
+    ARN_TRY(check.HasWidth("gate_up width", p.gate_up, up_rows));
     ARN_TRY(check.Exists("activated", p.activated));
     ARN_TRY(check.HasWidth("result width", p.expert_out, out));
     for (uint32_t e = 0; e < p.n_experts; ++e) {
-      ARN_TRY(check.Matrix(p.gate_up_of(e), 2 * ffn, width));
+      ARN_TRY(check.Matrix(p.gate_up_of(e), up_rows, width));
       ARN_TRY(check.Matrix(p.down_of(e), out, ffn));
     }
     return Status::kOk;
@@ -42,8 +42,9 @@ struct ExpertsContract : OpDefaults<ExpertsParams> {
 
   static void Dump(const ExpertsParams& p, const Step&, StepText* text) {
     text->PrintWeight("weight", p.weight);
-    text->Print(" topk %%%u %u of %u %s%s", p.topk, p.n_chosen, p.n_experts,
-                ActivationName(p.activation), p.weighs_input ? " weighs input" : "");
+    text->Print(" topk %%%u %u of %u %s%s%s", p.topk, p.n_chosen, p.n_experts,
+                ActivationName(p.activation), p.is_gated ? "" : " without gate",
+                p.weighs_input ? " weighs input" : "");
   }
 };
 

@@ -179,6 +179,7 @@ Status Lowering::AddExpertPart(const Step& step, const ExpertsParams& p, uint32_
 }
 
 Status Lowering::Lower(const Step& step, const ExpertsParams& p) {
+  if (!p.is_gated) return UnsupportedError(step, "experts without a gate");
   const uint64_t pairs = uint64_t{program_.max_rows} * p.n_chosen;
   if (pairs > kMaxGroups) {
     return UnsupportedError(

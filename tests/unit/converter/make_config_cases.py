@@ -8,7 +8,9 @@ the key styles of transformers 5 and of 4). Removes each key of the family's con
 and each key that any family reads, sets it to null, and sets it to other values. A case stores the
 change in config.json, the resulting change in the config as transformers completes it, and true if
 the model's logits change: with the same formula for the weights, over more tokens than any window.
-Configs and models refused by transformers make no case.
+Configs and models refused by transformers make no case. A key that a family's model does not read
+makes the same case for each family: "variants" has them once, and a block's "without_effect" has
+their numbers.
 
 The test checks the converter: a config and its completed form give the same spec. A change without
 an effect on the logits does not change the spec; any other change does, or the config is refused.
@@ -34,8 +36,8 @@ T = 44  # tokens: more than the windows, chunks and original contexts of the con
 SOURCE_TOKENS = 12
 # Configs of the goldens that are redundant within their family.
 LEFT_OUT = ("bf16_sharded", "f16", "odd_sizes", "full_heads", "scan_biases", "untied", "yarn",
-            "linear_rope", "layer_norm", "qkv_biases", "relative_bias_gated", "gated_one_norm",
-            "sequential_heads", "plain_layer_norm")
+            "linear_rope", "layer_norm", "qkv_biases", "relative_bias_gated",
+            "plain_layer_norm")
 # From this golden on, the older keys only of families that have keys of their own.
 FIRST_WITHOUT_OLD = "post_norms_windows"
 WITH_OLD = ("one_norm_windows", "alibi")
@@ -225,10 +227,36 @@ def cases_of(raw, base_config, base_logits):
       yield case
 
 
-def text_of(block):
-  lines = ",\n  ".join(json.dumps(c, separators=(",", ":")) for c in block["cases"])
-  return (f'{{"name": {json.dumps(block["name"])},\n "config": {json.dumps(block["config"])},\n'
-          f' "completed": {json.dumps(block["completed"])},\n "cases": [\n  {lines}]}}')
+def line_of(value):
+  return json.dumps(value, separators=(",", ":"))
+
+
+def is_variant(case):
+  """Without effect, and completed by its own value only."""
+  return not case["effect"] and case.keys() == {"key", "value", "effect"}
+
+
+def read_blocks(path):
+  data = json.loads(path.read_text())
+  for block in data["blocks"]:
+    numbers = block.pop("without_effect")
+    block["cases"] += [{**data["variants"][i], "effect": False} for i in numbers]
+  return {block["name"]: block for block in data["blocks"]}
+
+
+def text_of(blocks):
+  numbers, texts = {}, []
+  for block in blocks:
+    cases = sorted(block["cases"], key=lambda c: (c["key"], "value" in c, line_of(c)))
+    variants = [line_of({k: c[k] for k in ("key", "value")}) for c in cases if is_variant(c)]
+    own = ",\n  ".join(line_of(c) for c in cases if not is_variant(c))
+    listed = [numbers.setdefault(text, len(numbers)) for text in variants]
+    texts.append(f'{{"name": {json.dumps(block["name"])},\n'
+                 f' "config": {json.dumps(block["config"])},\n'
+                 f' "completed": {json.dumps(block["completed"])},\n'
+                 f' "without_effect": {line_of(listed)},\n "cases": [\n  {own}]}}')
+  variants, texts = ",\n".join(numbers), ",\n".join(texts)
+  return f'{{"variants": [\n{variants}],\n"blocks": [\n{texts}]}}\n'
 
 
 def main():
@@ -241,19 +269,18 @@ def main():
   blocks = []
   kept = {}
   if arguments.only:
-    kept = {block["name"]: block for block in json.loads(arguments.out.read_text())}
+    kept = read_blocks(arguments.out)
   for name, raw in bases().items():
     if arguments.only and raw["model_type"] not in arguments.only:
       if name in kept:
-        blocks.append(text_of(kept[name]))
+        blocks.append(kept[name])
       continue
     config = complete(raw)
     cases = list(cases_of(raw, config, logits_of(raw, complete(raw))))
     print(f"{name}: {len(cases)} cases, {sum(c['effect'] for c in cases)} with effect",
           file=sys.stderr)
-    blocks.append(text_of({"name": name, "config": raw, "completed": plain(config),
-                           "cases": cases}))
-  arguments.out.write_text("[" + ",\n".join(blocks) + "]\n")
+    blocks.append({"name": name, "config": raw, "completed": plain(config), "cases": cases})
+  arguments.out.write_text(text_of(blocks))
 
 
 if __name__ == "__main__":

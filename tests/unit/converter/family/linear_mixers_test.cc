@@ -153,10 +153,9 @@ TEST(LinearMixers, Types_SelectTheLayers) {
   EXPECT_EQ(kNoRope, spec.kinds.at(1).rope);
   EXPECT_NE(kNoRope, Read(GraniteConfig({{"position_embedding_type", "rope"}})).kinds.at(1).rope);
   EXPECT_THAT(Read(GraniteConfig({{"layer_types", nullptr}})).layer_kinds, ElementsAre(0, 0, 0));
-  EXPECT_THAT(ErrorOfConfig(GraniteConfig({{"num_local_experts", nullptr}})),
-              HasSubstr("num_local_experts"));
-  EXPECT_THAT(ErrorOfConfig(GraniteConfig({{"num_local_experts", 4}})),
-              HasSubstr("num_local_experts"));
+  EXPECT_EQ(8u, Read(GraniteConfig({{"num_local_experts", nullptr}})).kinds.at(0).n_experts);
+  EXPECT_EQ(0u, spec.kinds.at(0).n_experts);
+  EXPECT_EQ(4u, Read(GraniteConfig({{"num_local_experts", 4}})).kinds.at(0).n_experts);
   EXPECT_THAT(ErrorOfConfig(GraniteConfig({{"mamba_d_head", 16}})), HasSubstr("mamba_d_head"));
 }
 
@@ -172,8 +171,11 @@ TEST(LinearMixers, Blocks_HaveNothingBesideTheirMixer) {
   EXPECT_EQ(Activation::kReluSquared, spec.kinds.at(1).activation);
   EXPECT_EQ(Mixer::kAttention, spec.kinds.at(2).mixer);
   EXPECT_EQ(0u, spec.kinds.at(2).ffn_dim);
-  EXPECT_THAT(ErrorOfConfig(BlocksConfig({{"hybrid_override_pattern", "ME"}})),
-              HasSubstr("experts"));
+  const DecoderSpec sparse = Read(BlocksConfig({{"hybrid_override_pattern", "ME"}}));
+  EXPECT_EQ(8u, sparse.kinds.at(1).n_experts);
+  EXPECT_EQ(7688u, sparse.kinds.at(1).shared_ffn_dim);
+  EXPECT_THAT(ErrorOfConfig(BlocksConfig({{"hybrid_override_pattern", "MX"}})),
+              HasSubstr("hybrid_override_pattern"));
   EXPECT_THAT(ErrorOfConfig(BlocksConfig({{"hybrid_override_pattern", nullptr}})),
               HasSubstr("layers_block_type"));
   EXPECT_THAT(Read(BlocksConfig({{"layers_block_type", {"mlp", "mamba"}}})).layer_kinds,

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """arenite-convert --plan: the bytes of the KV cache from only a config.json.
 
-usage: kv_plan_test.py CONVERTER CHECKPOINT_FOLDER ARENITE
+usage: kv_plan_test.py CONVERTER CHECKPOINT_FOLDER ARENITE GOLDENS
 """
 
 import json
+import math
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
-CONVERTER, CHECKPOINT, ARENITE = sys.argv[1:4]
+CONVERTER, CHECKPOINT, ARENITE, GOLDENS = sys.argv[1:5]
 
 # name: layers, hidden, heads, bytes of f32 KV for 2048 tokens
 PYTHIA = {
@@ -125,6 +127,39 @@ class KvPlan(unittest.TestCase):
                 self.assertEqual(mine[key], its[key], key)
     self.assertEqual(self.plan(config)["context"], json.loads(subprocess.run(
         [ARENITE, "plan", bundle, "--json"], check=True, capture_output=True).stdout)["context"])
+
+  def test_latent_layers_keep_keys_only(self):
+    with open(os.path.join(GOLDENS, "latent_attention.json")) as file:
+      golden = json.load(file)
+    config = golden["config"]
+    checkpoint = os.path.join(self.folder.name, "checkpoint")
+    os.mkdir(checkpoint)
+    with open(os.path.join(checkpoint, "config.json"), "w") as file:
+      json.dump(config, file)
+    header, end = {}, 0
+    for name, shape in golden["tensors"].items():
+      size = 4 * math.prod(shape)
+      header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + size]}
+      end += size
+    text = json.dumps(header).encode()
+    with open(os.path.join(checkpoint, "model.safetensors"), "wb") as file:
+      file.write(struct.pack("<Q", len(text)) + text + bytes(end))
+    bundle = os.path.join(self.folder.name, "latent.arn")
+    subprocess.run([CONVERTER, checkpoint, "-o", bundle, "--quiet", "--no-tokenizer"], check=True,
+                   timeout=120)
+    for kv in ("f32", "f16", "int8", "int4", "int2"):
+      with self.subTest(kv=kv):
+        size = ("--context", "256", "--kv", kv, "--sequences", "2")
+        planned = self.plan(config, *size)
+        session = json.loads(subprocess.run([ARENITE, "plan", bundle, *size, "--json"], check=True,
+                                            capture_output=True, timeout=60).stdout)
+        self.assertEqual(planned["reserved"], session["kv"])
+        for mine, its in zip(planned["groups"], session["groups"], strict=True):
+          for key in ("layers", "kv_heads", "head_dim", "pages", "page_bytes"):
+            self.assertEqual(mine[key], its[key], key)
+    latent = config["kv_lora_rank"] + config["qk_rope_head_dim"]
+    self.assertEqual(self.plan(config, "--context", "64", "--kv", "f32")["keys_and_values"],
+                     config["num_hidden_layers"] * 64 * latent * 4)
 
   def test_recurrent_states_are_counted(self):
     mamba = {"architectures": ["MambaForCausalLM"], "model_type": "mamba", "hidden_size": 64,

@@ -163,17 +163,17 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
       {"kinds.activation 99 is", [](LayerKind& k) { k.activation = static_cast<Activation>(99); }},
       {"kinds.softcap is -1, expected 0 or", [](LayerKind& k) { k.softcap = -1.0f; }},
       {"kinds.softcap is inf", [](LayerKind& k) { k.softcap = HUGE_VALF; }},
-      {"experts that are not gated",
+      {"experts with xielu",
        [](LayerKind& k) {
          k.is_gated = false;
-         k.activation = Activation::kSilu;
+         k.activation = Activation::kXielu;
        }},
       {"clamped SwiGLU needs a gate", [](LayerKind& k) { k.is_gated = false; }},
       {"xielu with a gate", [](LayerKind& k) { k.activation = Activation::kXielu; }},
       {"norms over all heads after rope", [](LayerKind& k) { k.qk_norm_follows_rope = true; }},
       {"kinds.qkv_clip is -1, expected 0 or", [](LayerKind& k) { k.qkv_clip = -1.0f; }},
       {"kinds.query_temperature_shift is 2", [](LayerKind& k) { k.query_temperature_shift = 2; }},
-      {"experts that are parallel", [](LayerKind& k) { k.is_parallel = true; }},
+      {"experts parallel to attention", [](LayerKind& k) { k.is_parallel = true; }},
       {"kinds.n_experts_used is 9, expected 1..8", [](LayerKind& k) { k.n_experts_used = 9; }},
       {"kinds.query_temperature_step is 0, expected 1..",
        [](LayerKind& k) { k.query_temperature_step = 0; }},
