@@ -6,7 +6,7 @@
 #   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
 #   arn_flatbuffers_generate(<target> <schema.fbs>)
 #   arn_optimise_lightly(<target> [EXCEPT <source>...])
-#   arn_optimise_for_size(<target>)
+#   arn_optimise_for_size(<target> [<source>...])
 #   arn_precompile_headers(<target> <header>...)
 #   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #   arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>])
@@ -133,12 +133,16 @@ function(arn_optimise_lightly target)
   set_source_files_properties(${arg_EXCEPT} PROPERTIES COMPILE_OPTIONS "${loops}")
 endfunction()
 
-# arn_optimise_for_size(<target>)
+# arn_optimise_for_size(<target> [<source>...])
 #
 # For code of the library that runs once per model or message, whose time does not show beside a
-# token's.
+# token's: the whole target, or the sources of the caller's folder that are named.
 function(arn_optimise_for_size target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  if(ARGN)
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  endif()
 endfunction()
 
 # arn_precompile_headers(<target> <header>...)
