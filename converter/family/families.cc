@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "converter/base/error.h"
+#include "converter/family/alibi.h"
 #include "converter/family/config_keys.h"
 #include "converter/family/experts.h"
 #include "converter/family/family.h"
@@ -410,28 +411,6 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   spec->logits_factor = static_cast<float>(family.multiplies_logits ? scaling : 1.0 / scaling);
 }
 
-// As build_alibi_tensor (modeling_bloom.py) and build_mpt_alibi_tensor (modeling_mpt.py).
-std::vector<float> AlibiSlopes(Alibi rule, uint32_t n_heads) {
-  std::vector<float> slopes;
-  if (rule == Alibi::kNone) return slopes;
-  // Rounds the base to float32, as transformers does.
-  const auto slope = [](uint32_t number, uint32_t power) {
-    const auto base = static_cast<float>(std::exp2(-8.0 / power));
-    return static_cast<float>(std::pow(static_cast<double>(base), number));
-  };
-  uint32_t power = 1;
-  while (2 * power <= n_heads) power *= 2;
-  if (rule == Alibi::kLargestPower || power == n_heads) {
-    for (uint32_t i = 1; i <= power; ++i) slopes.push_back(slope(i, power));
-    for (uint32_t i = 1; slopes.size() < n_heads; i += 2) slopes.push_back(slope(i, 2 * power));
-    return slopes;
-  }
-  for (uint32_t i = 2; i <= 2 * power; i += 2) slopes.push_back(slope(i, 2 * power));
-  for (uint32_t i = 1; slopes.size() < n_heads; i += 2) slopes.push_back(slope(i, 2 * power));
-  slopes.resize(n_heads);
-  return slopes;
-}
-
 // Reads the relative position buckets, shared by decoder and encoder.
 RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, ConfigReader* config) {
   RelativePositionBuckets buckets;
@@ -641,7 +620,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   if (lacks_experts) has_experts.assign(n_layers, false);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
-  // Of families whose layers are blocks, only those with experts read their keys.
+  // Reads the keys of experts in families of block layers only if a layer has experts.
   const bool is_used = family.experts != ExpertRule::kBlocks ||
                        std::find(has_experts.begin(), has_experts.end(), true) != has_experts.end();
   const bool has_sparse = family.experts != ExpertRule::kNone && !lacks_experts && is_used;

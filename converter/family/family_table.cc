@@ -1,9 +1,5 @@
 #include <array>
-
-#include <array>
 #include <cstddef>
-
-#include <array>
 
 #include "converter/family/encoder_families.h"
 #include "converter/family/family.h"

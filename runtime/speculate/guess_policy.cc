@@ -11,8 +11,8 @@ constexpr double kCreditPerStep = 0.01;
 constexpr double kMostCredit = 4.0;
 // Credit left over that pays for a guess that is not expected to pay, to see whether that changed.
 constexpr double kProbeCredit = 1.0;
-// Sets the weight of a new time in the mean, and its largest value relative to the mean: other processes
-// may interrupt a run for any time.
+// Sets the weight of a new time in the mean, and its largest value relative to the mean: other
+// processes may interrupt a run for any time.
 constexpr double kTimeWeight = 0.125;
 constexpr double kMostDeviation = 2.0;
 // Weighs an unknown match as so many tries, and lets earlier outcomes fade by this factor.

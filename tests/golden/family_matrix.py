@@ -234,8 +234,8 @@ def table(rows):
   text = ["# Every class", "",
           "Written by `tests/golden/family_matrix.py`: for each class of transformers "
           f"{transformers.__version__} that generates\ntext, a small checkpoint with random "
-          "weights. Right: it converts, and the logits of 40 tokens differ by\nat most this, on "
-          "both backends. Refused: by the converter, for this reason. Not made: the script does\n"
+          "weights. Right: it converts, and the logits of 40 tokens differ\nby at most this, on "
+          "both backends. Refused: by the converter, for this reason. Not made: the\nscript does "
           "not know how to make a small checkpoint of it.", ""]
   counts = {name: sum(r[2] == name for r in rows) for name in ("right", "refused", "not made")}
   text += [", ".join(f"{n} {name}" for name, n in counts.items()) + ".", "",

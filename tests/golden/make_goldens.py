@@ -107,7 +107,8 @@ TORCH_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat
 
 def fill(model, case, seed):
   names = [name for name, _ in (*model.named_parameters(), *model.named_buffers())]
-  if any(name.endswith(("experts.gate_up_proj", "experts.up_proj", "layer_scalar")) for name in names):
+  stored = ("experts.gate_up_proj", "experts.up_proj", "layer_scalar")
+  if any(name.endswith(stored) for name in names):
     return fill_as_stored(model, case, seed)
   for name, parameter in model.named_parameters():
     flat = values(name, parameter.numel(), seed, case["amplitude"]).reshape(parameter.shape)
@@ -194,7 +195,8 @@ def make(name, find_seeds):
   names = list(CASES)
   if names.index(name) > names.index(LAST_WITHOUT_LIST):
     case["tensors"] = stored_shapes(model)
-  if c["model_type"] == "nemotron_h" and "n_routed_experts" not in c:  # stored under other names, which are read too
+  # Stored under other names, which are read too.
+  if c["model_type"] == "nemotron_h" and "n_routed_experts" not in c:
     case["tensors"] = {n: list(p.shape) for n, p in model.named_parameters()}
   # A case keeps its prompt, whatever is listed before it.
   committed = HERE / "data" / f"{name}.json"

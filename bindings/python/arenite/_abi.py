@@ -7,19 +7,10 @@ from __future__ import annotations
 
 from ctypes import (
     CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64,
-    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
-from typing import Any
+    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
 
 from ._constants import *  # noqa: F403
-
-
-class Struct(Structure):
-  """A struct of the C API with the values of its ARN_..._INIT macro after struct_size."""
-
-  _initial_: tuple[Any, ...] = ()
-
-  def __init__(self) -> None:
-    super().__init__(sizeof(type(self)), *self._initial_)
+from ._struct import Struct
 
 
 class arn_model_options(Struct):
