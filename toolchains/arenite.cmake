@@ -139,7 +139,8 @@ endfunction()
 # token's: the whole target, or the sources of the caller's folder that are named.
 function(arn_optimise_for_size target)
   if(ARGN)
-    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+    set_property(SOURCE ${ARGN} TARGET_DIRECTORY ${target} APPEND
+      PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   else()
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
   endif()
