@@ -139,6 +139,7 @@ OWNERS = (
     (r"nlohmann/", ("converter", "tools")),
     (r"CLI/", ("converter", "tools")),
     (r"isocline\.h", ("tools",)),
+    (r"httplib\.h", ("tools/serve",)),
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",
      ("platform/os", "converter", "tools", "bindings")),
 )

@@ -3,7 +3,7 @@
 #   arenite-VERSION-SYSTEM-MACHINE.tar.gz   all that `cmake --install` installs, to unpack anywhere
 #   libarenite0_*.deb                       the shared library
 #   libarenite-dev_*.deb                    headers, archive, files for CMake and pkg-config
-#   arenite_*.deb                           the two programs, manual pages, completions
+#   arenite_*.deb                           the two programs, manual pages, completions, a unit
 #   python3-arenite_*.deb                   the Python package, without a library of its own
 #   libarenite-java_*.deb                   arenite.jar and its native library, if there is a JDK
 #

@@ -27,6 +27,8 @@ Command AddBench(CLI::App* app);
 Command AddEval(CLI::App* app);
 Command AddEmbed(CLI::App* app);
 Command AddRerank(CLI::App* app);
+// Only in builds with ARENITE_SERVE.
+Command AddServe(CLI::App* app);
 // check and bench.
 std::vector<Command> AddConstrain(CLI::App* app);
 // export and import.

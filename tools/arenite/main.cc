@@ -85,6 +85,9 @@ int Main(int argc, char** argv) {
                                    AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
                                    AddPlan(&app),     AddBench(&app),      AddEval(&app),
                                    AddEmbed(&app),    AddRerank(&app)};
+#ifdef ARENITE_SERVE
+  commands.push_back(AddServe(&app));
+#endif
   for (Command& command : AddConstrain(&app)) commands.push_back(std::move(command));
   for (Command& command : AddKv(&app)) commands.push_back(std::move(command));
   cli::ApplyWords(OptionWordRows(), &app);

@@ -14,7 +14,8 @@ arn_status Create(const Model& model, char* error, size_t error_bytes, arn_chat*
   return arn_chat_create(model.get(), &options, nullptr, 0, error, error_bytes, out);
 }
 
-// Returns local time; the library has no time zones.
+}  // namespace
+
 arn_chat_time LocalTime() {
   const time_t seconds = time(nullptr);
   tm local = {};
@@ -27,8 +28,6 @@ arn_chat_time LocalTime() {
           local.tm_sec,
           0};
 }
-
-}  // namespace
 
 bool HasTemplate(const Model& model) {
   arn_chat* chat = nullptr;

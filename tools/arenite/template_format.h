@@ -10,6 +10,9 @@
 
 namespace arn::tool {
 
+// Returns local time; the library has no time zones.
+arn_chat_time LocalTime();
+
 // True if the bundle has a chat template.
 bool HasTemplate(const Model& model);
 

@@ -1,0 +1,308 @@
+#include "tools/serve/api.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "tools/arenite/error.h"
+#include "tools/cli/format.h"
+#include "tools/serve/heap.h"
+#include "tools/serve/page.h"
+
+namespace arn::serve {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{100};
+constexpr size_t kLargeBody = 64 * 1024;  // its values take a multiple of it
+
+HttpReply JsonReply(const Json& value) {
+  HttpReply reply;
+  reply.body = Dump(value);
+  return reply;
+}
+
+HttpReply ErrorReply(const ApiError& error) {
+  HttpReply reply;
+  reply.status = error.status();
+  reply.body = error.Json();
+  if (error.status() == 429) reply.headers.emplace_back("Retry-After", "1");
+  return reply;
+}
+
+// Tells the mailbox's writer that nobody reads any more, whatever ends this scope.
+class Closing {
+ public:
+  explicit Closing(Mailbox* mailbox) : mailbox_(mailbox) {}
+  ~Closing() {
+    if (mailbox_ != nullptr) mailbox_->Close();
+  }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+  void Release() { mailbox_ = nullptr; }
+
+ private:
+  Mailbox* mailbox_;
+};
+
+ApiError Gone() { return {499, "server_error", "the client has gone"}; }
+
+}  // namespace
+
+Api::Api(const Prompter& prompter, Scheduler* scheduler, Metrics* metrics, ApiOptions options)
+    : prompter_(prompter),
+      scheduler_(*scheduler),
+      metrics_(*metrics),
+      options_(std::move(options)),
+      reader_(prompter, options_.limits) {}
+
+HttpReply Api::Guard(const std::function<HttpReply()>& make) {
+  HttpReply reply;
+  try {
+    reply = make();
+  } catch (const ApiError& error) {
+    reply = ErrorReply(error);
+  } catch (const tool::Error& error) {  // a text that the tokenizer refuses
+    reply = ErrorReply({400, "invalid_request_error", error.what()});
+  } catch (const std::bad_alloc&) {
+    reply = ErrorReply(Unavailable("out of memory", "out_of_memory"));
+  } catch (const std::exception& error) {
+    reply = ErrorReply({500, "server_error", error.what()});
+  }
+  ++metrics_.requests;
+  if (reply.status >= 500 && reply.status != 501) ++metrics_.failed;
+  return reply;
+}
+
+HttpReply Api::Reply(const HttpRequest& request, bool is_chat) {
+  const auto mailbox = std::make_shared<Mailbox>();
+  std::shared_ptr<Answer> answer;
+  ReplyRequest read;
+  {
+    const std::lock_guard<std::mutex> lock(reading_);
+    read = is_chat ? reader_.ReadChat(request.body) : reader_.ReadCompletion(request.body);
+  }
+  const uint32_t n = read.parts[0].n;
+  const auto n_choices = static_cast<uint32_t>(read.parts.size()) * n;
+  const std::string& name = options_.limits.model_name;
+  answer = is_chat ? MakeChatAnswer(prompter_, name, n_choices)
+                   : MakeCompletionAnswer(prompter_, name, n_choices, n, std::move(read.echoes));
+  for (Work& work : read.parts) work.mailbox = mailbox;
+  const bool streams = read.streams, includes_usage = read.includes_usage;
+  Closing closing(mailbox.get());
+  scheduler_.Submit(std::move(read.parts));
+  if (!streams) return Collect(request, mailbox, answer);
+  WaitForStart(request, mailbox.get());
+  closing.Release();
+  return Stream(mailbox, answer, includes_usage);
+}
+
+void Api::WaitForStart(const HttpRequest& request, Mailbox* mailbox) {
+  for (;;) {
+    if (const auto event = mailbox->Take(kPatience)) {
+      if (event->kind == Event::Kind::kError) throw ApiError(*event->error);
+      return;  // the first event of a work is its start
+    }
+    if (request.is_gone()) throw Gone();
+  }
+}
+
+HttpReply Api::Collect(const HttpRequest& request, std::shared_ptr<Mailbox> mailbox,
+                       std::shared_ptr<Answer> answer) {
+  while (!answer->IsComplete()) {
+    const auto event = mailbox->Take(kPatience);
+    if (!event) {
+      if (request.is_gone()) throw Gone();
+      continue;
+    }
+    if (event->kind == Event::Kind::kError) throw ApiError(*event->error);
+    if (event->kind == Event::Kind::kFinish) answer->Count(*event);
+    answer->Add(*event);
+  }
+  HttpReply reply;
+  reply.body = answer->Whole();
+  return reply;
+}
+
+HttpReply Api::Stream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Answer> answer,
+                      bool includes_usage) {
+  HttpReply reply;
+  reply.type = "text/event-stream";
+  reply.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  const auto has_begun = std::make_shared<bool>(false);
+  reply.stream = [mailbox, answer, includes_usage, has_begun](std::string* out) {
+    const auto add = [out](const std::string& json) { *out += "data: " + json + "\n\n"; };
+    if (!*has_begun) {
+      *has_begun = true;
+      for (const std::string& chunk : answer->FirstChunks()) add(chunk);
+      if (!out->empty()) return true;
+    }
+    const auto event = mailbox->Take(kPatience);
+    if (!event) return true;
+    if (event->kind == Event::Kind::kError) {
+      add(event->error->Json());
+      return false;
+    }
+    if (event->kind == Event::Kind::kFinish) answer->Count(*event);
+    for (const std::string& chunk : answer->Chunks(*event)) add(chunk);
+    if (!answer->IsComplete()) return true;
+    if (includes_usage) add(answer->UsageChunk());
+    *out += "data: [DONE]\n\n";
+    return false;
+  };
+  reply.on_end = [mailbox] { mailbox->Close(); };
+  return reply;
+}
+
+Json Api::ModelJson() const {
+  const arn_model_info& info = prompter_.model().info();
+  return {{"id", options_.limits.model_name},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "arenite"},
+          {"meta",
+           {{"architecture", info.architecture},
+            {"n_params", info.n_parameters},
+            {"n_vocab", info.vocab},
+            {"n_ctx", scheduler_.plan().context_tokens},
+            {"n_ctx_train", info.max_context},
+            {"size", info.file_bytes},
+            {"has_chat_template", prompter_.has_template()},
+            {"has_reasoning", prompter_.has_reasoning()}}}};
+}
+
+HttpReply Api::Models() const {
+  return JsonReply({{"object", "list"}, {"data", Json::array({ModelJson()})}});
+}
+
+HttpReply Api::ModelNamed(const std::string& name) const {
+  if (name != options_.limits.model_name) {
+    throw ApiError(404, "invalid_request_error",
+                   "there is no model \"" + name + "\": this server has \"" +
+                       options_.limits.model_name + "\"",
+                   "model", "model_not_found");
+  }
+  return JsonReply(ModelJson());
+}
+
+HttpReply Api::Tokenize(const HttpRequest& request) {
+  const std::lock_guard<std::mutex> lock(reading_);
+  const Json body = ParseBody(request.body);
+  Fields fields(body, "");
+  const std::string text = fields.NeedText("content");
+  const bool adds = fields.Bool("add_special").value_or(false);
+  const bool parses = fields.Bool("parse_special").value_or(true);
+  const bool with_pieces = fields.Bool("with_pieces").value_or(false);
+  fields.End();
+  uint32_t flags = adds ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL;
+  if (!parses) flags |= ARN_TOKENIZE_PLAIN;
+  Json tokens = Json::array();
+  for (const int32_t id : prompter_.model().Tokenize(text, flags)) {
+    if (with_pieces) {
+      tokens.push_back({{"id", id}, {"piece", prompter_.TextOf(id)}});
+    } else {
+      tokens.push_back(id);
+    }
+  }
+  return JsonReply({{"tokens", std::move(tokens)}});
+}
+
+HttpReply Api::Detokenize(const HttpRequest& request) {
+  const std::lock_guard<std::mutex> lock(reading_);
+  const Json body = ParseBody(request.body);
+  Fields fields(body, "");
+  const Json& tokens = fields.Need("tokens");
+  fields.End();
+  if (!tokens.is_array()) throw BadField("tokens", "is " + KindOf(tokens) + ", expected an array");
+  std::vector<int32_t> ids;
+  const uint32_t vocab = prompter_.model().info().vocab;
+  for (const Json& id : tokens) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab) {
+      throw BadField("tokens",
+                     "has " + Dump(id) + cli::Format(", expected token ids below %u", vocab));
+    }
+    ids.push_back(id.get<int32_t>());
+  }
+  return JsonReply({{"content", prompter_.model().Detokenize(ids, ARN_DETOKENIZE_DEFAULT)}});
+}
+
+HttpReply Api::ApplyTemplate(const HttpRequest& request) {
+  const std::lock_guard<std::mutex> lock(reading_);
+  return JsonReply({{"prompt", reader_.ApplyTemplate(request.body)}});
+}
+
+HttpReply Api::Status() const {
+  const SchedulerStatus status = scheduler_.Status();
+  const arn_memory_plan& plan = status.plan;
+  Json sequences = Json::array();
+  for (const Slots::Use& use : status.sequences) {
+    sequences.push_back({{"tokens", use.n_tokens}, {"busy", use.is_busy}});
+  }
+  return JsonReply({{"model", ModelJson()},
+                    {"memory",
+                     {{"weights", plan.weights_bytes},
+                      {"constants", plan.constants_bytes},
+                      {"kv", plan.kv_bytes},
+                      {"kv_used", status.kv_used_bytes},
+                      {"activations", plan.activations_bytes},
+                      {"io", plan.io_bytes},
+                      {"total", plan.total_bytes},
+                      {"resident", ResidentBytes()}}},
+                    {"context", plan.context_tokens},
+                    {"kv_tokens", plan.kv_tokens},
+                    {"page_tokens", plan.kv_page_tokens},
+                    {"sequences", std::move(sequences)},
+                    {"queue", {{"waiting", status.n_waiting}, {"capacity", status.queue_capacity}}},
+                    {"tokens",
+                     {{"prompt", metrics_.prompt_tokens.load()},
+                      {"cached", metrics_.cached_tokens.load()},
+                      {"reply", metrics_.reply_tokens.load()}}}});
+}
+
+void Api::AddTo(HttpServer* server) {
+  const auto get = [&](const char* path, std::function<HttpReply(const HttpRequest&)> make) {
+    server->Add("GET", path, [this, make](const HttpRequest& request) {
+      return Guard([&] { return make(request); });
+    });
+  };
+  const auto post = [&](const char* path, std::function<HttpReply(const HttpRequest&)> make) {
+    server->Add("POST", path, [this, make](const HttpRequest& request) {
+      HttpReply reply = Guard([&] { return make(request); });
+      if (request.body.size() >= kLargeBody) TrimHeap();
+      return reply;
+    });
+  };
+  get("/", [](const HttpRequest&) {
+    HttpReply reply;
+    reply.type = "text/html; charset=utf-8";
+    reply.body = PageText();
+    // The page runs what it contains, talks to its own server only, and cannot be framed.
+    reply.headers = {{"Content-Security-Policy",
+                      "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                      "connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
+                      "form-action 'none'; frame-ancestors 'none'"},
+                     {"X-Content-Type-Options", "nosniff"},
+                     {"Referrer-Policy", "no-referrer"}};
+    return reply;
+  });
+  get("/health", [](const HttpRequest&) { return JsonReply({{"status", "ok"}}); });
+  get("/metrics", [this](const HttpRequest&) {
+    HttpReply reply;
+    reply.type = "text/plain; version=0.0.4; charset=utf-8";
+    reply.body = MetricsText(metrics_, scheduler_.Status());
+    return reply;
+  });
+  get("/v1/models", [this](const HttpRequest&) { return Models(); });
+  get("/v1/models/:model", [this](const HttpRequest& r) { return ModelNamed(r.parameter); });
+  get("/v1/status", [this](const HttpRequest&) { return Status(); });
+  post("/v1/chat/completions", [this](const HttpRequest& r) { return Reply(r, true); });
+  post("/v1/completions", [this](const HttpRequest& r) { return Reply(r, false); });
+  post("/v1/embeddings", [this](const HttpRequest&) -> HttpReply {
+    throw ApiError(501, "invalid_request_error",
+                   "this server generates text and makes no embeddings (arenite embed does)",
+                   "model", "unsupported_endpoint");
+  });
+  post("/tokenize", [this](const HttpRequest& r) { return Tokenize(r); });
+  post("/detokenize", [this](const HttpRequest& r) { return Detokenize(r); });
+  post("/apply-template", [this](const HttpRequest& r) { return ApplyTemplate(r); });
+}
+
+}  // namespace arn::serve

@@ -1,0 +1,63 @@
+// Api: the endpoints.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tools/serve/answer.h"
+#include "tools/serve/http_server.h"
+#include "tools/serve/metrics.h"
+#include "tools/serve/request_reader.h"
+#include "tools/serve/scheduler.h"
+
+namespace arn::serve {
+
+struct ApiOptions {
+  RequestLimits limits;
+  std::vector<std::string> keys;  // any of them; empty: none is needed
+  std::string cors;               // origin of pages that may use the API; "": of its own only
+  bool is_local = true;           // listens on this machine only
+};
+
+class Api {
+ public:
+  // All must outlive the API.
+  Api(const Prompter& prompter, Scheduler* scheduler, Metrics* metrics, ApiOptions options);
+
+  // Adds the endpoints to a server.
+  void AddTo(HttpServer* server);
+  // Answers what needs no body: a missing key, a page of another origin, OPTIONS.
+  bool Gate(const HttpRequest& request, HttpReply* reply) const;
+  static std::string ErrorBody(int status, const std::string& path);
+
+ private:
+  HttpReply Guard(const std::function<HttpReply()>& make);
+  HttpReply Reply(const HttpRequest& request, bool is_chat);
+  HttpReply Collect(const HttpRequest& request, std::shared_ptr<Mailbox> mailbox,
+                    std::shared_ptr<Answer> answer);
+  HttpReply Stream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Answer> answer,
+                   bool includes_usage);
+  // Waits until the first part has begun, so that errors get a status of their own.
+  void WaitForStart(const HttpRequest& request, Mailbox* mailbox);
+  HttpReply Models() const;
+  HttpReply ModelNamed(const std::string& name) const;
+  HttpReply Tokenize(const HttpRequest& request);
+  HttpReply Detokenize(const HttpRequest& request);
+  HttpReply ApplyTemplate(const HttpRequest& request);
+  HttpReply Status() const;
+  Json ModelJson() const;
+  bool HasKey(const HttpRequest& request) const;
+
+  const Prompter& prompter_;
+  Scheduler& scheduler_;
+  Metrics& metrics_;
+  const ApiOptions options_;
+  const RequestReader reader_;
+  // Parsing, templates and the tokenizer take memory by the length of a body: one body at a time.
+  std::mutex reading_;
+};
+
+}  // namespace arn::serve

@@ -1,0 +1,110 @@
+#include "tools/serve/http_server.h"
+
+#define CPPHTTPLIB_LISTEN_BACKLOG 128
+#define CPPHTTPLIB_TCP_NODELAY true
+#include "httplib.h"
+
+namespace arn::serve {
+namespace {
+
+HttpRequest Convert(const httplib::Request& from) {
+  HttpRequest to;
+  to.method = from.method;
+  to.path = from.path;
+  if (!from.path_params.empty()) to.parameter = from.path_params.begin()->second;
+  to.header = [&from](const char* name) { return from.get_header_value(name); };
+  to.is_gone = [&from] { return from.is_connection_closed(); };
+  return to;
+}
+
+void SetHeaders(const HttpReply& reply, httplib::Response* out) {
+  for (const auto& [name, value] : reply.headers) {
+    out->headers.erase(name);
+    out->set_header(name, value);
+  }
+}
+
+void Send(HttpReply reply, httplib::Response* out) {
+  out->status = reply.status;
+  SetHeaders(reply, out);
+  if (!reply.stream) {
+    out->set_content(reply.body, reply.type);
+    return;
+  }
+  out->set_chunked_content_provider(
+      reply.type,
+      [stream = std::move(reply.stream)](size_t, httplib::DataSink& sink) {
+        std::string part;
+        const bool goes_on = stream(&part);
+        if (!part.empty() && !sink.write(part.data(), part.size())) return false;
+        if (!goes_on) sink.done();
+        return !goes_on || sink.is_writable();
+      },
+      [on_end = std::move(reply.on_end)](bool) {
+        if (on_end) on_end();
+      });
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  httplib::Server server;
+};
+
+HttpServer::HttpServer(const HttpOptions& options, Gate gate, ErrorBody error_body)
+    : impl_(std::make_unique<Impl>()) {
+  httplib::Server& server = impl_->server;
+  const size_t n = options.n_connections;
+  server.new_task_queue = [n] { return new httplib::ThreadPool(n, n, 4 * n); };
+  server.set_payload_max_length(options.max_body_bytes);
+  server.set_read_timeout(options.read_seconds);
+  server.set_write_timeout(options.write_seconds);
+  server.set_keep_alive_timeout(options.keep_alive_seconds);
+  server.set_keep_alive_max_count(1000000);
+  // Without SO_REUSEPORT, which is the library's own choice: a second server on a port is a
+  // mistake.
+  server.set_socket_options(
+      [](socket_t sock) { httplib::set_socket_opt(sock, SOL_SOCKET, SO_REUSEADDR, 1); });
+  server.set_pre_routing_handler(
+      [gate = std::move(gate)](const httplib::Request& request, httplib::Response& response) {
+        HttpReply reply;
+        if (gate(Convert(request), &reply)) {
+          Send(std::move(reply), &response);
+          return httplib::Server::HandlerResponse::Handled;
+        }
+        SetHeaders(reply, &response);
+        return httplib::Server::HandlerResponse::Unhandled;
+      });
+  server.set_error_handler([error_body = std::move(error_body)](const httplib::Request& request,
+                                                                httplib::Response& response) {
+    if (!response.body.empty()) return;
+    response.set_content(error_body(response.status, request.path), "application/json");
+  });
+}
+
+HttpServer::~HttpServer() = default;
+
+void HttpServer::Add(const std::string& method, const std::string& path, Handler handler) {
+  const auto call = [handler = std::move(handler)](const httplib::Request& request,
+                                                   httplib::Response& response) {
+    HttpRequest converted = Convert(request);
+    converted.body = request.body;
+    Send(handler(converted), &response);
+  };
+  if (method == "GET") {
+    impl_->server.Get(path, call);
+  } else {
+    impl_->server.Post(path, call);
+  }
+}
+
+int HttpServer::Bind(const std::string& host, int port) {
+  if (port == 0) return std::max(0, impl_->server.bind_to_any_port(host));
+  return impl_->server.bind_to_port(host, port) ? port : 0;
+}
+
+void HttpServer::Listen() { impl_->server.listen_after_bind(); }
+
+void HttpServer::Stop() { impl_->server.stop(); }
+
+}  // namespace arn::serve

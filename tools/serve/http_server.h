@@ -1,0 +1,64 @@
+// HttpServer: HTTP/1.1 by cpp-httplib, behind an interface of our own, so that one file compiles
+// the library.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace arn::serve {
+
+struct HttpRequest {
+  std::string method, path, body;
+  std::string parameter;                                // of a path that ends in a parameter
+  std::function<std::string(const char* name)> header;  // "" if it is not there
+  std::function<bool()> is_gone;                        // the client has closed the connection
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string type = "application/json", body;
+  std::vector<std::pair<std::string, std::string>> headers;
+  // If set: sent in parts until it returns false. Appends the next part to `out`, or nothing after
+  // at most a fraction of a second, so that a client that went away is noticed.
+  std::function<bool(std::string* out)> stream;
+  // Called once when the stream ends in any way.
+  std::function<void()> on_end;
+};
+
+struct HttpOptions {
+  size_t n_connections = 64;  // answered at a time, each by a thread; more wait
+  size_t max_body_bytes = 1 << 20;
+  int read_seconds = 10, write_seconds = 10, keep_alive_seconds = 5;
+};
+
+class HttpServer {
+ public:
+  using Handler = std::function<HttpReply(const HttpRequest&)>;
+  // Called before a body is read. Returns true if `reply` is the answer; else its headers go into
+  // the answer that follows.
+  using Gate = std::function<bool(const HttpRequest&, HttpReply*)>;
+  // Makes the body of an error that the server itself found: 404, 405, 413 ...
+  using ErrorBody = std::function<std::string(int status, const std::string& path)>;
+
+  HttpServer(const HttpOptions& options, Gate gate, ErrorBody error_body);
+  ~HttpServer();
+
+  // `path` may end in "/:name".
+  void Add(const std::string& method, const std::string& path, Handler handler);
+  // Binds. port 0: any. Returns the port; 0 if it cannot be had.
+  int Bind(const std::string& host, int port);
+  // Answers until Stop(); then waits for the answers that are being sent.
+  void Listen();
+  // Callable from any thread.
+  void Stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace arn::serve

@@ -1,0 +1,215 @@
+// arenite serve: the library behind HTTP.
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "CLI/CLI.hpp"
+#include "tools/arenite/commands.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/memory_report.h"
+#include "tools/arenite/options.h"
+#include "tools/serve/api.h"
+#include "tools/serve/heap.h"
+#include "tools/serve/sampling_fields.h"
+
+namespace arn::tool {
+namespace {
+
+struct ServeArguments {
+  ModelArguments model;
+  SessionArguments session;
+  std::string host = "127.0.0.1";
+  uint32_t port = 8080;
+  std::string name;
+  uint32_t queue = 32;
+  uint32_t connections = 64;
+  std::string max_body = "1M";
+  uint32_t max_tokens = 0;
+  uint32_t time_limit = 600;
+  std::string api_key_file;
+  std::string cors;
+  std::string constraint_memory = "4M";
+};
+
+// Parsing, a template and the tokenizer hold this many times a body at most; measured with 1 MB of
+// values that are as small as can be: 59 times for tools, 36 for arrays, 12 for texts.
+constexpr uint64_t kParseFactor = 64;
+
+std::vector<std::string> ReadKeys(const std::string& path) {
+  std::vector<std::string> keys;
+  if (path.empty()) return keys;
+  const std::string text = ReadFile(path);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string key = text.substr(at, end - at);
+    while (!key.empty() && (key.back() == '\r' || key.back() == ' ')) key.pop_back();
+    if (!key.empty()) keys.push_back(std::move(key));
+    at = end + 1;
+  }
+  if (keys.empty()) throw Error(path + ": has no key: expected one on each line");
+  return keys;
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.compare(0, 4, "127.") == 0;
+}
+
+arn_session_options SessionOptions(const ServeArguments& arguments, const Model& model) {
+  arn_session_options options = ToSessionOptions(arguments.session);
+  options.constraint_bytes = ParseBytes(arguments.constraint_memory, "--constraint-memory");
+  serve::ReserveForRequests(model.get(), &options);
+  // Bundles without what constraints need generate without them, and libraries too.
+  arn_session_options plain = options;
+  plain.constraint_bytes = 0;
+  if (!model.CanPlan(options) && model.CanPlan(plain)) return plain;
+  return options;
+}
+
+std::string MemoryText(const serve::Scheduler& scheduler, const serve::HttpOptions& http,
+                       uint64_t body_bytes) {
+  const uint64_t requests =
+      http.n_connections * (body_bytes + serve::Mailbox::kFullBytes) + kParseFactor * body_bytes;
+  const uint64_t total = scheduler.plan().total_bytes + scheduler.plan().copied_bytes +
+                         scheduler.reply_bytes() + requests;
+  return PlanTable(scheduler.plan()) +
+         Format(
+             "\nreplies  %s for %u parsers\nrequests %s at most, for %zu connections\n"
+             "whole    %s at most, and the program itself; weights %s mapped\n",
+             HumanBytes(scheduler.reply_bytes()).c_str(), scheduler.plan().max_sequences,
+             HumanBytes(requests).c_str(), http.n_connections, HumanBytes(total).c_str(),
+             HumanBytes(scheduler.plan().weights_bytes).c_str());
+}
+
+// Waits for Ctrl-C or SIGTERM, which all threads of this one block.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  void Wait() const {
+    int came = 0;
+    sigwait(&set_, &came);
+  }
+
+ private:
+  sigset_t set_, before_;
+};
+
+int Run(const ServeArguments& arguments) {
+  serve::SetUpHeap();
+  const Signals signals;
+  serve::ApiOptions api_options;
+  api_options.keys = ReadKeys(arguments.api_key_file);
+  api_options.cors = arguments.cors;
+  api_options.is_local = IsLoopback(arguments.host);
+  const Model model = OpenModel(arguments.model);
+  if (model.info().encoder_rows != 0) {
+    throw Error(model.path() + ": the model has an encoder, which no request here has input for");
+  }
+  const serve::Prompter prompter(model);
+  serve::HttpOptions http;
+  http.n_connections = arguments.connections;
+  http.max_body_bytes = ParseBytes(arguments.max_body, "--max-body");
+  api_options.limits.model_name =
+      arguments.name.empty() ? std::filesystem::path(arguments.model.bundle).stem().string()
+                             : arguments.name;
+  api_options.limits.n_sequences = arguments.session.sequences;
+  api_options.limits.max_tokens = arguments.max_tokens;
+  api_options.limits.time = std::chrono::seconds(arguments.time_limit);
+
+  serve::Metrics metrics;
+  serve::Scheduler scheduler(model, SessionOptions(arguments, model), arguments.queue, &metrics);
+  serve::Api api(prompter, &scheduler, &metrics, api_options);
+  serve::HttpServer server(
+      http,
+      [&api](const serve::HttpRequest& request, serve::HttpReply* reply) {
+        return api.Gate(request, reply);
+      },
+      serve::Api::ErrorBody);
+  api.AddTo(&server);
+  Print(MemoryText(scheduler, http, http.max_body_bytes));
+  const int port = server.Bind(arguments.host, static_cast<int>(arguments.port));
+  if (port == 0) {
+    throw Error(Format("cannot listen on %s, port %u: is another server there?",
+                       arguments.host.c_str(), arguments.port));
+  }
+  const bool is_v6 = arguments.host.find(':') != std::string::npos;
+  Print(Format("listening on http://%s%s%s:%d\n", is_v6 ? "[" : "", arguments.host.c_str(),
+               is_v6 ? "]" : "", port));
+  if (!api_options.is_local && api_options.keys.empty()) {
+    std::fprintf(stderr,
+                 "arenite: warning: everyone who reaches this machine can use the model: see "
+                 "--api-key-file\n");
+  }
+  std::thread listener([&server] { server.Listen(); });
+  signals.Wait();
+  scheduler.Stop();
+  server.Stop();
+  listener.join();
+  Print("ended\n");
+  return 0;
+}
+
+}  // namespace
+
+Command AddServe(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("serve", "Answers HTTP requests in the form of OpenAI's API");
+  const auto arguments = std::make_shared<ServeArguments>();
+  arguments->session.sequences = 4;
+  arguments->session.state_snapshots = 8;
+  AddModelOptions(sub, &arguments->model);
+  sub->add_option("--host", arguments->host,
+                  "Address to listen on; 0.0.0.0 is every one of this machine")
+      ->capture_default_str();
+  sub->add_option("--port", arguments->port, "Port; 0: a free one, which is printed")
+      ->check(CLI::Range(0u, 65535u))
+      ->capture_default_str();
+  sub->add_option("--name", arguments->name, "Name of the model in the API [the bundle's file]");
+  sub->add_option("--api-key-file", arguments->api_key_file,
+                  "File with keys, one a line; requests then need one of them");
+  sub->add_option("--cors", arguments->cors,
+                  "Origin of web pages that may use the API, such as https://example.org; *: all");
+  sub->add_option("--queue", arguments->queue,
+                  "Requests that may wait for a sequence; more are refused (429)")
+      ->check(CLI::Range(1u, 65536u))
+      ->capture_default_str();
+  sub->add_option("--connections", arguments->connections,
+                  "Connections that are answered at a time; more wait")
+      ->check(CLI::Range(1u, 4096u))
+      ->capture_default_str();
+  sub->add_option("--max-body", arguments->max_body, "Longest body of a request; more is 413")
+      ->capture_default_str();
+  sub->add_option("--max-tokens", arguments->max_tokens,
+                  "Tokens of a reply whose request sets no limit (0: what the context holds)")
+      ->capture_default_str();
+  sub->add_option("--time-limit", arguments->time_limit, "Seconds that a request may take")
+      ->check(CLI::Range(1u, 86400u))
+      ->capture_default_str();
+  AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
+  AddPoolOptions(sub, &arguments->session);
+  AddSnapshotOptions(sub, &arguments->session);
+  sub->add_option("--constraint-memory", arguments->constraint_memory,
+                  "Bytes for each sequence's compiled constraint; they are committed as they are "
+                  "used")
+      ->capture_default_str();
+  sub->footer(
+      "Prints all memory that it will use, then listens. http://HOST:PORT/ is a page to chat "
+      "with.\n\nExamples:\n"
+      "  arenite serve model.arn\n"
+      "  arenite serve model.arn --sequences 8 --kv-tokens 16384 --host 0.0.0.0 "
+      "--api-key-file keys.txt");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool
