@@ -83,58 +83,39 @@ bool HasConstraint(const ConstraintArguments& arguments) {
 }
 
 ConstraintText::ConstraintText(const ConstraintArguments& arguments)
-    : any_order_(arguments.any_order),
-      any_whitespace_(arguments.whitespace == "any"),
-      memory_bytes_(ParseBytes(arguments.memory, "--constraint-memory")) {
+    : memory_bytes_(ParseBytes(arguments.memory, "--constraint-memory")) {
+  spec_.any_order = arguments.any_order;
+  spec_.any_whitespace = arguments.whitespace == "any";
   if (arguments.json_schema) {
-    kind_ = ARN_CONSTRAINT_JSON_SCHEMA;
-    text_ = ReadFile(*arguments.json_schema);
+    spec_.kind = ARN_CONSTRAINT_JSON_SCHEMA;
+    spec_.text = ReadFile(*arguments.json_schema);
   } else if (arguments.regex) {
-    kind_ = ARN_CONSTRAINT_REGEX;
-    text_ = *arguments.regex;
+    spec_.kind = ARN_CONSTRAINT_REGEX;
+    spec_.text = *arguments.regex;
   } else if (arguments.grammar) {
-    kind_ = ARN_CONSTRAINT_GRAMMAR;
-    text_ = ReadFile(*arguments.grammar);
+    spec_.kind = ARN_CONSTRAINT_GRAMMAR;
+    spec_.text = ReadFile(*arguments.grammar);
   } else if (arguments.choices) {
-    kind_ = ARN_CONSTRAINT_CHOICES;
-    text_ = WithNulBytes(*arguments.choices);
+    spec_.kind = ARN_CONSTRAINT_CHOICES;
+    spec_.text = WithNulBytes(*arguments.choices);
   } else if (arguments.tools) {
-    kind_ = ARN_CONSTRAINT_TOOL_CALLS;
-    text_ = ReadFile(*arguments.tools);
+    spec_.kind = ARN_CONSTRAINT_TOOL_CALLS;
+    spec_.text = ReadFile(*arguments.tools);
     const std::string choice = arguments.tool_choice.value_or("auto");
     if (choice == "required") {
-      tool_choice_ = ARN_TOOL_CHOICE_REQUIRED;
+      spec_.tool_choice = ARN_TOOL_CHOICE_REQUIRED;
     } else if (choice == "none") {
-      tool_choice_ = ARN_TOOL_CHOICE_NONE;
+      spec_.tool_choice = ARN_TOOL_CHOICE_NONE;
     } else if (choice != "auto") {
-      tool_choice_ = ARN_TOOL_CHOICE_NAMED;
-      tool_name_ = choice;
+      spec_.tool_choice = ARN_TOOL_CHOICE_NAMED;
+      spec_.tool_name = choice;
     }
-    single_call_ = arguments.single_call;
+    spec_.single_call = arguments.single_call;
   }
   if (arguments.single_call && !is_tool_calls()) throw Error("--single-call needs tools");
-  if (kind_ == ARN_CONSTRAINT_JSON_SCHEMA) return;
-  if (any_order_ && !is_tool_calls()) throw Error("--any-order needs --json-schema or tools");
-  if (any_whitespace_) throw Error("--whitespace any needs --json-schema");
-}
-
-arn_constraint_options ConstraintText::Options(const std::string& prompt) const {
-  arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
-  options.kind = kind_;
-  options.text = text_.data();
-  options.text_bytes = text_.size();
-  options.any_order = any_order_ ? 1 : 0;
-  options.any_whitespace = any_whitespace_ ? 1 : 0;
-  if (!is_tool_calls()) return options;
-  options.tool_choice = tool_choice_;
-  if (tool_choice_ == ARN_TOOL_CHOICE_NAMED) {
-    options.tool_name = tool_name_.data();
-    options.tool_name_bytes = tool_name_.size();
-  }
-  options.single_call = single_call_ ? 1 : 0;
-  options.prompt = prompt.data();
-  options.prompt_bytes = prompt.size();
-  return options;
+  if (spec_.kind == ARN_CONSTRAINT_JSON_SCHEMA) return;
+  if (spec_.any_order && !is_tool_calls()) throw Error("--any-order needs --json-schema or tools");
+  if (spec_.any_whitespace) throw Error("--whitespace any needs --json-schema");
 }
 
 void ReserveConstraint(const ConstraintText& text, arn_session_options* options) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "tools/arenite/constraint_spec.h"
 #include "tools/arenite/json.h"
 #include "tools/arenite/model.h"
 
@@ -34,16 +35,14 @@ class ConstraintText {
   // Reads the file. Throws Error.
   explicit ConstraintText(const ConstraintArguments& arguments);
   // Valid as long as this object and the prompt, which tool calls look at the end of.
-  arn_constraint_options Options(const std::string& prompt = "") const;
-  bool is_tool_calls() const { return kind_ == ARN_CONSTRAINT_TOOL_CALLS; }
+  arn_constraint_options Options(const std::string& prompt = "") const {
+    return spec_.Options(prompt);
+  }
+  bool is_tool_calls() const { return spec_.is_tool_calls(); }
   uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:
-  std::string text_;
-  std::string tool_name_;
-  uint32_t kind_ = 0, tool_choice_ = ARN_TOOL_CHOICE_AUTO;
-  bool single_call_ = false;
-  bool any_order_ = false, any_whitespace_ = false;
+  ConstraintSpec spec_;
   uint64_t memory_bytes_ = 0;
 };
 

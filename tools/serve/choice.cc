@@ -4,23 +4,6 @@
 
 namespace arn::serve {
 
-arn_constraint_options ConstraintSpec::Options(const std::string& prompt) const {
-  arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
-  options.kind = kind;
-  options.text = text.data();
-  options.text_bytes = text.size();
-  if (kind != ARN_CONSTRAINT_TOOL_CALLS) return options;
-  options.tool_choice = tool_choice;
-  if (tool_choice == ARN_TOOL_CHOICE_NAMED) {
-    options.tool_name = tool_name.data();
-    options.tool_name_bytes = tool_name.size();
-  }
-  options.single_call = single_call ? 1 : 0;
-  options.prompt = prompt.data();
-  options.prompt_bytes = prompt.size();
-  return options;
-}
-
 Choice::Choice(const arn_model* model, const Work& work, uint32_t index, void* block,
                uint64_t block_bytes)
     : model_(model),

@@ -35,12 +35,12 @@ void ReadStops(Fields* fields, Settings* settings) {
 }
 
 // One text for each kind of format; "text" gives none.
-std::optional<ConstraintSpec> ReadFormat(Fields* fields) {
+std::optional<RequestConstraint> ReadFormat(Fields* fields) {
   const Json* format = fields->Find("response_format");
   if (format == nullptr) return std::nullopt;
   Fields read(*format, fields->PathOf("response_format"));
   const std::string type = read.NeedText("type");
-  ConstraintSpec spec;
+  RequestConstraint spec;
   spec.param = fields->PathOf("response_format");
   if (type == "text") return std::nullopt;
   if (type == "json_object") {
@@ -77,7 +77,7 @@ void ReadToolChoice(Fields* fields, const Json& tools, Settings* settings) {
     }
     return;
   }
-  ConstraintSpec spec;
+  RequestConstraint spec;
   spec.kind = ARN_CONSTRAINT_TOOL_CALLS;
   spec.text = settings->tools;
   spec.param = "tools";

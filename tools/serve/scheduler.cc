@@ -232,7 +232,7 @@ void Scheduler::SetConstraint(const Work& work, uint32_t sequence) {
     arn_session_set_constraint(session_.get(), nullptr);
     return;
   }
-  const ConstraintSpec& spec = *work.settings->constraint;
+  const RequestConstraint& spec = *work.settings->constraint;
   const arn_constraint_options options = spec.Options(work.prompt_tail);
   const arn_status status = arn_session_set_constraint(session_.get(), &options);
   if (status == ARN_OK) return;

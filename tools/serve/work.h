@@ -11,19 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "tools/arenite/constraint_spec.h"
 #include "tools/serve/mailbox.h"
 
 namespace arn::serve {
 
-struct ConstraintSpec {
-  uint32_t kind = ARN_CONSTRAINT_JSON_SCHEMA;
-  std::string text;
-  uint32_t tool_choice = ARN_TOOL_CHOICE_AUTO;
-  std::string tool_name;
-  bool single_call = false;
-  std::string param;  // field that it comes from
-  // Returns the options; `prompt`: see arn_constraint_options. Both must outlive them.
-  arn_constraint_options Options(const std::string& prompt) const;
+// Adds to a constraint the field of the request that it comes from.
+struct RequestConstraint : tool::ConstraintSpec {
+  std::string param;
 };
 
 // How each of a request's replies is made.
@@ -36,7 +31,7 @@ struct Settings {
   std::vector<std::string> stops;
   bool wants_logprobs = false;
   uint32_t n_top = 0;
-  std::optional<ConstraintSpec> constraint;
+  std::optional<RequestConstraint> constraint;
   bool is_chat = false;  // splits the reply into text, reasoning and calls
   std::string tools;     // as the chat template takes them; "": none
   std::optional<uint32_t> reasoning_budget;
