@@ -163,7 +163,8 @@ void ThreadPool::SetPrefetch(const std::byte* data, uint64_t bytes) {
 void ThreadPool::Prefetch(Worker* worker) {
   const uint64_t bytes = prefetch_bytes_.load(std::memory_order_acquire);
   const std::byte* data = prefetch_.load(std::memory_order_acquire);
-  if (bytes == 0) return;
+  // The size may be of the data before.
+  if (bytes == 0 || data == nullptr) return;
   const uint64_t n = count();
   const uint64_t begin = bytes * worker->thread / n;
   const uint64_t end = Min(bytes * (worker->thread + 1) / n, begin + kPrefetchBytes);
