@@ -8,6 +8,7 @@
 #   arn_optimise_lightly(<target> [EXCEPT <source>...])
 #   arn_optimise_for_size(<target> [<source>...])
 #   arn_precompile_headers(<target> <header>...)
+#   arn_join_sources(<target> [DEVICE] [EXCEPT <source>...])
 #   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #   arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>])
 include_guard(GLOBAL)
@@ -157,6 +158,27 @@ function(arn_precompile_headers target)
   endif()
 endfunction()
 
+# arn_join_sources(<target> [DEVICE] [EXCEPT <source>...])
+#
+# With ARENITE_UNITY_BUILD, compiles several sources as one, which parses their common headers once.
+# DEVICE: under sanitizers only, because the size and speed of what runs on devices is measured.
+# EXCEPT: sources whose unnamed namespaces declare names that other sources declare, too.
+function(arn_join_sources target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICE" "" "EXCEPT")
+  if(arg_DEVICE AND NOT ARENITE_SANITIZE)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${ARENITE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 6)
+  if(arg_EXCEPT)
+    set_source_files_properties(${arg_EXCEPT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  if(ARENITE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Takes a joined source for a header, whose unnamed namespaces would be a mistake.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 # Compile options of the sources of all test programs.
 function(arn_test_options target)
   # With -O2, a third of the compile time would go into code that runs once.
@@ -186,13 +208,14 @@ endif()
 set(ARENITE_TEST_EXCLUDE "" CACHE STRING
   "Cases that programs run as a whole leave out: patterns of GoogleTest, separated by colons")
 
-# arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
+# arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>]
+#              [JOIN])
 #
-# Adds a GoogleTest program with one ctest test per case. With arn_whole_programs, the program is a
+# Adds a GoogleTest program with one ctest test per case. JOIN: with arn_join_sources(). With arn_whole_programs, the program is a
 # single test, or SHARDS tests that run in parallel. Cases with Vulkan in their names run on
 # lavapipe, if available, with the validation layer; any of its messages fails them.
 function(arn_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JOIN" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS;ARGS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -202,6 +225,9 @@ function(arn_add_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE arn_host_flags arn_dep_gtest ${arg_LINK})
   arn_test_options(${name})
+  if(arg_JOIN)
+    arn_join_sources(${name})
+  endif()
   if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)")  # the precompiled header is
                                                                         # C++ only
     target_precompile_headers(${name} REUSE_FROM arn_gtest_headers)
