@@ -211,11 +211,13 @@ set(ARENITE_TEST_EXCLUDE "" CACHE STRING
 # arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>]
 #              [JOIN])
 #
-# Adds a GoogleTest program with one ctest test per case. JOIN: with arn_join_sources(). With arn_whole_programs, the program is a
+# Adds a GoogleTest program with one ctest test per case. With arn_whole_programs, the program is a
 # single test, or SHARDS tests that run in parallel. Cases with Vulkan in their names run on
-# lavapipe, if available, with the validation layer; any of its messages fails them.
+# lavapipe, if available, with the validation layer; any of its messages fails them. JOIN: calls
+# arn_join_sources().
 function(arn_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "JOIN" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JOIN" "TIMEOUT;SHARDS"
+    "SOURCES;LINK;LABELS;ARGS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -228,8 +230,8 @@ function(arn_add_test name)
   if(arg_JOIN)
     arn_join_sources(${name})
   endif()
-  if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)")  # the precompiled header is
-                                                                        # C++ only
+  # The precompiled header is C++ only.
+  if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)")
     target_precompile_headers(${name} REUSE_FROM arn_gtest_headers)
   endif()
   set_target_properties(${name} PROPERTIES
