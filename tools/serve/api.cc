@@ -43,6 +43,17 @@ class Closing {
   Mailbox* mailbox_;
 };
 
+ApiError NoModelFor(const std::string& what, const std::string& option) {
+  return {501, "invalid_request_error",
+          "this server has no model that makes " + what + ": arenite serve " + option +
+              " FILE adds one",
+          "model", "unsupported_endpoint"};
+}
+
+Json OtherModelJson(const TextScorer& scorer) {
+  return {{"id", scorer.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "arenite"}};
+}
+
 ApiError Gone() { return {499, "server_error", "the client has gone"}; }
 
 }  // namespace
@@ -170,10 +181,17 @@ Json Api::ModelJson() const {
 }
 
 HttpReply Api::Models() const {
-  return JsonReply({{"object", "list"}, {"data", Json::array({ModelJson()})}});
+  Json models = Json::array({ModelJson()});
+  for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
+    if (scorer != nullptr) models.push_back(OtherModelJson(*scorer));
+  }
+  return JsonReply({{"object", "list"}, {"data", std::move(models)}});
 }
 
 HttpReply Api::ModelNamed(const std::string& name) const {
+  for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
+    if (scorer != nullptr && scorer->name() == name) return JsonReply(OtherModelJson(*scorer));
+  }
   if (name != options_.limits.model_name) {
     throw ApiError(404, "invalid_request_error",
                    "there is no model \"" + name + "\": this server has \"" +
@@ -227,6 +245,21 @@ HttpReply Api::Detokenize(const HttpRequest& request) {
 HttpReply Api::ApplyTemplate(const HttpRequest& request) {
   const std::lock_guard<std::mutex> lock(reading_);
   return JsonReply({{"prompt", reader_.ApplyTemplate(request.body)}});
+}
+
+Json Api::ParseLocked(const std::string& body) {
+  const std::lock_guard<std::mutex> lock(reading_);
+  return ParseBody(body);
+}
+
+HttpReply Api::Embed(const HttpRequest& request) {
+  if (options_.embedder == nullptr) throw NoModelFor("embeddings", "--embedder");
+  return JsonReply(options_.embedder->Embed(ParseLocked(request.body)));
+}
+
+HttpReply Api::Rerank(const HttpRequest& request) {
+  if (options_.reranker == nullptr) throw NoModelFor("scores", "--reranker");
+  return JsonReply(options_.reranker->Rerank(ParseLocked(request.body)));
 }
 
 HttpReply Api::Status() const {
@@ -295,11 +328,8 @@ void Api::AddTo(HttpServer* server) {
   get("/v1/status", [this](const HttpRequest&) { return Status(); });
   post("/v1/chat/completions", [this](const HttpRequest& r) { return Reply(r, true); });
   post("/v1/completions", [this](const HttpRequest& r) { return Reply(r, false); });
-  post("/v1/embeddings", [this](const HttpRequest&) -> HttpReply {
-    throw ApiError(501, "invalid_request_error",
-                   "this server generates text and makes no embeddings (arenite embed does)",
-                   "model", "unsupported_endpoint");
-  });
+  post("/v1/embeddings", [this](const HttpRequest& r) { return Embed(r); });
+  post("/v1/rerank", [this](const HttpRequest& r) { return Rerank(r); });
   post("/tokenize", [this](const HttpRequest& r) { return Tokenize(r); });
   post("/detokenize", [this](const HttpRequest& r) { return Detokenize(r); });
   post("/apply-template", [this](const HttpRequest& r) { return ApplyTemplate(r); });

@@ -12,6 +12,7 @@
 #include "tools/serve/metrics.h"
 #include "tools/serve/request_reader.h"
 #include "tools/serve/scheduler.h"
+#include "tools/serve/text_scorer.h"
 
 namespace arn::serve {
 
@@ -20,6 +21,9 @@ struct ApiOptions {
   std::vector<std::string> keys;  // any of them; empty: none is needed
   std::string cors;               // origin of pages that may use the API; "": of its own only
   bool is_local = true;           // listens on this machine only
+  // Models of vectors and of scores, which must outlive the API; null: there is none.
+  TextScorer* embedder = nullptr;
+  TextScorer* reranker = nullptr;
 };
 
 class Api {
@@ -47,6 +51,9 @@ class Api {
   HttpReply Tokenize(const HttpRequest& request);
   HttpReply Detokenize(const HttpRequest& request);
   HttpReply ApplyTemplate(const HttpRequest& request);
+  HttpReply Embed(const HttpRequest& request);
+  HttpReply Rerank(const HttpRequest& request);
+  Json ParseLocked(const std::string& body);
   HttpReply Status() const;
   Json ModelJson() const;
   bool HasKey(const HttpRequest& request) const;

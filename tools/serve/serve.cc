@@ -3,8 +3,10 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "CLI/CLI.hpp"
@@ -33,11 +35,15 @@ struct ServeArguments {
   std::string api_key_file;
   std::string cors;
   std::string constraint_memory = "4M";
+  std::string embedder, reranker;
 };
 
 // Parsing, a template and the tokenizer hold this many times a body at most; measured with 1 MB of
 // values that are as small as can be: 59 times for tools, 36 for arrays, 12 for texts.
 constexpr uint64_t kParseFactor = 64;
+// Longest text of a request for vectors or scores: 8,192 tokens of any language. The tokenizer
+// reserves about 100 times as much.
+constexpr size_t kMaxScoredBytes = 256 * 1024;
 
 std::vector<std::string> ReadKeys(const std::string& path) {
   std::vector<std::string> keys;
@@ -69,19 +75,50 @@ arn_session_options SessionOptions(const ServeArguments& arguments, const Model&
   return options;
 }
 
+// A bundle of --embedder or --reranker, if there is one.
+class OtherModel {
+ public:
+  OtherModel(const ServeArguments& arguments, const std::string& bundle, const char* option) {
+    if (bundle.empty()) return;
+    ModelArguments own = arguments.model;
+    own.bundle = bundle;
+    model_.emplace(OpenModel(own));
+    const arn_model_info& info = model_->info();
+    const bool is_reranker = std::strcmp(option, "--reranker") == 0;
+    if ((is_reranker ? info.makes_scores : info.makes_vectors) == 0) {
+      throw Error(Format("%s %s: the model makes no %s of texts", option, bundle.c_str(),
+                         is_reranker ? "scores of pairs" : "vectors"));
+    }
+    scorer_.emplace(*model_, std::filesystem::path(bundle).stem().string(),
+                    arguments.session.threads, kMaxScoredBytes);
+    if (is_reranker && scorer_->plan().width != 1) {
+      throw Error(Format("%s %s: gives %u scores for a pair, and documents are ordered by one",
+                         option, bundle.c_str(), scorer_->plan().width));
+    }
+  }
+
+  serve::TextScorer* scorer() { return scorer_ ? &*scorer_ : nullptr; }
+  uint64_t bytes() const { return scorer_ ? scorer_->plan().total_bytes : 0; }
+
+ private:
+  std::optional<Model> model_;
+  std::optional<serve::TextScorer> scorer_;
+};
+
 std::string MemoryText(const serve::Scheduler& scheduler, const serve::HttpOptions& http,
-                       uint64_t body_bytes) {
+                       uint64_t body_bytes, uint64_t other_bytes) {
   const uint64_t requests =
       http.n_connections * (body_bytes + serve::Mailbox::kFullBytes) + kParseFactor * body_bytes;
   const uint64_t total = scheduler.plan().total_bytes + scheduler.plan().copied_bytes +
-                         scheduler.reply_bytes() + requests;
+                         scheduler.reply_bytes() + requests + other_bytes;
   return PlanTable(scheduler.plan()) +
          Format(
              "\nreplies  %s for %u parsers\nrequests %s at most, for %zu connections\n"
+             "others   %s for embedder and reranker\n"
              "whole    %s at most, and the program itself; weights %s mapped\n",
              HumanBytes(scheduler.reply_bytes()).c_str(), scheduler.plan().max_sequences,
-             HumanBytes(requests).c_str(), http.n_connections, HumanBytes(total).c_str(),
-             HumanBytes(scheduler.plan().weights_bytes).c_str());
+             HumanBytes(requests).c_str(), http.n_connections, HumanBytes(other_bytes).c_str(),
+             HumanBytes(total).c_str(), HumanBytes(scheduler.plan().weights_bytes).c_str());
 }
 
 // Waits for Ctrl-C or SIGTERM, which all threads of this one block.
@@ -114,6 +151,10 @@ int Run(const ServeArguments& arguments) {
   api_options.cors = arguments.cors;
   api_options.is_local = IsLoopback(arguments.host);
   const Model model = OpenModel(arguments.model);
+  if (model.info().makes_text == 0) {
+    throw Error(model.path() +
+                ": the model makes no text; --embedder or --reranker adds it to one that does");
+  }
   if (model.info().encoder_rows != 0) {
     throw Error(model.path() + ": the model has an encoder, which no request here has input for");
   }
@@ -128,6 +169,11 @@ int Run(const ServeArguments& arguments) {
   api_options.limits.max_tokens = arguments.max_tokens;
   api_options.limits.time = std::chrono::seconds(arguments.time_limit);
 
+  OtherModel embedder(arguments, arguments.embedder, "--embedder");
+  OtherModel reranker(arguments, arguments.reranker, "--reranker");
+  api_options.embedder = embedder.scorer();
+  api_options.reranker = reranker.scorer();
+
   serve::Metrics metrics;
   serve::Scheduler scheduler(model, SessionOptions(arguments, model), arguments.queue, &metrics);
   serve::Api api(prompter, &scheduler, &metrics, api_options);
@@ -138,7 +184,7 @@ int Run(const ServeArguments& arguments) {
       },
       serve::Api::ErrorBody);
   api.AddTo(&server);
-  Print(MemoryText(scheduler, http, http.max_body_bytes));
+  Print(MemoryText(scheduler, http, http.max_body_bytes, embedder.bytes() + reranker.bytes()));
   const int port = server.Bind(arguments.host, static_cast<int>(arguments.port));
   if (port == 0) {
     throw Error(Format("cannot listen on %s, port %u: is another server there?",
@@ -196,6 +242,10 @@ Command AddServe(CLI::App* app) {
   sub->add_option("--time-limit", arguments->time_limit, "Seconds that a request may take")
       ->check(CLI::Range(1u, 86400u))
       ->capture_default_str();
+  sub->add_option("--embedder", arguments->embedder,
+                  "Bundle whose model makes the vectors of /v1/embeddings");
+  sub->add_option("--reranker", arguments->reranker,
+                  "Bundle whose model makes the scores of /v1/rerank");
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddPoolOptions(sub, &arguments->session);
   AddSnapshotOptions(sub, &arguments->session);
