@@ -113,6 +113,7 @@ class PackageTest(unittest.TestCase):
     # As in an app's debug build: compiles the whole library again without optimisation.
     build = self.build("subdirectory", "subdirectory", f"-DARENITE={options.source}",
                        f"-DARENITE_DEPS_BUILD={options.build}", "-DARENITE_VULKAN=OFF",
+                       "-DCMAKE_CXX_FLAGS_DEBUG=-O0",  # without -g: what takes time is to compile
                        build_type="Debug")
     self.tells_the_story(os.path.join(build, "story"))
 

@@ -51,7 +51,8 @@ CancelOnSignal::CancelOnSignal(arn_session* session, bool with_terminate)
     : with_terminate_(with_terminate) {
   arn_session_clear_cancel(session);  // drops a late cancel of the previous call
   g_session.store(session);
-  const int flags = static_cast<int>(SA_RESETHAND);
+  // SA_RESTART: the token that is being written is written whole.
+  const int flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   Handle(SIGINT, OnSignal, flags, &interrupt_before_);
   if (with_terminate_) Handle(SIGTERM, OnSignal, flags, &terminate_before_);
 }
