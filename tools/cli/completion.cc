@@ -120,9 +120,8 @@ std::string Bash(const CLI::App& app) {
 
 // Returns what may follow an option's or a positional's words: ":WORD:ACTION".
 std::string ZshAction(const OptionText& option) {
-  const std::string word = option.is_positional || option.value.empty()
-                               ? Identifier(option.names.back())
-                               : option.value;
+  const std::string word =
+      option.is_positional || option.value.empty() ? Identifier(option.names.back()) : option.value;
   if (!option.choices.empty()) {
     return ":" + Identifier(option.names.back()) + ":(" + Join(option.choices, " ") + ")";
   }
@@ -161,8 +160,8 @@ std::string ZshCommand(const CLI::App& app, const std::string& indent) {
                      ZshArguments(app, indent + "  ") + indent + "  return\n" + indent + "fi\n" +
                      indent + "commands=(\n";
   for (const CLI::App* command : commands) {
-    text += indent + "  '" + command->get_name() + ":" + Summary(command->get_description()) +
-            "'\n";
+    text +=
+        indent + "  '" + command->get_name() + ":" + Summary(command->get_description()) + "'\n";
   }
   text += indent + ")\n" + indent +
           "if ((CURRENT == 2)); then _describe command commands; return; fi\n" + indent +
