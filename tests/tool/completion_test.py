@@ -121,7 +121,8 @@ class Fish(Bash):
 
   def run_shell(self, line):
     script = self.folder / "scripts" / f"_{line.split()[0]}"
-    return [self.shell, "--no-config", "-c", 'source $argv[1]; complete -C "$argv[2]"', script, line]
+    return [self.shell, "--no-config", "-c", 'source $argv[1]; complete -C "$argv[2]"', script,
+            line]
 
   def words(self, text):
     return {row.split("\t")[0] for row in text.splitlines()}
