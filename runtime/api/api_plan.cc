@@ -83,6 +83,10 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   ARN_TRY(ReadKvType("kv_type", read.kv_type, &session.k_type, diag));
   const uint32_t values = read.kv_value_type == ARN_KV_AS_KEYS ? read.kv_type : read.kv_value_type;
   ARN_TRY(ReadKvType("kv_value_type", values, &session.v_type, diag));
+  if (read.encoder_kv_type != ARN_KV_AS_KEYS) {
+    ARN_TRY(ReadKvType("encoder_kv_type", read.encoder_kv_type, &session.encoder_type, diag));
+    session.has_encoder_type = true;
+  }
   session.kv_residual = read.kv_residual;
   session.kv_group_size = read.kv_group_size;
   if (read.all_logits > 1) {

@@ -139,6 +139,15 @@ Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options,
     options->encoder_rows =
         is_fixed ? encoder.max_rows : Min(encoder.max_rows, kDefaultEncoderTokens);
   }
+  if (!options->has_encoder_type) return Status::kOk;
+  if (!encoder.exists()) {
+    return diag->Fail(Status::kUnsupported, "encoder_kv_type is %s: the model has no encoder",
+                      TraitsOf(options->encoder_type).name);
+  }
+  if (IsQuantised(options->encoder_type)) {
+    return diag->Fail(Status::kUnsupported, "encoder_kv_type is %s, expected f32, f16 or int8",
+                      TraitsOf(options->encoder_type).name);
+  }
   return Status::kOk;
 }
 
@@ -260,6 +269,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
       groups[g] = EncoderGroupOf(options.max_sequences, options.encoder_rows);
       KvOptions kv = PageOptions(options, groups[g]);
       kv.page_tokens = groups[g].page_tokens;
+      if (options.has_encoder_type) kv.k_type = kv.v_type = TraitsOf(options.encoder_type).active;
       ARN_TRY(PlanEncoderGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
                                &plan->kv_groups[g], diag));
       continue;

@@ -56,6 +56,8 @@ inline constexpr uint32_t kDefaultThermalDuty = 50;
 struct SessionOptions {
   KvType k_type = KvType::kInt8;
   KvType v_type = KvType::kInt8;
+  KvType encoder_type = KvType::kInt8;  // of an encoder's keys and values; never quantised
+  bool has_encoder_type = false;        // false: they are as active pages of k_type and v_type
   uint32_t kv_residual = 0;        // most recent tokens, never quantised; 0: kDefaultKvResidual
   uint32_t kv_group_size = 0;      // tokens (K), channels (V) per quantisation group; 0:
                                    // kDefaultKvGroupSize

@@ -69,6 +69,9 @@ uint64_t GeometryHash(const SessionPlan& plan) {
     add(plan.cache.groups[g].window);
     add(plan.cache.groups[g].chunk);
     if (group.state_floats != 0) add(group.state_floats);
+    if (group.is_encoder && plan.options.has_encoder_type) {
+      add(static_cast<uint32_t>(plan.options.encoder_type));
+    }
   }
   return hash.Digest();
 }

@@ -17,7 +17,10 @@ arn_session_options Options(uint32_t backend, uint32_t chunk) {
   return options;
 }
 
-using EncoderGoldenTest = EncoderCaseTest;
+class EncoderGoldenTest : public EncoderCaseTest {
+ protected:
+  std::vector<float> exact_;  // logits with keys and values in f32
+};
 
 TEST_P(EncoderGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();
@@ -137,6 +140,12 @@ TEST_P(EncoderGoldenTest, SavedAndRestored_ContinuesWithoutTheEncoder) {
       ASSERT_TRUE(EncodeInput(golden_, other.get()));
       EXPECT_EQ(expected, Greedy(other.get()));
 
+      options.encoder_kv_type = kv_type == ARN_KV_F32 ? ARN_KV_INT8 : ARN_KV_F16;
+      const SessionPtr unlike = NewSession(model_.get(), options);
+      ASSERT_NE(nullptr, unlike);
+      EXPECT_EQ(ARN_SAVE_MISMATCH, arn_session_restore(unlike.get(), path.c_str(), nullptr));
+      options.encoder_kv_type = ARN_KV_AS_KEYS;
+
       options.encoder_rows = 8;
       const SessionPtr small = NewSession(model_.get(), options);
       ASSERT_NE(nullptr, small);
@@ -144,6 +153,47 @@ TEST_P(EncoderGoldenTest, SavedAndRestored_ContinuesWithoutTheEncoder) {
       EXPECT_NE(nullptr, std::strstr(arn_session_last_error(small.get()), "encoder_rows"));
     }
   }
+}
+
+// The encoder's keys and values in f32 beside the decoder's in int4: their error is gone, and their
+// group alone grows.
+TEST_P(EncoderGoldenTest, TypeOfTheEncodersKeysAndValues_IsChosenApart) {
+  const std::vector<int32_t> ids = golden_.all_ids();
+  const auto error_of = [&](uint32_t kv_type, uint32_t encoder_type, uint64_t* pool_bytes) {
+    arn_session_options options = Options(ARN_BACKEND_REFERENCE, 64);
+    options.kv_type = kv_type;
+    options.encoder_kv_type = encoder_type;
+    char error[256];
+    arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
+    EXPECT_EQ(ARN_OK,
+              arn_session_plan_group(model_.get(), &options, 1, error, sizeof error, &group))
+        << error;
+    EXPECT_EQ(1u, group.is_encoder);
+    *pool_bytes = group.page_bytes;
+    const SessionPtr session = Encoded(options);
+    if (session == nullptr) return -1.0;
+    const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), 64, ids);
+    double error_sum = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      error_sum += std::pow(static_cast<double>(logits[i] - exact_[i]), 2);
+    }
+    return error_sum;
+  };
+  const SessionPtr session = Encoded(Options(ARN_BACKEND_REFERENCE, 64));
+  ASSERT_NE(nullptr, session);
+  exact_ = AllLogits(session.get(), golden_.vocab(), 64, ids);
+  uint64_t f32 = 0, f16 = 0, int8 = 0, as_keys = 0;
+  EXPECT_EQ(0.0, error_of(ARN_KV_F32, ARN_KV_F32, &f32));
+  const double f16_error = error_of(ARN_KV_F32, ARN_KV_F16, &f16);
+  const double int8_error = error_of(ARN_KV_F32, ARN_KV_INT8, &int8);
+  EXPECT_LT(0.0, f16_error);
+  EXPECT_LT(f16_error, int8_error);
+  EXPECT_EQ(2 * f16, f32);
+  EXPECT_LT(int8, f16);
+  error_of(ARN_KV_INT4, ARN_KV_AS_KEYS, &as_keys);
+  EXPECT_EQ(int8, as_keys);
+  error_of(ARN_KV_INT4, ARN_KV_F32, &as_keys);
+  EXPECT_EQ(f32, as_keys);
 }
 
 // One beam with one group is greedy search. Several beams share the encoder output across
@@ -213,6 +263,12 @@ TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
   EXPECT_EQ(ARN_BAD_ARGUMENT,
             arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &none));
   EXPECT_NE(nullptr, std::strstr(error, "encoder_rows")) << error;
+  options.encoder_rows = 0;
+  options.encoder_kv_type = ARN_KV_INT4;
+  EXPECT_EQ(ARN_UNSUPPORTED,
+            arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &none));
+  EXPECT_STREQ("encoder_kv_type is int4, expected f32, f16 or int8", error);
+  options.encoder_kv_type = ARN_KV_AS_KEYS;
 
   options.encoder_rows = 8;
   arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;

@@ -46,6 +46,7 @@ std::string WithOptionNames(const std::string& sentence) {
       {"kv_tokens", "--kv-tokens"},
       {"kv_residual", "--kv-residual"},
       {"kv_group_size", "--kv-group"},
+      {"encoder_kv_type", "--encoder-kv"},
       {"prefill_chunk", "--prefill-chunk"},
       {"max_sequences", "--sequences"},
       {"pinned_tokens", "--pinned"},

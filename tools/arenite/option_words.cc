@@ -69,6 +69,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
 
       {"--kv", "TYPE", kKv},
       {"--kv-values", "TYPE", kKv},
+      {"--encoder-kv", "", kKv},
       {"--kv-residual", "", kKv},
       {"--kv-group", "", kKv},
       {"--kv-file", "FILE", kKv},

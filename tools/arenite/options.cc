@@ -117,6 +117,9 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--kv-values", arguments->kv_values,
                   "Element type of the cached values [as --kv]")
       ->transform(CLI::IsMember(KvTypeNames(), CLI::ignore_case));
+  app->add_option("--encoder-kv", arguments->encoder_kv,
+                  "Element type of the encoder's keys and values [as --kv]")
+      ->transform(CLI::IsMember(std::vector<std::string>{"f32", "f16", "int8"}, CLI::ignore_case));
   app->add_option("--kv-residual", arguments->kv_residual,
                   "int4, int2: number of recent tokens that stay int8 (0: the library's choice)")
       ->capture_default_str();
@@ -250,6 +253,7 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   options.trust_device = arguments.trust_device ? 1 : 0;
   options.kv_type = KvType(arguments.kv);
   if (!arguments.kv_values.empty()) options.kv_value_type = KvType(arguments.kv_values);
+  if (!arguments.encoder_kv.empty()) options.encoder_kv_type = KvType(arguments.encoder_kv);
   options.kv_residual = arguments.kv_residual;
   options.kv_group_size = arguments.kv_group;
   options.context_tokens = arguments.context;

@@ -32,7 +32,8 @@ struct SessionArguments {
   std::string device_folder = DefaultDeviceFolder();  // empty: none
   bool trust_device = false;
   std::string kv = "int8";
-  std::string kv_values;  // empty: same as kv
+  std::string kv_values;   // empty: same as kv
+  std::string encoder_kv;  // empty: same as kv and kv_values
   uint32_t kv_residual = 0;
   uint32_t kv_group = 0;
   uint32_t context = 0;

@@ -43,7 +43,8 @@ _YES_OR_NO = {
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {
-    "kv_type": "KvType", "kv_value_type": "KvType", "overflow": "Overflow",
+    "kv_type": "KvType", "kv_value_type": "KvType", "encoder_kv_type": "KvType",
+    "overflow": "Overflow",
     "speculation": "Speculate", "backend": "Backend",
     "finish": "Finish", "early_stopping": "EarlyStopping", "cpus": "Cpus",
     "energy_source": "Energy", "residency": "Residency",

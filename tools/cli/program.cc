@@ -60,7 +60,9 @@ int Refuse(const CLI::App& app, const std::vector<std::string>& words,
 int AnswerHelp(const CLI::App& app, const std::vector<std::string>& words) {
   std::vector<std::string> names(words.begin() + 1, words.end());
   const bool is_short = Has(names, "-h");
-  names.erase(std::remove(names.begin(), names.end(), "-h"), names.end());
+  for (const char* flag : {"-h", "--help"}) {
+    names.erase(std::remove(names.begin(), names.end(), flag), names.end());
+  }
   const CLI::App& command = CommandOf(app, names);
   if (&command != &app || names.empty()) return WriteHelp(command, is_short);
   return Refuse(app, {}, FindUnknown(app, names).value_or("unknown command " + names[0]));
@@ -77,8 +79,14 @@ void PrintLine(const std::string& program, const char* kind, const char* colour,
 
 void AddCommonOptions(CLI::App* app, const std::string& version) {
   if (!Subcommands(*app).empty()) {
+    std::string names;
+    for (const CLI::App* command : Subcommands(*app)) {
+      names += (names.empty() ? "" : ",") + command->get_name();
+    }
     CLI::App* help = app->add_subcommand(kHelpCommand, "Explains a command");
-    help->add_option("COMMAND", "Command to explain")->expected(0, 2);
+    help->add_option("COMMAND", "Command to explain")
+        ->expected(0, 2)
+        ->type_name("TEXT:{" + names + "}");
   }
   const std::string program = app->get_name();
   app->set_version_flag(

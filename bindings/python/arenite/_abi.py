@@ -250,9 +250,10 @@ class arn_session_options(Struct):
       ("speculation", c_uint32),
       ("max_guesses", c_uint32),
       ("guess_always", c_uint32),
+      ("encoder_kv_type", c_uint32),
   ]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255)
 
 
 class arn_memory_plan(Struct):

@@ -297,6 +297,10 @@ class SessionOptions:
   guess_always: int = 0
   """1: verifies every guess there is, whatever it costs: for tests and measurements. 0: those
   that are expected to save time."""
+  encoder_kv_type: KvType = KvType.AS_KEYS
+  """Models with an encoder: KvType.F32, F16 or INT8 for the keys and values of its output, which
+  cross-attention reads; others are Status.UNSUPPORTED, because these pages stay as they are.
+  KvType.AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8."""
 
 
 @dataclasses.dataclass(frozen=True)

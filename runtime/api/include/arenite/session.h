@@ -177,12 +177,16 @@ typedef struct arn_session_options {
                             0: 15 */
   uint32_t guess_always; /* 1: verifies every guess there is, whatever it costs: for tests and
                             measurements. 0: those that are expected to save time */
+  /* Models with an encoder: ARN_KV_F32, F16 or INT8 for the keys and values of its output, which
+   * cross-attention reads; others are ARN_UNSUPPORTED, because these pages stay as they are.
+   * ARN_KV_AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. */
+  uint32_t encoder_kv_type;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0                                              \
+        0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS                              \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of

@@ -240,6 +240,8 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, max_guesses), 0},
     {"guessAlways", FieldKind::kInt,
      offsetof(arn_session_options, guess_always), 0},
+    {"encoderKvType", FieldKind::kEnum,
+     offsetof(arn_session_options, encoder_kv_type), 0, "Lorg/arenite/KvType;"},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,

@@ -174,4 +174,10 @@ public final class SessionOptions {
    * are expected to save time
    */
   public int guessAlways;
+  /**
+   * Models with an encoder: KvType.F32, F16 or INT8 for the keys and values of its output, which
+   * cross-attention reads; others are Status.UNSUPPORTED, because these pages stay as they are.
+   * KvType.AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8.
+   */
+  public KvType encoderKvType = KvType.AS_KEYS;
 }
