@@ -61,10 +61,10 @@ class Constraint {
   // Clears `bits`, and sets bit id % 32 of word id / 32 for every id of the tree whose bytes are
   // all allowed. Ids beyond the bits are left out.
   void FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits);
-  // The same, where most tokens are allowed because most characters lead back to the state, or to
-  // one that differs from it in a count: takes `all`, the bits of all ids of the tree, and refuses
-  // some. kOthers, and nothing is done: other states. kShort: of the tokens of more than kLongDepth
-  // bytes, those that the count forbids are still set. REQUIRES: `places` are those of the tree.
+  // The same, where characters lead back to the state, or to one that differs from it in a count.
+  // `all`: the bits of all ids of the tree. kOthers: other states; the bits mean nothing. kShort: of
+  // the tokens of kManyCharacters or more, some that the count forbids are set too. REQUIRES:
+  // `places` are those of the tree.
   enum class Filled : uint8_t { kOthers, kShort, kAll };
   Filled FillMaskOfLoop(uint32_t state, const ByteTree& tree, const BytePlaces& places,
                         Span<const uint32_t> all, Span<uint32_t> bits);
@@ -99,8 +99,13 @@ class Constraint {
   Term Walk(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok);
   template <typename Refuse>
   void WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse);
-  bool FindExits(Term loop, ByteSet* exits);
-  bool LoopsByCharacters(Term loop);
+  struct Loop;
+  bool FindLoop(Term state, Loop* loop);
+  Term LoopBegin(const Loop& loop) const;
+  Term LoopEnd(const Loop& loop) const;
+  bool FindExits(const Loop& loop, ByteSet* exits);
+  bool LoopsByCharacters(const Loop& loop);
+  Term AfterCharacters(const Loop& loop, uint32_t n);
 
   Terms* terms_ = nullptr;
   // The beginning, the states, and then the states on the way through a text or tree.

@@ -316,7 +316,10 @@ void TokenConstraint::FillMask(uint32_t state, Span<uint32_t> bits) {
     const uint32_t end = nodes[node + nodes[node].size()].first_id();
     for (uint32_t i = nodes[node].first_id(); i < end; ++i) {
       const uint32_t id = tree.ids[i];
-      if (id >= tokens_.vocab || (bits[id / 32] >> (id % 32) & 1) == 0) continue;
+      if (id >= tokens_.vocab || (bits[id / 32] >> (id % 32) & 1) == 0 ||
+          places.token_characters[id] < kManyCharacters) {
+        continue;
+      }
       if (!constraint_->Accepts(state, BytesOf(state, static_cast<int32_t>(id)))) {
         bits[id / 32] &= ~(1u << (id % 32));
       }
