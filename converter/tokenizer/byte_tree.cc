@@ -242,16 +242,16 @@ std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree, uint32_t 
     const ByteNode& node = nodes[i];
     Step step = path[node.depth()];
     before[i] = static_cast<uint8_t>(std::min(step.n_characters, kManyCharacters));
-    const uint32_t list = PlaceList(node.byte());
-    if (list != kNoPlaces && (list != kNonAsciiPlaces || step.is_ascii)) lists[list].push_back(i);
-    if (list != kNoPlaces && list > kPunctuationPlaces) lists[kPunctuationPlaces].push_back(i);
-    if (node.depth() == kLongDepth) lists[kLongPlaces].push_back(i);
-    step.n_characters += step.utf8.missing == 0 ? 1 : 0;
-    step.is_ascii = step.is_ascii && node.byte() < 0x80;
     if (i >= bad_end && !step.utf8.Read(node.byte())) {
       lists[kBadPlaces].push_back(i);
       bad_end = i + node.size();
     }
+    const uint32_t list = i < bad_end ? kNoPlaces : PlaceList(node.byte());
+    if (list != kNoPlaces && (list != kNonAsciiPlaces || step.is_ascii)) lists[list].push_back(i);
+    if (list != kNoPlaces && list > kPunctuationPlaces) lists[kPunctuationPlaces].push_back(i);
+    if (node.depth() == kLongDepth) lists[kLongPlaces].push_back(i);
+    step.n_characters += path[node.depth()].utf8.missing == 0 ? 1 : 0;
+    step.is_ascii = step.is_ascii && node.byte() < 0x80;
     path[node.depth() + 1] = step;
     const auto n = static_cast<uint8_t>(std::min(step.n_characters, kManyCharacters));
     for (uint32_t k = node.first_id(); k < nodes[i + 1].first_id(); ++k) of_tokens[ids[k]] = n;

@@ -2,68 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/constrain/character_counts.h"
 #include "runtime/constrain/constraint.h"
 
 namespace arn {
-
-void Constraint::ResetCursors() {
-  for (uint32_t depth = 0; depth < kMaxByteDepth; ++depth) cursors_[depth] = Terms::Cursor();
-}
-
-// Visits the nodes [first, end), a node and its siblings or subtrees of them, by the states before
-// each byte of the path, of which that of the first node is in live_. Calls refuse(i) for each node
-// that is not allowed, and passes over its subtree.
-template <typename Refuse>
-void Constraint::WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse) {
-  // The state before each byte, and where its last derivative led: siblings, and the same state at
-  // the same depth of the next branch, often go the same way.
-  const uint32_t path = kFirstState + n_states_;
-  Term* at = live_ + path;
-  const ByteNode* const nodes = tree.nodes.data();
-  for (uint32_t i = first; i < end && !failed();) {
-    const ByteNode node = nodes[i];
-    const uint32_t depth = node.depth();
-    const Term from = at[depth];
-    Terms::Cursor* cursor = &cursors_[depth];
-    if (cursor->term != from) terms_->Begin(from, cursor);
-    // That byte only begins special tokens, which are not in the tree.
-    Term to = node.byte() == kSpecialByte ? kNothing : terms_->Derive(cursor, node.byte());
-    if (terms_->failed()) {
-      to = Step(from, node.byte(), path + depth + 1);
-      ResetCursors();
-    }
-    if (to != kNothing) {
-      at[depth + 1] = to;
-      ++i;
-      continue;
-    }
-    refuse(i);
-    i += node.size();
-  }
-}
-
-// Ids lie in the order of the nodes, so those of nodes without a refused one in between are a
-// range.
-void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits) {
-  std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
-  const uint64_t n_bits = uint64_t{bits.size()} * 32;
-  const auto set = [&](uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; ++i) {
-      const uint32_t id = tree.ids[i];
-      if (id < n_bits) bits[id / 32] |= 1u << (id % 32);
-    }
-  };
-  live_[kFirstState + n_states_] = live_[kFirstState + state];
-  ResetCursors();
-  const ByteNode* const nodes = tree.nodes.data();  // one more follows them
-  uint32_t first_id = 0;                            // of the allowed ids that are not set yet
-  WalkTree(tree, 0, static_cast<uint32_t>(tree.nodes.size()), [&](uint32_t i) {
-    set(first_id, nodes[i].first_id());
-    first_id = nodes[i + nodes[i].size()].first_id();
-  });
-  set(first_id, static_cast<uint32_t>(tree.ids.size()));
-  if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
-}
 
 namespace {
 
@@ -118,16 +60,6 @@ class PlaceQueue {
   uint32_t list_ = 0, node_ = 0, n_characters_ = 0;
 };
 
-// Bit i: counts[i] <= most. REQUIRES: most and all counts are below 128.
-uint8_t AtMost(const uint8_t* counts, uint32_t most) {
-  constexpr uint64_t kOnes = 0x0101010101010101u, kTops = 0x8080808080808080u;
-  uint64_t bytes = 0;
-  std::memcpy(&bytes, counts, sizeof bytes);
-  const uint64_t tops = (kTops + most * kOnes - bytes) & kTops;
-  // Gathers the top bits: that of byte i goes to bit 56 + i.
-  return static_cast<uint8_t>((tops >> 7) * 0x0102040810204080u >> 56);
-}
-
 // Clears the bits of tokens of more than `most` characters.
 void DropLongTokens(const ByteTree& tree, const BytePlaces& places, uint32_t most,
                     Span<uint32_t> bits) {
@@ -145,57 +77,147 @@ void DropLongTokens(const ByteTree& tree, const BytePlaces& places, uint32_t mos
   const size_t n_whole = std::min(bits.size(), counts.size() / 32);
   for (size_t word = 0; word < n_whole; ++word) {
     if (bits[word] == 0) continue;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < 4; ++i) {
-      kept |= uint32_t{AtMost(counts.data() + word * 32 + i * 8, most)} << (i * 8);
-    }
-    bits[word] &= kept;
+    bits[word] &= WordAtMost(counts.data() + word * 32, most);
   }
   for (size_t id = n_whole * 32; id < counts.size() && id / 32 < bits.size(); ++id) {
     if (counts[id] > most) bits[id / 32] &= ~(1u << (id % 32));
   }
 }
 
-}  // namespace
-
-// A state to which characters lead back, itself or with counts that are one less.
-struct Constraint::Loop {
-  Term state;
-  // If it is a repetition, then `rest`; else the loop has none.
-  bool is_counted;
-  Terms::Repetition repetition;
-
-  uint32_t most() const { return is_counted ? repetition.max : kUnbounded; }
-  bool has_counts() const {
-    return is_counted && (repetition.min != 0 || repetition.max != kUnbounded);
+// Adds the lists in which the bytes of ASCII are.
+void AddPlaces(const ByteSet& bytes, PlaceQueue* queue) {
+  constexpr uint32_t kFewLists = 4;
+  uint32_t n_punctuation = 0;
+  for (uint32_t b = bytes.Next(0); b < 0x80; b = bytes.Next(b + 1)) {
+    n_punctuation += PlaceList(static_cast<uint8_t>(b)) > kPunctuationPlaces ? 1 : 0;
   }
+  for (uint32_t b = bytes.Next(0); b < 0x80; b = bytes.Next(b + 1)) {
+    const uint32_t list = PlaceList(static_cast<uint8_t>(b));
+    const bool joins = list > kPunctuationPlaces && n_punctuation > kFewLists;
+    queue->Add(joins ? uint32_t{kPunctuationPlaces} : list);
+  }
+}
+
+// The bits of the ids of a tree.
+class MaskBits {
+ public:
+  MaskBits(const ByteTree& tree, Span<uint32_t> bits) : ids_(tree.ids), bits_(bits) {}
+
+  void Set(uint32_t first, uint32_t end) const {
+    for (uint32_t i = first; i < end; ++i) {
+      if (Has(ids_[i])) bits_[ids_[i] / 32] |= 1u << (ids_[i] % 32);
+    }
+  }
+  // As others of the same tree.
+  void Copy(Span<const uint32_t> from, uint32_t first, uint32_t end) const {
+    for (uint32_t i = first; i < end; ++i) {
+      const uint32_t word = ids_[i] / 32, bit = 1u << (ids_[i] % 32);
+      if (Has(ids_[i])) bits_[word] = (bits_[word] & ~bit) | (from[word] & bit);
+    }
+  }
+  void Drop(uint32_t first, uint32_t end) const {
+    for (uint32_t i = first; i < end; ++i) {
+      if (Has(ids_[i])) bits_[ids_[i] / 32] &= ~(1u << (ids_[i] % 32));
+    }
+  }
+
+ private:
+  bool Has(uint32_t id) const { return id / 32 < bits_.size(); }
+
+  Span<const uint32_t> ids_;
+  Span<uint32_t> bits_;
 };
 
-bool Constraint::FindLoop(Term state, Loop* loop) {
-  *loop = {state, terms_->SplitRepetition(state, &loop->repetition), loop->repetition};
-  if (!loop->is_counted) return true;
-  // Characters of the rest must not be taken for repetitions.
-  return !terms_->failed();
+}  // namespace
+
+void Constraint::ResetCursors() {
+  for (uint32_t depth = 0; depth < kMaxByteDepth; ++depth) cursors_[depth] = Terms::Cursor();
 }
 
-// Where a character of the loop begins, and where it ends.
-Term Constraint::LoopBegin(const Loop& loop) const {
-  return loop.is_counted ? loop.repetition.of : loop.state;
+// Visits the nodes [first, end), a node and its siblings or subtrees of them, by the states before
+// each byte of the path, of which that of the first node is in live_. Calls refuse(i) for each node
+// that is not allowed, and passes over its subtree.
+template <typename Refuse>
+void Constraint::WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse) {
+  // The state before each byte, and where its last derivative led: siblings, and the same state at
+  // the same depth of the next branch, often go the same way.
+  const uint32_t path = kFirstState + n_states_;
+  Term* at = live_ + path;
+  const ByteNode* const nodes = tree.nodes.data();
+  for (uint32_t i = first; i < end && !failed();) {
+    const ByteNode node = nodes[i];
+    const uint32_t depth = node.depth();
+    const Term from = at[depth];
+    Terms::Cursor* cursor = &cursors_[depth];
+    if (cursor->term != from) terms_->Begin(from, cursor);
+    // That byte only begins special tokens, which are not in the tree.
+    Term to = node.byte() == kSpecialByte ? kNothing : terms_->Derive(cursor, node.byte());
+    if (terms_->failed()) {
+      to = Step(from, node.byte(), path + depth + 1);
+      ResetCursors();
+    }
+    if (to != kNothing) {
+      at[depth + 1] = to;
+      ++i;
+      continue;
+    }
+    refuse(i);
+    i += node.size();
+  }
 }
-Term Constraint::LoopEnd(const Loop& loop) const { return loop.is_counted ? kEmpty : loop.state; }
+
+// Ids lie in the order of the nodes, so those of nodes without a refused one in between are a
+// range.
+void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits) {
+  std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
+  const MaskBits mask(tree, bits);
+  live_[kFirstState + n_states_] = live_[kFirstState + state];
+  ResetCursors();
+  const ByteNode* const nodes = tree.nodes.data();  // one more follows them
+  uint32_t first_id = 0;                            // of the allowed ids that are not set yet
+  WalkTree(tree, 0, static_cast<uint32_t>(tree.nodes.size()), [&](uint32_t i) {
+    mask.Set(first_id, nodes[i].first_id());
+    first_id = nodes[i + nodes[i].size()].first_id();
+  });
+  mask.Set(first_id, static_cast<uint32_t>(tree.ids.size()));
+  if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
+}
+
+// A state to which characters lead back: itself, or a repetition of characters, and then others.
+struct Constraint::Loop {
+  Term state;
+  bool is_repetition;
+  Terms::Repetition repetition;
+
+  bool has_counts() const {
+    return is_repetition && (repetition.min != 0 || repetition.max != kUnbounded);
+  }
+  // Where a character begins, and where it ends.
+  Term begin() const { return is_repetition ? repetition.of : state; }
+  Term end() const { return is_repetition ? kEmpty : state; }
+  Term rest() const { return is_repetition ? repetition.rest : kNothing; }
+};
+
+Constraint::Loop Constraint::LoopOf(Term state) const {
+  Loop loop = {state, false, {}};
+  loop.is_repetition = terms_->SplitRepetition(state, &loop.repetition);
+  return loop;
+}
 
 // Finds the bytes of one-byte characters that do not lead back to the state. Returns false if lower
 // case letters are among them, which byte_places does not list, or if the Terms failed.
-bool Constraint::FindExits(const Loop& loop, ByteSet* exits) {
-  ByteSet others;  // with which the rest may begin
-  if (loop.is_counted) others = terms_->FirstBytes(loop.repetition.rest);
+// *dead: those of them that may not come in it, whatever its counts.
+bool Constraint::FindExits(const Loop& loop, ByteSet* exits, ByteSet* dead) {
+  const ByteSet others = terms_->FirstBytes(loop.rest());
   Terms::Cursor cursor;
-  terms_->Begin(LoopBegin(loop), &cursor);
+  terms_->Begin(loop.begin(), &cursor);
   for (uint32_t b = 0; b < 0x80 && !terms_->failed(); ++b) {
     const auto byte = static_cast<uint8_t>(b);
-    if (!others.Has(byte) && terms_->Derive(&cursor, byte) == LoopEnd(loop)) continue;
+    const Term to = terms_->Derive(&cursor, byte);
+    if (!others.Has(byte) && to == loop.end()) continue;
     if (PlaceList(byte) == kNoPlaces) return false;
     exits->Add(byte);
+    if (!others.Has(byte) && to == kNothing) dead->Add(byte);
   }
   return !terms_->failed();
 }
@@ -210,7 +232,7 @@ bool Constraint::LoopsByCharacters(const Loop& loop) {
                {0xE1, 0xEC, 0x80, 0xBF, 1}, {0xED, 0xED, 0x80, 0x9F, 1},
                {0xEE, 0xEF, 0x80, 0xBF, 1}, {0xF0, 0xF0, 0x90, 0xBF, 2},
                {0xF1, 0xF3, 0x80, 0xBF, 2}, {0xF4, 0xF4, 0x80, 0x8F, 2}};
-  if (loop.is_counted && terms_->FirstBytes(loop.repetition.rest).Next(0x80) < 256) return false;
+  if (terms_->FirstBytes(loop.rest()).Next(0x80) < 256) return false;
   // The term after the bytes [first, last], kNothing if it is not one.
   const auto after = [this](Term from, uint32_t first, uint32_t last) {
     if (from == kNothing) return kNothing;
@@ -223,123 +245,142 @@ bool Constraint::LoopsByCharacters(const Loop& loop) {
     return terms_->failed() ? kNothing : to;
   };
   for (const auto& row : kRows) {
-    Term to = after(after(LoopBegin(loop), row.first, row.last), row.next_first, row.next_last);
+    Term to = after(after(loop.begin(), row.first, row.last), row.next_first, row.next_last);
     for (uint32_t i = 0; i < row.more; ++i) to = after(to, 0x80, 0xBF);
-    if (to != LoopEnd(loop)) return false;
+    if (to != loop.end()) return false;
   }
   return true;
 }
 
-// Returns the state after that many characters of the loop. REQUIRES: no more than its most().
+bool Constraint::FillMaskOfLoop(uint32_t state, const ByteTree& tree, const BytePlaces& places,
+                                Span<const uint32_t> all, Span<uint32_t> bits) {
+  const uint32_t path = kFirstState + n_states_;
+  if (places.first.empty()) return false;
+  const Loop loop = LoopOf(live_[kFirstState + state]);
+  ByteSet exits, dead;
+  if (loop.has_counts() || !FindExits(loop, &exits, &dead)) return false;
+  const bool has_characters = LoopsByCharacters(loop);
+  if (terms_->failed()) return false;
+  // Every text is allowed up to the first of the exits, or where it stops being UTF-8: those nodes
+  // in their order, by the lists that have them.
+  PlaceQueue queue(places);
+  queue.Add(kBadPlaces);
+  if (!has_characters) {
+    exits.AddRange(0x80, 0xFF);
+    queue.Add(kNonAsciiPlaces);
+  }
+  AddPlaces(exits, &queue);
+  // Either most tokens are allowed, and the others are dropped, or those allowed are set.
+  const bool drops = has_characters && !exits.Has(' ');
+  if (drops) {
+    std::memcpy(bits.data(), all.data(), bits.size() * sizeof(uint32_t));
+  } else {
+    std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
+  }
+  const ByteNode* const nodes = tree.nodes.data();
+  const MaskBits mask(tree, bits);
+  uint32_t done = 0;      // nodes before it are decided
+  uint32_t first_id = 0;  // of the allowed ones that are not set yet
+  const auto refuse = [&](uint32_t i) {
+    const uint32_t first = nodes[i].first_id(), end = nodes[i + nodes[i].size()].first_id();
+    if (drops) {
+      mask.Drop(first, end);
+    } else {
+      mask.Set(first_id, first);
+      first_id = end;
+    }
+  };
+  ResetCursors();
+  live_[path] = loop.state;
+  while (!failed() && queue.Next(done)) {
+    const uint32_t node = queue.node();
+    const uint8_t byte = nodes[node].byte();
+    const bool is_bad = queue.list() == kBadPlaces;
+    // Lists have other bytes too.
+    const bool is_exit = is_bad || exits.Has(byte);
+    done = is_exit ? node + nodes[node].size() : node + 1;
+    if (!is_exit) continue;
+    if (is_bad || dead.Has(byte)) {
+      refuse(node);
+    } else {
+      for (uint32_t d = 0; d <= nodes[node].depth(); ++d) live_[path + d] = loop.state;
+      WalkTree(tree, node, done, refuse);
+    }
+  }
+  if (!drops) mask.Set(first_id, static_cast<uint32_t>(tree.ids.size()));
+  if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
+  return true;
+}
+
+bool Constraint::WithoutCounts(uint32_t from, uint32_t to) {
+  const Loop loop = LoopOf(live_[kFirstState + from]);
+  ByteSet exits, dead;
+  if (!loop.has_counts() || !FindExits(loop, &exits, &dead)) return false;
+  const Terms::Repetition& r = loop.repetition;
+  const Term free = terms_->Concat(terms_->Repeat(r.of, 0, kUnbounded), r.rest);
+  if (terms_->failed()) return false;
+  live_[kFirstState + to] = free;
+  return true;
+}
+
+// Returns the state after that many characters of the loop. REQUIRES: no more than its maximum.
 Term Constraint::AfterCharacters(const Loop& loop, uint32_t n) {
-  if (!loop.has_counts() || n == 0) return loop.state;
   const Terms::Repetition& r = loop.repetition;
   const uint32_t min = r.min > n ? r.min - n : 0;
   const uint32_t max = r.max == kUnbounded ? kUnbounded : r.max - n;
   return terms_->Concat(terms_->Repeat(r.of, min, max), r.rest);
 }
 
-Constraint::Filled Constraint::FillMaskOfLoop(uint32_t state, const ByteTree& tree,
-                                              const BytePlaces& places, Span<const uint32_t> all,
-                                              Span<uint32_t> bits) {
+bool Constraint::FillMaskOfCounts(uint32_t state, const ByteTree& tree, const BytePlaces& places,
+                                  Span<const uint32_t> without_counts, Span<uint32_t> bits,
+                                  uint32_t* n_sure) {
   const uint32_t path = kFirstState + n_states_;
-  if (places.first.empty()) return Filled::kOthers;
-  Loop loop = {};
-  ByteSet exits;
-  if (!FindLoop(live_[kFirstState + state], &loop) || !FindExits(loop, &exits)) {
-    return Filled::kOthers;
-  }
-  const bool has_characters = LoopsByCharacters(loop);
-  if (terms_->failed()) return Filled::kOthers;
-  // Every text is allowed up to the first of the exits, or where it stops being UTF-8: those nodes
-  // in their order, by the lists that have them.
+  std::memcpy(bits.data(), without_counts.data(), bits.size() * sizeof(uint32_t));
+  const Loop loop = LoopOf(live_[kFirstState + state]);
+  const uint32_t most = loop.repetition.max;
+  *n_sure = kManyCharacters - 1;
+  if (loop.repetition.min == 0 && most >= kManyCharacters) return true;
+  ByteSet exits, dead;
+  if (!FindExits(loop, &exits, &dead)) return false;
+  if (!LoopsByCharacters(loop)) exits.AddRange(0x80, 0xFF);
+  exits &= ~dead;
+  if (terms_->failed()) return false;
   PlaceQueue queue(places);
-  if (has_characters) {
-    queue.Add(kBadPlaces);
-  } else {
-    exits.AddRange(0x80, 0xFF);
-    queue.Add(kNonAsciiPlaces);
-  }
-  constexpr uint32_t kFewLists = 4;
-  uint32_t n_punctuation = 0;
-  for (uint32_t b = exits.Next(0); b < 0x80; b = exits.Next(b + 1)) {
-    n_punctuation += PlaceList(static_cast<uint8_t>(b)) > kPunctuationPlaces ? 1 : 0;
-  }
-  for (uint32_t b = exits.Next(0); b < 0x80; b = exits.Next(b + 1)) {
-    const uint32_t list = PlaceList(static_cast<uint8_t>(b));
-    queue.Add(list > kPunctuationPlaces && n_punctuation > kFewLists ? kPunctuationPlaces : list);
-  }
-  // Either most tokens are allowed, and the others are dropped, or those allowed are set.
-  const bool drops = has_characters && !exits.Has(' ');
-  const uint32_t most = loop.most();
-  const uint64_t n_bits = uint64_t{bits.size()} * 32;
+  AddPlaces(exits, &queue);
+  if (exits.Has(0x80)) queue.Add(kNonAsciiPlaces);
+  if (most < kManyCharacters) DropLongTokens(tree, places, most, bits);
   const ByteNode* const nodes = tree.nodes.data();
-  if (drops) {
-    std::memcpy(bits.data(), all.data(), bits.size() * sizeof(uint32_t));
-    if (most < kManyCharacters) DropLongTokens(tree, places, most, bits);
-  } else {
-    std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
-  }
-  const auto set = [&](uint32_t first, uint32_t end) {
-    for (uint32_t k = first; k < end; ++k) {
-      const uint32_t id = tree.ids[k];
-      if (id < n_bits) bits[id / 32] |= 1u << (id % 32);
-    }
-  };
-  // Those of the loop's own characters, which may be too many.
-  const auto set_counted = [&](uint32_t first, uint32_t end) {
-    if (most >= kManyCharacters) return set(first, end);
-    for (uint32_t k = first; k < end; ++k) {
-      const uint32_t id = tree.ids[k];
-      if (id < n_bits && places.token_characters[id] <= most) bits[id / 32] |= 1u << (id % 32);
-    }
-  };
-  const auto drop = [&](uint32_t first, uint32_t end) {
-    for (uint32_t k = first; k < end; ++k) {
-      const uint32_t id = tree.ids[k];
-      if (id < n_bits) bits[id / 32] &= ~(1u << (id % 32));
-    }
+  const MaskBits mask(tree, bits);
+  const auto refuse = [&](uint32_t i) {
+    mask.Drop(nodes[i].first_id(), nodes[i + nodes[i].size()].first_id());
   };
   ResetCursors();
   live_[path] = loop.state;
-  uint32_t done = 0;      // nodes before it are decided
-  uint32_t first_id = 0;  // of those that are not set yet
+  Term after[kManyCharacters] = {};  // AfterCharacters(), or kNothing: not known
+  after[0] = loop.state;
+  uint32_t n_flushes = n_flushes_;
+  uint32_t done = 0;
+  // The first bytes that are not the loop's: those before decide in which state they come.
   while (!failed() && queue.Next(done)) {
     const uint32_t node = queue.node();
-    const uint32_t end = node + nodes[node].size();
-    const bool is_bad = queue.list() == kBadPlaces;
-    // Lists have other bytes too.
-    if (!is_bad && !exits.Has(nodes[node].byte())) {
-      done = node + 1;
-      continue;
-    }
-    done = end;
+    const uint8_t byte = nodes[node].byte();
+    done = exits.Has(byte) ? node + nodes[node].size() : node + 1;
     const uint32_t n = queue.n_characters();
-    if (!drops) set_counted(first_id, nodes[node].first_id());
-    first_id = nodes[node].first_id();
-    if (!is_bad && n <= most) {
-      if (loop.has_counts() && n >= kManyCharacters) {
-        set(first_id, nodes[end].first_id());  // tokens that the caller looks at
-      } else {
-        const Term from = AfterCharacters(loop, n);
-        if (terms_->failed()) return Filled::kOthers;
-        for (uint32_t d = 0; d <= nodes[node].depth(); ++d) live_[path + d] = from;
-        WalkTree(tree, node, end, [&](uint32_t i) {
-          set(first_id, nodes[i].first_id());
-          const uint32_t next = nodes[i + nodes[i].size()].first_id();
-          if (drops) drop(nodes[i].first_id(), next);
-          first_id = next;
-        });
-        set(first_id, nodes[end].first_id());
-      }
-    } else if (drops) {
-      drop(first_id, nodes[end].first_id());
-    }
-    first_id = nodes[end].first_id();
+    // Those that the maximum cannot reach are as without.
+    const bool is_short = loop.repetition.min == 0 && n + nodes[node].size() <= most;
+    if (!exits.Has(byte) || n > most || is_short) continue;
+    // Where another exit came before, none of them is set without counts either.
+    mask.Copy(without_counts, nodes[node].first_id(), nodes[done].first_id());
+    if (n >= kManyCharacters) continue;  // the caller looks at them
+    if (n_flushes != n_flushes_) std::memset(after + 1, 0, sizeof after - sizeof *after);
+    n_flushes = n_flushes_;
+    if (after[n] == kNothing) after[n] = AfterCharacters(loop, n);
+    if (terms_->failed()) return false;
+    for (uint32_t d = 0; d <= nodes[node].depth(); ++d) live_[path + d] = after[n];
+    WalkTree(tree, node, done, refuse);
   }
-  if (!drops) set_counted(first_id, static_cast<uint32_t>(tree.ids.size()));
   if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
-  return loop.has_counts() ? Filled::kShort : Filled::kAll;
+  return true;
 }
 
 }  // namespace arn
