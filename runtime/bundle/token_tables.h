@@ -35,8 +35,9 @@
 //   element i + 1, nodes in ascending order. PlaceList(b) lists the nodes of byte b; list
 //   kBadPlaces those at which a text stops being the beginning of UTF-8, list kLongPlaces those of
 //   depth kLongDepth, kPunctuationPlaces those of all lists behind it. kNonAsciiPlaces has only the
-//   first of each path, and all but kLongPlaces have no node behind one of kBadPlaces. The third array has the characters before each node of the second, the last
-//   those that each token begins, kManyCharacters if more; 0 for tokens in no tree.
+//   first of each path, and all but kLongPlaces have no node behind one of kBadPlaces. The third
+//   array has the characters before each node of the second, the last those that each token begins,
+//   kManyCharacters if more; 0 for tokens in no tree.
 #pragma once
 
 #include <cstddef>

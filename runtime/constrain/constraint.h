@@ -73,8 +73,7 @@ class Constraint {
   // the tokens of more than *n_sure characters, some that the count forbids are set too. Returns
   // false if the block was too full; the bits mean nothing then.
   bool FillMaskOfCounts(uint32_t state, const ByteTree& tree, const BytePlaces& places,
-                        Span<const uint32_t> without_counts, Span<uint32_t> bits,
-                        uint32_t* n_sure);
+                        Span<const uint32_t> without_counts, Span<uint32_t> bits, uint32_t* n_sure);
 
   // Equal keys mean that the same may follow.
   uint64_t StateKey(uint32_t state) const {

@@ -68,8 +68,8 @@ Status ReadPlaces(const fbs::Segment* segment, Span<const std::byte> segments, u
   const auto* words = reinterpret_cast<const uint32_t*>(bytes.data());
   constexpr uint64_t kHeadWords = kPlaceLists + 1;
   const uint64_t n = bytes.size() < kHeadWords * sizeof(uint32_t) ? 0 : words[kPlaceLists];
-  bool is_valid = bytes.size() == (kHeadWords + n) * sizeof(uint32_t) + n + n_tokens &&
-                  words[0] == 0;
+  bool is_valid =
+      bytes.size() == (kHeadWords + n) * sizeof(uint32_t) + n + n_tokens && words[0] == 0;
   if (is_valid) {
     const auto* counts = reinterpret_cast<const uint8_t*>(words + kHeadWords + n);
     *out = {{words, kHeadWords},

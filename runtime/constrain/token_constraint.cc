@@ -321,9 +321,9 @@ Span<uint32_t> TokenConstraint::MaskBits(const CachedMask* mask) const {
 }
 
 void TokenConstraint::FillMask(uint32_t state, bool is_start, Span<uint32_t> bits) {
-  const bool is_loop = !is_start && constraint_->FillMaskOfLoop(
-                                        state, tokens_.bytes.tree(), tokens_.bytes.places(),
-                                        has_text_, bits);
+  const bool is_loop =
+      !is_start && constraint_->FillMaskOfLoop(state, tokens_.bytes.tree(), tokens_.bytes.places(),
+                                               has_text_, bits);
   if (is_loop) return;
   constraint_->FillMask(state, is_start ? tokens_.bytes.start_tree() : tokens_.bytes.tree(), bits);
 }

@@ -49,10 +49,10 @@ class Vocabulary {
 
 std::vector<std::string> Tokens(std::mt19937* rng) {
   static const std::string kPieces[] = {
-      "a",        "b",      "word", " the", " ", "\"",  "\\",  "\n", "\x01", "<",  "</",
-      "<call>",   "t",      ">",    ",",    "é", "東",  "😀",  "\xC3", "\xE6\x9D",
-      "\xF0\x9F", "\x80",   "\xFF", "\xC0", "0", "7",   "u00", "{",  "A",    "Z-", "@",
-      ".com",     "_",      "\"}",  "\",\"", "n"};
+      "a",    "b",        "word",     " the", " ",    "\"",   "\\",  "\n",    "\x01",
+      "<",    "</",       "<call>",   "t",    ">",    ",",    "é",   "東",    "😀",
+      "\xC3", "\xE6\x9D", "\xF0\x9F", "\x80", "\xFF", "\xC0", "0",   "7",     "u00",
+      "{",    "A",        "Z-",       "@",    ".com", "_",    "\"}", "\",\"", "n"};
   constexpr uint32_t n_pieces = sizeof kPieces / sizeof kPieces[0];
   std::vector<std::string> tokens;
   for (int i = 0; i < 1500; ++i) {
