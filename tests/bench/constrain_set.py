@@ -1,10 +1,12 @@
 """Measures constraints over a set of realistic schemas, token by token.
 
 usage: constrain_set.py TOOL BUNDLE.arn [NAME ...]
+       constrain_set.py xgrammar TOKENIZER_DIR [NAME ...]   (needs xgrammar and transformers)
 
-Prints a line for each schema and the percentiles over all of them, in microseconds: to compile, to
-fill the mask of all tokens before each token, and to test and take the token that comes. A value
-that the constraint refuses is an error: all of them fit.
+Prints a line for each schema and the percentiles over all of them, in microseconds of CPU time: to
+compile, to fill the mask of all tokens before each token, and to test and take the token that comes
+(XGrammar: to take it). A value that Arenite refuses is an error: all of them fit. XGrammar's
+refusals are counted.
 """
 
 import json
@@ -13,6 +15,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 
 import constrain_schemas
 
@@ -26,11 +29,15 @@ def percentiles(times):
   return [times[min(int(share * len(times)), len(times) - 1)] for share in (.5, .99, .999, 1)]
 
 
+def texts_of(schema, name):
+  rng = random.Random(name)
+  return [json.dumps(constrain_schemas.value(schema, rng), ensure_ascii=False,
+                     separators=(",", ":")) for _ in range(TEXTS)]
+
+
 def measure(tool, bundle, name, folder):
   schema = constrain_schemas.SCHEMAS[name]
-  rng = random.Random(name)
-  texts = [json.dumps(constrain_schemas.value(schema, rng), ensure_ascii=False,
-                      separators=(",", ":")) for _ in range(TEXTS)]
+  texts = texts_of(schema, name)
   schema_path, texts_path = folder / f"{name}.json", folder / f"{name}.jsonl"
   schema_path.write_text(json.dumps(schema), encoding="utf-8")
   texts_path.write_text("\n".join(texts) + "\n", encoding="utf-8")
@@ -47,12 +54,59 @@ def measure(tool, bundle, name, folder):
   return json.loads(out.stdout)
 
 
+class XGrammar:
+  """Measures the same with XGrammar, on one thread."""
+
+  def __init__(self, folder):
+    import xgrammar  # pylint: disable=import-outside-toplevel
+    from transformers import AutoTokenizer  # pylint: disable=import-outside-toplevel
+    self.xgrammar = xgrammar
+    self.tokenizer = AutoTokenizer.from_pretrained(folder)
+    self.info = xgrammar.TokenizerInfo.from_huggingface(self.tokenizer,
+                                                        vocab_size=len(self.tokenizer))
+    self.refused = []
+
+  def measure(self, name):
+    schema = constrain_schemas.SCHEMAS[name]
+    times = {row: [] for row in ROWS}
+
+    def timed(row, call):
+      start = time.thread_time()
+      result = call()
+      times[row].append((time.thread_time() - start) * 1e6)
+      return result
+
+    compiler = self.xgrammar.GrammarCompiler(self.info, max_threads=1, cache_enabled=False)
+    try:
+      grammar = timed("compile", lambda: compiler.compile_json_schema(
+          json.dumps(schema), any_whitespace=False, separators=(",", ":"), strict_mode=False))
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      self.refused.append(f"{name} ({str(error).splitlines()[0][:60]})")
+      return None
+    matcher = self.xgrammar.GrammarMatcher(grammar)
+    bits = self.xgrammar.allocate_token_bitmask(1, self.info.vocab_size)
+    n_refused = 0
+    for line in texts_of(schema, name):
+      matcher.reset()
+      for i, token in enumerate(self.tokenizer.encode(line, add_special_tokens=False)):
+        timed("mask" if i else "first_mask", lambda: matcher.fill_next_token_bitmask(bits))
+        if not timed("test", lambda: matcher.accept_token(token)):  # pylint: disable=cell-var-from-loop
+          n_refused += 1
+          break
+    if n_refused:
+      self.refused.append(f"{n_refused} values of {name}")
+    return {"bytes": 0, **{row: {"times_us": found} for row, found in times.items()}}
+
+
 def main(tool, bundle, names):
+  peer = XGrammar(bundle) if tool == "xgrammar" else None
   everything = {row: [] for row in ROWS}
   print(f"{'':12s} {'bytes':>8s} " + " ".join(f"{row:>12s}{' p50, p99, max':17s}" for row in ROWS))
   with tempfile.TemporaryDirectory() as folder:
     for name in names:
-      found = measure(tool, bundle, name, pathlib.Path(folder))
+      found = peer.measure(name) if peer else measure(tool, bundle, name, pathlib.Path(folder))
+      if found is None:
+        continue
       line = f"{name:12s} {found['bytes']:8d} "
       for row in ROWS:
         times = found[row]["times_us"]
@@ -64,6 +118,8 @@ def main(tool, bundle, names):
   print(f"{'all, us':12s} {'count':>8s} " + " ".join(f"{share:>9s}" for share in SHARES))
   for row, times in everything.items():
     print(f"{row:12s} {len(times):8d} " + " ".join(f"{t:9.2f}" for t in percentiles(times)))
+  if peer:
+    print("refused: " + (", ".join(peer.refused) or "nothing"))
 
 
 if __name__ == "__main__":
