@@ -39,7 +39,7 @@ class JsonNumber {
   }
 
  private:
-  // What came last.
+  // Says what came last.
   enum class State : uint8_t {
     kStart,
     kMinus,

@@ -366,7 +366,7 @@ bool Constraint::FillMaskOfCounts(uint32_t state, const ByteTree& tree, const By
     const uint8_t byte = nodes[node].byte();
     done = exits.Has(byte) ? node + nodes[node].size() : node + 1;
     const uint32_t n = queue.n_characters();
-    // Those that the maximum cannot reach are as without.
+    // Skips those that the maximum cannot reach.
     const bool is_short = loop.repetition.min == 0 && n + nodes[node].size() <= most;
     if (!exits.Has(byte) || n > most || is_short) continue;
     // Where another exit came before, none of them is set without counts either.

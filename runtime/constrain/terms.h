@@ -101,7 +101,7 @@ class Terms {
   Term Optional(Term term) { return Repeat(term, 0, 1); }
   // An equal term: where the head of a sequence is a sequence, its parts stand there instead.
   Term WithoutFrames(Term term);
-  // What a term begins with, if that is a repetition.
+  // Describes the repetition that a term begins with.
   struct Repetition {
     Term of = kNothing;
     uint32_t min = 0, max = 0;

@@ -90,7 +90,7 @@ void TokenConstraint::FindTexts() {
     }
   };
   if (tokens_.bytes.places().first.empty()) return set(tree.ids);
-  // Those that begin a character, and those that append nothing.
+  // Takes those that begin a character, and those that append nothing.
   const Span<const uint8_t> counts = tokens_.bytes.places().token_characters;
   const auto n = Min<uint32_t>(tokens_.vocab, static_cast<uint32_t>(counts.size()));
   for (uint32_t word = 0; word < n / 32; ++word) {

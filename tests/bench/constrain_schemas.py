@@ -15,7 +15,8 @@ TIME = {"type": "string", "format": "date-time",
         "examples": ["2024-02-29T23:59:59Z", "1999-12-31T00:00:00.125+05:30"]}
 DATE = {"type": "string", "format": "date", "examples": ["2024-02-29", "1970-01-01", "2031-10-05"]}
 UUID = {"type": "string", "format": "uuid",
-        "examples": ["123e4567-e89b-12d3-a456-426614174000", "00000000-0000-4000-8000-00000000ABCD"]}
+        "examples": ["123e4567-e89b-12d3-a456-426614174000",
+                     "00000000-0000-4000-8000-00000000ABCD"]}
 URI = {"type": "string", "format": "uri",
        "examples": ["https://example.com/a/b?c=d&e=%20f#g", "urn:isbn:0451450523",
                     "http://[::1]:8080/", "mailto:ann@example.com"]}
@@ -110,7 +111,8 @@ SCHEMAS = {
     "chart": record(title=text(1, 60), kind={"enum": ["bar", "line", "pie"]},
                     series=array(record(name=text(1, 30), data=array({"type": "number"})))),
     "point": {"type": "array", "prefixItems": [{"type": "number", "minimum": -90, "maximum": 90},
-                                                 {"type": "number", "minimum": -180, "maximum": 180}],
+                                                 {"type": "number", "minimum": -180,
+                                                  "maximum": 180}],
               "items": False, "minItems": 2, "examples": [[48.13, 11.57], [-33.9, 151.2]]},
     "matrix": array(array({"type": "integer", "minimum": -9, "maximum": 99}, minItems=3,
                           maxItems=3), minItems=3, maxItems=3),
