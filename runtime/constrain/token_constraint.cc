@@ -58,7 +58,9 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
   const uint64_t mask_bytes = Max<uint64_t>(1, n_words_) * sizeof(uint32_t);
   n_masks_ = static_cast<uint32_t>(
       Max<uint64_t>(kMinMasks, Min<uint64_t>(kMaxMasks, block_bytes / 4 / mask_bytes)));
-  ARN_TRY(Take(arena, uint64_t{n_masks_} * n_words_, &mask_bits_));
+  // Not cleared, so that a block from the OS has no page before there is a mask in it.
+  ARN_ASSIGN(void* masks, arena->Allocate(n_masks_ * mask_bytes, alignof(uint32_t)));
+  mask_bits_ = {static_cast<uint32_t*>(masks), size_t{n_masks_} * n_words_};
   ARN_TRY(Take(arena, n_words_, &result_bits_));
   ARN_TRY(Take(arena, Max<size_t>(tokenizer.max_piece_bytes(), kSpecialBytes), &piece_));
   if (!chooses_forced_) {
