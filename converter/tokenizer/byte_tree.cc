@@ -220,26 +220,41 @@ struct Utf8State {
 
 }  // namespace
 
-std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree) {
+std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree, uint32_t n_tokens) {
   ByteTreeHeader header = {0, 0};
   std::memcpy(&header, tree.data(), sizeof header);
-  std::vector<ByteNode> nodes(header.n_nodes);
+  std::vector<ByteNode> nodes(header.n_nodes + size_t{1});
   std::memcpy(nodes.data(), tree.data() + sizeof header, nodes.size() * sizeof(ByteNode));
+  std::vector<uint32_t> ids(header.n_ids);
+  std::memcpy(ids.data(), tree.data() + sizeof header + nodes.size() * sizeof(ByteNode),
+              ids.size() * sizeof(uint32_t));
   std::vector<std::vector<uint32_t>> lists(kPlaceLists);
-  std::vector<Utf8State> path(kMaxByteDepth + 1);  // before the byte of each depth
-  uint32_t bad_end = 0;                            // of the last subtree that is not UTF-8
+  // Before the byte of each depth.
+  struct Step {
+    Utf8State utf8;
+    uint32_t n_characters = 0;
+    bool is_ascii = true;
+  };
+  std::vector<Step> path(kMaxByteDepth + 1);
+  std::vector<uint8_t> before(header.n_nodes), of_tokens(n_tokens);
+  uint32_t bad_end = 0;  // of the last subtree that is not UTF-8
   for (uint32_t i = 0; i < header.n_nodes; ++i) {
     const ByteNode& node = nodes[i];
-    if (const uint32_t list = PlaceList(node.byte()); list != kNoPlaces) lists[list].push_back(i);
-    if (node.depth() == kLongDepth) lists[kLongPlaces].push_back(i);
-    if (i < bad_end) continue;
-    Utf8State state = path[node.depth()];
-    if (state.Read(node.byte())) {
-      path[node.depth() + 1] = state;
-    } else {
+    Step step = path[node.depth()];
+    before[i] = static_cast<uint8_t>(std::min(step.n_characters, kManyCharacters));
+    if (i >= bad_end && !step.utf8.Read(node.byte())) {
       lists[kBadPlaces].push_back(i);
       bad_end = i + node.size();
     }
+    const uint32_t list = i < bad_end ? kNoPlaces : PlaceList(node.byte());
+    if (list != kNoPlaces && (list != kNonAsciiPlaces || step.is_ascii)) lists[list].push_back(i);
+    if (list != kNoPlaces && list > kPunctuationPlaces) lists[kPunctuationPlaces].push_back(i);
+    if (node.depth() == kLongDepth) lists[kLongPlaces].push_back(i);
+    step.n_characters += path[node.depth()].utf8.missing == 0 ? 1 : 0;
+    step.is_ascii = step.is_ascii && node.byte() < 0x80;
+    path[node.depth() + 1] = step;
+    const auto n = static_cast<uint8_t>(std::min(step.n_characters, kManyCharacters));
+    for (uint32_t k = node.first_id(); k < nodes[i + 1].first_id(); ++k) of_tokens[ids[k]] = n;
   }
   std::vector<uint32_t> first = {0}, places;
   for (const std::vector<uint32_t>& list : lists) {
@@ -249,6 +264,8 @@ std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree) {
   std::vector<uint8_t> segment;
   Append(first.data(), first.size(), &segment);
   Append(places.data(), places.size(), &segment);
+  for (const uint32_t place : places) segment.push_back(before[place]);
+  Append(of_tokens.data(), of_tokens.size(), &segment);
   return segment;
 }
 
@@ -277,7 +294,9 @@ void BuildByteTrees(const TokenTexts& texts, TokenizerTables* tables) {
     tables->start_byte_tree = BuildByteTree(std::move(first_tokens));
     if (tables->start_byte_tree.empty()) tables->byte_tree.clear();
   }
-  if (!tables->byte_tree.empty()) tables->byte_places = BuildBytePlaces(tables->byte_tree);
+  if (!tables->byte_tree.empty()) {
+    tables->byte_places = BuildBytePlaces(tables->byte_tree, texts.count());
+  }
 }
 
 }  // namespace arn::convert

@@ -17,7 +17,7 @@ class TokenTexts;
 std::vector<uint8_t> BuildByteTree(std::vector<std::pair<std::string, uint32_t>> tokens);
 
 // Returns the segment byte_places of such a tree.
-std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree);
+std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree, uint32_t n_tokens);
 
 // Sets byte_tree and start_byte_tree. Leaves both empty if what a token appends depends on more
 // than whether it is the first; else sets byte_places too. REQUIRES: decoders, normalizers and

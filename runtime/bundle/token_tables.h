@@ -30,11 +30,14 @@
 //   and the last node is only the end of that range. Ids before those of node 0 append nothing.
 //   Special tokens, ids without text and tokens of more than kMaxByteDepth bytes are in no tree.
 //
-// byte_places: u32 [kPlaceLists + 1], u32 [last of them]
+// byte_places: u32 [kPlaceLists + 1], u32 [n], u8 [n], u8 [n_tokens], n the last of the first
 //   Where bytes stand in byte_tree: list i is the second array from element i of the first up to
 //   element i + 1, nodes in ascending order. PlaceList(b) lists the nodes of byte b; list
 //   kBadPlaces those at which a text stops being the beginning of UTF-8, list kLongPlaces those of
-//   depth kLongDepth.
+//   depth kLongDepth, kPunctuationPlaces those of all lists behind it. kNonAsciiPlaces has only the
+//   first of each path, and all but kLongPlaces have no node behind one of kBadPlaces. The third
+//   array has the characters before each node of the second, the last those that each token begins,
+//   kManyCharacters if more; 0 for tokens in no tree.
 #pragma once
 
 #include <cstddef>
@@ -72,23 +75,30 @@ struct ByteNode {
   uint32_t depth() const { return depth_and_ids & ((1u << kDepthBits) - 1); }
   uint32_t first_id() const { return depth_and_ids >> kDepthBits; }
 };
-// Controls, '"' and '\\' share list 0. Letters, digits, spaces and bytes from 0x80 on have none.
+// Controls share list 0, upper case letters of ASCII one, and digits one. Lower case
+// has none.
 inline constexpr uint32_t kBadPlaces = 1;
 inline constexpr uint32_t kLongPlaces = 2;
+inline constexpr uint32_t kUpperPlaces = 3;
+inline constexpr uint32_t kDigitPlaces = 4;
+inline constexpr uint32_t kNonAsciiPlaces = 5;
+inline constexpr uint32_t kPunctuationPlaces = 6;
 inline constexpr uint32_t kLongDepth = 32;
-inline constexpr uint32_t kPlaceLists = 33;
+inline constexpr uint32_t kManyCharacters = 255;
+inline constexpr uint32_t kPlaceLists = 40;
 inline constexpr uint32_t kNoPlaces = 0xFFFFFFFFu;
 inline constexpr uint32_t PlaceList(uint8_t byte) {
-  if (byte < 0x20 || byte == 0x7F || byte == '"' || byte == '\\') return 0;
+  if (byte < 0x20 || byte == 0x7F) return 0;
   const uint8_t lower = byte | 0x20;
   const bool is_letter = lower >= 'a' && lower <= 'z', is_digit = byte >= '0' && byte <= '9';
-  if (byte == ' ' || byte >= 0x80 || is_letter || is_digit) return kNoPlaces;
-  // '!', '#' .. '/', ':' .. '@', '[', ']' .. '`', '{' .. '~'
-  uint32_t list = kLongPlaces + 1;
-  for (uint8_t b = 0x21; b < byte; ++b) {
+  if (byte >= 0x80) return kNonAsciiPlaces;
+  if (is_digit) return kDigitPlaces;
+  if (is_letter) return byte == lower ? kNoPlaces : kUpperPlaces;
+  // ' ' .. '/', ':' .. '@', '[' .. '`', '{' .. '~'
+  uint32_t list = kPunctuationPlaces + 1;
+  for (uint8_t b = 0x20; b < byte; ++b) {
     const uint8_t l = b | 0x20;
-    const bool has_list =
-        b != '"' && b != '\\' && !(l >= 'a' && l <= 'z') && !(b >= '0' && b <= '9');
+    const bool has_list = !(l >= 'a' && l <= 'z') && !(b >= '0' && b <= '9');
     list += has_list ? 1 : 0;
   }
   return list;

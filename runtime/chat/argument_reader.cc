@@ -1,5 +1,6 @@
 #include "runtime/chat/argument_reader.h"
 
+#include "runtime/chat/json_number.h"
 #include "runtime/chat/reply_mark.h"
 
 namespace arn::chat {
@@ -15,30 +16,12 @@ bool IsWordCharacter(char c) {
          c == '.' || static_cast<uint8_t>(c) >= 0x80;
 }
 
-size_t SkipDigits(std::string_view text, size_t at) {
-  while (at < text.size() && IsDigit(text[at])) ++at;
-  return at;
-}
-
-// RFC 8259, section 6.
 bool IsJsonNumber(std::string_view text) {
-  size_t at = text.substr(0, 1) == "-" ? 1 : 0;
-  const size_t whole = at;
-  at = SkipDigits(text, at);
-  if (at == whole || (text[whole] == '0' && at > whole + 1)) return false;
-  if (at < text.size() && text[at] == '.') {
-    const size_t fraction = ++at;
-    at = SkipDigits(text, at);
-    if (at == fraction) return false;
+  JsonNumber number;
+  for (const char c : text) {
+    if (!number.Take(c)) return false;
   }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-    ++at;
-    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
-    const size_t exponent = at;
-    at = SkipDigits(text, at);
-    if (at == exponent) return false;
-  }
-  return at == text.size();
+  return number.IsComplete();
 }
 
 int HexDigit(char c) {
@@ -82,6 +65,7 @@ ArgumentReader::Outcome ArgumentReader::Take(char byte, ReplySink* sink) {
     case State::kEscape:
     case State::kHex: return TakeEscape(byte, sink);
     case State::kWord: return TakeWord(byte, sink);
+    case State::kLongNumber: return TakeLongNumber(byte, sink);
     case State::kBefore:
     case State::kKey:
     case State::kAfterKey:
@@ -146,13 +130,35 @@ ArgumentReader::Outcome ArgumentReader::TakeValue(char byte, ReplySink* sink) {
 
 ArgumentReader::Outcome ArgumentReader::TakeWord(char byte, ReplySink* sink) {
   if (IsWordCharacter(byte)) {
-    if (word_size_ == kMaxWordBytes) return Outcome::kWrong;
+    if (word_size_ == kMaxWordBytes) return BeginLongNumber(byte, sink);
     word_[word_size_++] = byte;
     return Outcome::kMore;
   }
   if (!EndWord(sink)) return Outcome::kWrong;
   if (depth_ == 0) return Outcome::kBehind;
   return Take(byte, sink);
+}
+
+// A number may have any number of digits: what is there of it is passed on.
+ArgumentReader::Outcome ArgumentReader::BeginLongNumber(char byte, ReplySink* sink) {
+  number_ = JsonNumber();
+  for (const char c : word_) {
+    if (is_key_ || !number_.Take(c)) return Outcome::kWrong;
+  }
+  sink->Add(kPiece, std::string_view(word_, word_size_));
+  state_ = State::kLongNumber;
+  return TakeLongNumber(byte, sink);
+}
+
+ArgumentReader::Outcome ArgumentReader::TakeLongNumber(char byte, ReplySink* sink) {
+  if (IsWordCharacter(byte)) {
+    if (!number_.Take(byte)) return Outcome::kWrong;
+    sink->Add(kPiece, byte);
+    return Outcome::kMore;
+  }
+  if (!number_.IsComplete()) return Outcome::kWrong;
+  state_ = State::kAfter;
+  return depth_ == 0 ? Outcome::kBehind : Take(byte, sink);
 }
 
 bool ArgumentReader::EndWord(ReplySink* sink) {

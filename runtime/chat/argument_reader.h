@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/chat/json_number.h"
 #include "runtime/chat/reply_format.h"
 #include "runtime/chat/reply_sink.h"
 
@@ -29,11 +30,12 @@ class ArgumentReader {
   static constexpr size_t kMaxWordBytes = 128;
 
   enum class State : uint8_t {
-    kBefore,    // before the first character
-    kKey,       // a key, or the end of an object
-    kAfterKey,  // its separator: '=' or ':'
-    kValue,     // a value, or the end of a list
-    kWord,      // number, true, None ...
+    kBefore,      // before the first character
+    kKey,         // a key, or the end of an object
+    kAfterKey,    // its separator: '=' or ':'
+    kValue,       // a value, or the end of a list
+    kWord,        // number, true, None ...
+    kLongNumber,  // behind kMaxWordBytes of it
     kString,
     kEscape,  // behind a backslash
     kHex,     // the digits of \x
@@ -44,6 +46,8 @@ class ArgumentReader {
   Outcome TakeKey(char byte, ReplySink* sink);
   Outcome TakeValue(char byte, ReplySink* sink);
   Outcome TakeWord(char byte, ReplySink* sink);
+  Outcome BeginLongNumber(char byte, ReplySink* sink);
+  Outcome TakeLongNumber(char byte, ReplySink* sink);
   Outcome TakeString(char byte, ReplySink* sink);
   Outcome TakeEscape(char byte, ReplySink* sink);
   Outcome TakeAfter(char byte, ReplySink* sink);
@@ -69,6 +73,7 @@ class ArgumentReader {
   uint64_t objects_ = 0;  // bit i: level i + 1 is an object
   size_t word_size_ = 0;
   char word_[kMaxWordBytes];
+  JsonNumber number_;
 };
 
 // Adds a JSON string's characters, without quotes, to the arguments.

@@ -151,7 +151,12 @@ bool Constraint::Accepts(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok
 bool Constraint::Advance(uint32_t state, Span<const uint8_t> bytes) {
   const Term end = Walk(state, bytes, nullptr);
   if (end == kNothing) return false;
-  live_[kFirstState + state] = end;
+  live_[kFirstState + state] = terms_->WithoutFrames(end);
+  if (terms_->failed()) {
+    live_[kFirstState + state] = end;
+    MakeRoom(kFirstState + n_states_);
+    ClearFailure();
+  }
   return true;
 }
 
@@ -191,174 +196,6 @@ size_t Constraint::Forced(uint32_t state, Span<uint8_t> out) {
     ++n;
   }
   return n;
-}
-
-void Constraint::ResetCursors() {
-  for (uint32_t depth = 0; depth < kMaxByteDepth; ++depth) cursors_[depth] = Terms::Cursor();
-}
-
-// Visits the nodes [first, end), a node and its siblings or subtrees of them, by the states before
-// each byte of the path, of which that of the first node is in live_. Calls refuse(i) for each node
-// that is not allowed, and passes over its subtree.
-template <typename Refuse>
-void Constraint::WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse) {
-  // The state before each byte, and where its last derivative led: siblings, and the same state at
-  // the same depth of the next branch, often go the same way.
-  const uint32_t path = kFirstState + n_states_;
-  Term* at = live_ + path;
-  const ByteNode* const nodes = tree.nodes.data();
-  for (uint32_t i = first; i < end && !failed();) {
-    const ByteNode node = nodes[i];
-    const uint32_t depth = node.depth();
-    const Term from = at[depth];
-    Terms::Cursor* cursor = &cursors_[depth];
-    if (cursor->term != from) terms_->Begin(from, cursor);
-    // That byte only begins special tokens, which are not in the tree.
-    Term to = node.byte() == kSpecialByte ? kNothing : terms_->Derive(cursor, node.byte());
-    if (terms_->failed()) {
-      to = Step(from, node.byte(), path + depth + 1);
-      ResetCursors();
-    }
-    if (to != kNothing) {
-      at[depth + 1] = to;
-      ++i;
-      continue;
-    }
-    refuse(i);
-    i += node.size();
-  }
-}
-
-// Ids lie in the order of the nodes, so those of nodes without a refused one in between are a
-// range.
-void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits) {
-  std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
-  const uint64_t n_bits = uint64_t{bits.size()} * 32;
-  const auto set = [&](uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; ++i) {
-      const uint32_t id = tree.ids[i];
-      if (id < n_bits) bits[id / 32] |= 1u << (id % 32);
-    }
-  };
-  live_[kFirstState + n_states_] = live_[kFirstState + state];
-  ResetCursors();
-  const ByteNode* const nodes = tree.nodes.data();  // one more follows them
-  uint32_t first_id = 0;                            // of the allowed ids that are not set yet
-  WalkTree(tree, 0, static_cast<uint32_t>(tree.nodes.size()), [&](uint32_t i) {
-    set(first_id, nodes[i].first_id());
-    first_id = nodes[i + nodes[i].size()].first_id();
-  });
-  set(first_id, static_cast<uint32_t>(tree.ids.size()));
-  if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
-}
-
-// Finds the bytes of one-byte characters that do not lead back to the state. Returns false if there
-// are others among them than those that byte_places lists, or if the Terms failed.
-bool Constraint::FindExits(Term loop, ByteSet* exits) {
-  Terms::Cursor cursor;
-  terms_->Begin(loop, &cursor);
-  for (uint32_t b = 0; b < 0x80 && !terms_->failed(); ++b) {
-    const auto byte = static_cast<uint8_t>(b);
-    if (terms_->Derive(&cursor, byte) == loop) continue;
-    if (PlaceList(byte) == kNoPlaces) return false;
-    exits->Add(byte);
-  }
-  return !terms_->failed();
-}
-
-// Returns whether every character of more than one byte leads back to the state.
-bool Constraint::LoopsByCharacters(Term loop) {
-  // UTF-8, Unicode 15, table 3-7: bytes that may begin, and what may follow them.
-  static constexpr struct {
-    uint8_t first, last, next_first, next_last;
-    uint32_t more;  // bytes after those two
-  } kRows[] = {{0xC2, 0xDF, 0x80, 0xBF, 0}, {0xE0, 0xE0, 0xA0, 0xBF, 1},
-               {0xE1, 0xEC, 0x80, 0xBF, 1}, {0xED, 0xED, 0x80, 0x9F, 1},
-               {0xEE, 0xEF, 0x80, 0xBF, 1}, {0xF0, 0xF0, 0x90, 0xBF, 2},
-               {0xF1, 0xF3, 0x80, 0xBF, 2}, {0xF4, 0xF4, 0x80, 0x8F, 2}};
-  // The term after the bytes [first, last], kNothing if it is not one.
-  const auto after = [this](Term from, uint32_t first, uint32_t last) {
-    if (from == kNothing) return kNothing;
-    Terms::Cursor cursor;
-    terms_->Begin(from, &cursor);
-    const Term to = terms_->Derive(&cursor, static_cast<uint8_t>(first));
-    for (uint32_t b = first + 1; b <= last && !terms_->failed(); ++b) {
-      if (terms_->Derive(&cursor, static_cast<uint8_t>(b)) != to) return kNothing;
-    }
-    return terms_->failed() ? kNothing : to;
-  };
-  for (const auto& row : kRows) {
-    Term to = after(after(loop, row.first, row.last), row.next_first, row.next_last);
-    for (uint32_t i = 0; i < row.more; ++i) to = after(to, 0x80, 0xBF);
-    if (to != loop) return false;
-  }
-  return true;
-}
-
-Constraint::Filled Constraint::FillMaskOfLoop(uint32_t state, const ByteTree& tree,
-                                              const BytePlaces& places, Span<const uint32_t> all,
-                                              Span<uint32_t> bits) {
-  const uint32_t path = kFirstState + n_states_;
-  const Term from = live_[kFirstState + state];
-  if (places.first.empty()) return Filled::kOthers;
-  const Term loop = terms_->WithoutLimit(from, kLongDepth);
-  live_[path] = loop;
-  ByteSet exits;
-  if (terms_->Derive(loop, 'a') != loop || !FindExits(loop, &exits) || !LoopsByCharacters(loop)) {
-    return Filled::kOthers;
-  }
-  // Every text is allowed up to the first of the exits, or where it stops being UTF-8: those nodes
-  // in their order, by the lists that have them.
-  const uint32_t* next[kPlaceLists];
-  const uint32_t* ends[kPlaceLists];
-  uint32_t n = 0;
-  const auto add = [&](uint32_t list) {
-    const Span<const uint32_t> nodes = places.List(list);
-    next[n] = nodes.begin();
-    ends[n++] = nodes.end();
-  };
-  add(kBadPlaces);
-  bool is_added[kPlaceLists] = {};
-  for (uint32_t b = exits.Next(0); b < 256; b = exits.Next(b + 1)) {
-    const uint32_t list = PlaceList(static_cast<uint8_t>(b));
-    if (!is_added[list]) add(list);
-    is_added[list] = true;
-  }
-  std::memcpy(bits.data(), all.data(), bits.size() * sizeof(uint32_t));
-  const uint64_t n_bits = uint64_t{bits.size()} * 32;
-  const ByteNode* const nodes = tree.nodes.data();
-  const auto refuse = [&](uint32_t i) {
-    const uint32_t end = nodes[i + nodes[i].size()].first_id();
-    for (uint32_t k = nodes[i].first_id(); k < end; ++k) {
-      const uint32_t id = tree.ids[k];
-      if (id < n_bits) bits[id / 32] &= ~(1u << (id % 32));
-    }
-  };
-  ResetCursors();
-  uint32_t done = 0;  // nodes before it are decided
-  for (;;) {
-    uint32_t least = 0, node = UINT32_MAX;
-    for (uint32_t i = 0; i < n; ++i) {
-      while (next[i] != ends[i] && *next[i] < done) ++next[i];
-      if (next[i] != ends[i] && *next[i] < node) {
-        node = *next[i];
-        least = i;
-      }
-    }
-    if (node == UINT32_MAX || failed()) break;
-    ++next[least];
-    if (least == 0) {
-      refuse(node);
-    } else if (!exits.Has(nodes[node].byte())) {
-      continue;  // list 0 has several bytes
-    } else {
-      for (uint32_t d = 0; d <= nodes[node].depth(); ++d) live_[path + d] = loop;
-      WalkTree(tree, node, node + nodes[node].size(), refuse);
-    }
-    done = node + nodes[node].size();
-  }
-  if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
-  return loop == from ? Filled::kAll : Filled::kShort;
 }
 
 }  // namespace arn

@@ -61,13 +61,19 @@ class Constraint {
   // Clears `bits`, and sets bit id % 32 of word id / 32 for every id of the tree whose bytes are
   // all allowed. Ids beyond the bits are left out.
   void FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits);
-  // The same, where most tokens are allowed because most characters lead back to the state, or to
-  // one that differs from it in a count: takes `all`, the bits of all ids of the tree, and refuses
-  // some. kOthers, and nothing is done: other states. kShort: of the tokens of more than kLongDepth
-  // bytes, those that the count forbids are still set. REQUIRES: `places` are those of the tree.
-  enum class Filled : uint8_t { kOthers, kShort, kAll };
-  Filled FillMaskOfLoop(uint32_t state, const ByteTree& tree, const BytePlaces& places,
-                        Span<const uint32_t> all, Span<uint32_t> bits);
+  // The same, where characters lead back to the state; `all`: the bits of all ids of the tree.
+  // Returns false for other states; the bits mean nothing then. REQUIRES, here and below: `places`
+  // are those of the tree.
+  bool FillMaskOfLoop(uint32_t state, const ByteTree& tree, const BytePlaces& places,
+                      Span<const uint32_t> all, Span<uint32_t> bits);
+  // Where a state is such a one but that it counts characters: sets the state `to` to the one
+  // without counts. Returns false for other states.
+  bool WithoutCounts(uint32_t from, uint32_t to);
+  // The same for such a state; without_counts: the mask of the state that WithoutCounts() makes. Of
+  // the tokens of more than *n_sure characters, some that the count forbids are set too. Returns
+  // false if the block was too full; the bits mean nothing then.
+  bool FillMaskOfCounts(uint32_t state, const ByteTree& tree, const BytePlaces& places,
+                        Span<const uint32_t> without_counts, Span<uint32_t> bits, uint32_t* n_sure);
 
   // Equal keys mean that the same may follow.
   uint64_t StateKey(uint32_t state) const {
@@ -99,8 +105,11 @@ class Constraint {
   Term Walk(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok);
   template <typename Refuse>
   void WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse);
-  bool FindExits(Term loop, ByteSet* exits);
-  bool LoopsByCharacters(Term loop);
+  struct Loop;
+  Loop LoopOf(Term state) const;
+  bool FindExits(const Loop& loop, ByteSet* exits, ByteSet* dead);
+  bool LoopsByCharacters(const Loop& loop);
+  Term AfterCharacters(const Loop& loop, uint32_t n);
 
   Terms* terms_ = nullptr;
   // The beginning, the states, and then the states on the way through a text or tree.

@@ -142,16 +142,21 @@ void Terms::Define(Term rule, Term body) {
   node(rule).a = Concat(y, Repeat(x, 0, kUnbounded));
 }
 
-Term Terms::WithoutLimit(Term term, uint32_t least) {
-  const bool is_sequence = node(term).kind == kConcat;
-  const Term first = is_sequence ? node(term).a : term;
-  const Node& n = node(first);
-  if (n.kind != kRepeat || n.b != 0 || n.c < least || n.c == kUnbounded || IsNullable(n.a)) {
-    return term;
+Term Terms::WithoutFrames(Term term) {
+  while (node(term).kind == kConcat && node(node(term).a).kind == kConcat && !failed()) {
+    const Term frame = node(term).a;
+    const Term rest = ConcatNode(node(frame).b, node(term).b);
+    term = ConcatNode(node(frame).a, rest);
   }
-  const Term rest = is_sequence ? node(term).b : kEmpty;
-  const Term free = Concat(Repeat(n.a, 0, kUnbounded), rest);
-  return failed() ? term : free;
+  return term;
+}
+
+bool Terms::SplitRepetition(Term term, Repetition* out) const {
+  const bool is_sequence = node(term).kind == kConcat;
+  const Node& n = node(is_sequence ? node(term).a : term);
+  if (n.kind != kRepeat) return false;
+  *out = {n.a, n.b, n.c, is_sequence ? node(term).b : kEmpty};
+  return true;
 }
 
 Term Terms::Custom(const CustomOps* ops, Span<const Term> terms, Span<const uint32_t> data) {

@@ -99,10 +99,16 @@ class Terms {
   // From `min` to `max` times. REQUIRES: min <= max.
   Term Repeat(Term term, uint32_t min, uint32_t max);
   Term Optional(Term term) { return Repeat(term, 0, 1); }
-  // Where the term begins with a repetition of 0 to n times, n >= `least`, of what is not empty:
-  // the term with a repetition without end. Else the term. For strings that begin with less than
-  // `least` bytes of the repetition, both are the same.
-  Term WithoutLimit(Term term, uint32_t least);
+  // An equal term: where the head of a sequence is a sequence, its parts stand there instead.
+  Term WithoutFrames(Term term);
+  // Describes the repetition that a term begins with.
+  struct Repetition {
+    Term of = kNothing;
+    uint32_t min = 0, max = 0;
+    Term rest = kEmpty;  // what follows
+  };
+  // Returns false if the term begins with something else. REQUIRES: a term of WithoutFrames().
+  bool SplitRepetition(Term term, Repetition* out) const;
   // Intersection and complement; kNothing if no string is left. REQUIRES: IsRegular() operands.
   Term Both(Term a, Term b);
   Term Complement(Term term);

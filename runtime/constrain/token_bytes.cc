@@ -61,17 +61,21 @@ Status Read(const fbs::Segment* segment, Span<const std::byte> segments, uint32_
 }
 
 Status ReadPlaces(const fbs::Segment* segment, Span<const std::byte> segments, uint32_t n_nodes,
-                  bool checks, BytePlaces* out, Diag* diag) {
+                  uint32_t n_tokens, bool checks, BytePlaces* out, Diag* diag) {
   if (segment == nullptr) return Status::kOk;
   Span<const std::byte> bytes;
   ARN_TRY(SegmentBytes(segment, segments, "byte_places", &bytes, diag));
   const auto* words = reinterpret_cast<const uint32_t*>(bytes.data());
-  const uint64_t n_words = bytes.size() / sizeof(uint32_t);
   constexpr uint64_t kHeadWords = kPlaceLists + 1;
-  bool is_valid = bytes.size() % sizeof(uint32_t) == 0 && n_words >= kHeadWords && words[0] == 0 &&
-                  words[kPlaceLists] == n_words - kHeadWords;
+  const uint64_t n = bytes.size() < kHeadWords * sizeof(uint32_t) ? 0 : words[kPlaceLists];
+  bool is_valid =
+      bytes.size() == (kHeadWords + n) * sizeof(uint32_t) + n + n_tokens && words[0] == 0;
   if (is_valid) {
-    *out = {{words, kHeadWords}, {words + kHeadWords, static_cast<size_t>(n_words - kHeadWords)}};
+    const auto* counts = reinterpret_cast<const uint8_t*>(words + kHeadWords + n);
+    *out = {{words, kHeadWords},
+            {words + kHeadWords, static_cast<size_t>(n)},
+            {counts, static_cast<size_t>(n)},
+            {counts + n, n_tokens}};
     for (uint32_t i = 0; checks && i < kPlaceLists && is_valid; ++i) {
       is_valid = words[i] <= words[i + 1] && words[i + 1] <= out->nodes.size();
       for (uint32_t k = words[i]; is_valid && k < words[i + 1]; ++k) {
@@ -83,8 +87,8 @@ Status ReadPlaces(const fbs::Segment* segment, Span<const std::byte> segments, u
   return diag->Fail(
       Status::kBadBundle,
       "tokenizer.byte_places has %zu bytes, which are not %u lists of ascending nodes "
-      "below %u",
-      bytes.size(), kPlaceLists, n_nodes);
+      "below %u and counts for them and %u tokens: convert the checkpoint again",
+      bytes.size(), kPlaceLists, n_nodes, n_tokens);
 }
 
 }  // namespace
@@ -99,7 +103,7 @@ Status TokenBytes::Init(const fbs::Tokenizer& table, Span<const std::byte> segme
   const uint32_t n_tokens = table.n_tokens();
   ARN_TRY(Read(table.byte_tree(), segments, n_tokens, "byte_tree", checks, &tree_, diag));
   ARN_TRY(ReadPlaces(table.byte_places(), segments, static_cast<uint32_t>(tree_.nodes.size()),
-                     checks, &places_, diag));
+                     n_tokens, checks, &places_, diag));
   start_tree_ = tree_;
   if (table.start_byte_tree() == nullptr) return Status::kOk;
   return Read(table.start_byte_tree(), segments, n_tokens, "start_byte_tree", checks, &start_tree_,

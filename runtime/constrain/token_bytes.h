@@ -31,10 +31,17 @@ struct ByteTree {
   Span<const uint32_t> EmptyIds() const { return ids.subspan(0, nodes.data()->first_id()); }
 };
 
-// Lists the nodes of a tree by their punctuation (byte_places of runtime/bundle/token_tables.h).
+// Lists the nodes of a tree by their bytes (byte_places of runtime/bundle/token_tables.h).
 struct BytePlaces {
   Span<const uint32_t> first;  // [kPlaceLists + 1]; empty: there is no index
   Span<const uint32_t> nodes;
+  Span<const uint8_t> node_characters;   // of `nodes`: characters before it
+  Span<const uint8_t> token_characters;  // [n_tokens]: that the token begins
+
+  // Characters before a place of List(). REQUIRES: it is not the end.
+  uint32_t Characters(const uint32_t* place) const {
+    return node_characters[static_cast<size_t>(place - nodes.begin())];
+  }
 
   Span<const uint32_t> List(uint32_t i) const {
     return nodes.subspan(first[i], first[i + 1] - first[i]);

@@ -7,6 +7,7 @@
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 #include "runtime/constrain/certain_text.h"
+#include "runtime/constrain/character_counts.h"
 
 namespace arn {
 namespace {
@@ -57,17 +58,16 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
   const uint64_t mask_bytes = Max<uint64_t>(1, n_words_) * sizeof(uint32_t);
   n_masks_ = static_cast<uint32_t>(
       Max<uint64_t>(kMinMasks, Min<uint64_t>(kMaxMasks, block_bytes / 4 / mask_bytes)));
-  ARN_TRY(Take(arena, uint64_t{n_masks_} * n_words_, &mask_bits_));
+  // Not cleared, so that a block from the OS has no page before there is a mask in it.
+  ARN_ASSIGN(void* masks, arena->Allocate(n_masks_ * mask_bytes, alignof(uint32_t)));
+  mask_bits_ = {static_cast<uint32_t*>(masks), size_t{n_masks_} * n_words_};
   ARN_TRY(Take(arena, n_words_, &result_bits_));
   ARN_TRY(Take(arena, Max<size_t>(tokenizer.max_piece_bytes(), kSpecialBytes), &piece_));
   if (!chooses_forced_) {
     ARN_TRY(Take(arena, kMaxForcedBytes, &forced_bytes_));
     ARN_TRY(Take(arena, kMaxForcedBytes, &forced_ids_));
   }
-  std::memset(has_text_.data(), 0, has_text_.size() * sizeof(uint32_t));
-  for (const uint32_t id : tokens_.bytes.tree().ids) {
-    if (id < tokens_.vocab) has_text_[id / 32] |= 1u << (id % 32);
-  }
+  FindTexts();
   ConstraintOptions constraint = options.constraint;
   ARN_TRY(FindSpecials(constraint, arena));
   constraint.calls.specials = specials_;
@@ -81,6 +81,27 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
                               &constraint_, diag));
   for (uint32_t s = 0; s < n_states; ++s) Reset(s);
   return Status::kOk;
+}
+
+void TokenConstraint::FindTexts() {
+  const ByteTree& tree = tokens_.bytes.tree();
+  std::memset(has_text_.data(), 0, has_text_.size() * sizeof(uint32_t));
+  const auto set = [this](Span<const uint32_t> ids) {
+    for (const uint32_t id : ids) {
+      if (id < tokens_.vocab) has_text_[id / 32] |= 1u << (id % 32);
+    }
+  };
+  if (tokens_.bytes.places().first.empty()) return set(tree.ids);
+  // Takes those that begin a character, and those that append nothing.
+  const Span<const uint8_t> counts = tokens_.bytes.places().token_characters;
+  const auto n = Min<uint32_t>(tokens_.vocab, static_cast<uint32_t>(counts.size()));
+  for (uint32_t word = 0; word < n / 32; ++word) {
+    has_text_[word] = ~WordAtMost(counts.data() + size_t{word} * 32, 0);
+  }
+  for (uint32_t id = n / 32 * 32; id < n; ++id) {
+    if (counts[id] != 0) has_text_[id / 32] |= 1u << (id % 32);
+  }
+  set(tree.EmptyIds());
 }
 
 void TokenConstraint::Reset(uint32_t state) {
@@ -288,9 +309,8 @@ void TokenConstraint::FindForced(uint32_t state) {
   s.next_forced = 0;
 }
 
-const TokenConstraint::CachedMask* TokenConstraint::FindMask(uint32_t state) const {
+const TokenConstraint::CachedMask* TokenConstraint::FindMask(uint32_t state, bool is_start) const {
   const uint64_t key = constraint_->StateKey(state);
-  const bool is_start = states_[state].n_tokens == 0;
   for (uint32_t i = 0; i < n_masks_; ++i) {
     const CachedMask& mask = masks_[i];
     if (mask.cost_ns != 0 && mask.key == key && mask.is_start == is_start) return &mask;
@@ -302,21 +322,32 @@ Span<uint32_t> TokenConstraint::MaskBits(const CachedMask* mask) const {
   return mask_bits_.subspan(static_cast<size_t>(mask - masks_) * n_words_, n_words_);
 }
 
-void TokenConstraint::FillMask(uint32_t state, Span<uint32_t> bits) {
-  auto filled = Constraint::Filled::kOthers;
+void TokenConstraint::FillMask(uint32_t state, bool is_start, Span<uint32_t> bits) {
+  const bool is_loop =
+      !is_start && constraint_->FillMaskOfLoop(state, tokens_.bytes.tree(), tokens_.bytes.places(),
+                                               has_text_, bits);
+  if (is_loop) return;
+  constraint_->FillMask(state, is_start ? tokens_.bytes.start_tree() : tokens_.bytes.tree(), bits);
+}
+
+void TokenConstraint::FillCountedMask(uint32_t state, Span<const uint32_t> without_counts,
+                                      Span<uint32_t> bits) {
   const ByteTree& tree = tokens_.bytes.tree();
   const BytePlaces& places = tokens_.bytes.places();
-  if (states_[state].n_tokens != 0) {
-    filled = constraint_->FillMaskOfLoop(state, tree, places, has_text_, bits);
+  uint32_t n = 0;
+  if (!constraint_->FillMaskOfCounts(state, tree, places, without_counts, bits, &n)) {
+    constraint_->FillMask(state, tree, bits);
+    return;
   }
-  if (filled == Constraint::Filled::kOthers) constraint_->FillMask(state, TreeOf(state), bits);
-  if (filled != Constraint::Filled::kShort) return;
   const ByteNode* const nodes = tree.nodes.data();
   for (const uint32_t node : places.List(kLongPlaces)) {
     const uint32_t end = nodes[node + nodes[node].size()].first_id();
     for (uint32_t i = nodes[node].first_id(); i < end; ++i) {
       const uint32_t id = tree.ids[i];
-      if (id >= tokens_.vocab || (bits[id / 32] >> (id % 32) & 1) == 0) continue;
+      if (id >= tokens_.vocab || (bits[id / 32] >> (id % 32) & 1) == 0 ||
+          places.token_characters[id] <= n) {
+        continue;
+      }
       if (!constraint_->Accepts(state, BytesOf(state, static_cast<int32_t>(id)))) {
         bits[id / 32] &= ~(1u << (id % 32));
       }
@@ -324,23 +355,41 @@ void TokenConstraint::FillMask(uint32_t state, Span<uint32_t> bits) {
   }
 }
 
-Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
-  auto* mask = const_cast<CachedMask*>(FindMask(state));
-  if (mask == nullptr) {
-    mask = masks_;
-    for (uint32_t i = 1; i < n_masks_; ++i) {
-      if (masks_[i].priority < mask->priority) mask = masks_ + i;
-    }
-    mask_age_ = mask->priority;
-    const uint64_t start = MonotonicNs();
-    FillMask(state, MaskBits(mask));
-    ++counts_.masks_filled;
-    // The walk may have changed the key, but not the language. A mask that failed is not found
-    // again.
-    const uint64_t cost = constraint_->failed() ? 0 : 1 + MonotonicNs() - start;
-    *mask = {constraint_->StateKey(state), cost, 0, states_[state].n_tokens == 0};
+// Finds or fills the mask of a state of constraint_, which may be the one for looking ahead.
+TokenConstraint::CachedMask* TokenConstraint::MaskOf(uint32_t state, bool is_start) {
+  if (const CachedMask* found = FindMask(state, is_start)) {
+    auto* mask = const_cast<CachedMask*>(found);
+    mask->priority = mask_age_ + mask->cost_ns;
+    return mask;
   }
-  mask->priority = mask_age_ + mask->cost_ns;
+  const auto scratch = static_cast<uint32_t>(states_.size());
+  const uint64_t start = MonotonicNs();
+  const CachedMask* base = nullptr;
+  if (!is_start && !tokens_.bytes.places().first.empty() && state != scratch &&
+      constraint_->WithoutCounts(state, scratch)) {
+    base = MaskOf(scratch, false);
+  }
+  CachedMask* mask = nullptr;
+  for (uint32_t i = 0; i < n_masks_; ++i) {
+    if (masks_ + i == base) continue;
+    if (mask == nullptr || masks_[i].priority < mask->priority) mask = masks_ + i;
+  }
+  mask_age_ = mask->priority;
+  if (base != nullptr && !constraint_->failed()) {
+    FillCountedMask(state, MaskBits(base), MaskBits(mask));
+  } else {
+    FillMask(state, is_start, MaskBits(mask));
+  }
+  ++counts_.masks_filled;
+  // The walk may have changed the key, but not the language. A mask that failed is not found
+  // again.
+  const uint64_t cost = constraint_->failed() ? 0 : 1 + MonotonicNs() - start;
+  *mask = {constraint_->StateKey(state), cost, mask_age_ + cost, is_start};
+  return mask;
+}
+
+Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
+  const CachedMask* mask = MaskOf(state, states_[state].n_tokens == 0);
   const Span<uint32_t> bits = result_bits_;
   if (states_[state].has_ended) {
     std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));

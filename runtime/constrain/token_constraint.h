@@ -89,7 +89,9 @@ class TokenConstraint {
   // The bits of all tokens that may come next: u32 [ceil(vocab / 32)], valid until the next call.
   Span<const uint32_t> Mask(uint32_t state);
   // True if Mask(state) needs no walk.
-  bool HasMask(uint32_t state) const { return FindMask(state) != nullptr; }
+  bool HasMask(uint32_t state) const {
+    return FindMask(state, states_[state].n_tokens == 0) != nullptr;
+  }
   // Null, or why a call since ClearFailure() has failed: the block is too small, or the text nests
   // too deep. What it said is not allowed may be.
   const char* Failure() const {
@@ -132,11 +134,14 @@ class TokenConstraint {
   const ByteTree& TreeOf(uint32_t state) const {
     return states_[state].n_tokens == 0 ? tokens_.bytes.start_tree() : tokens_.bytes.tree();
   }
+  void FindTexts();
   // The bytes that the token appends, or those that stand for a special one, in piece_.
   Span<const uint8_t> BytesOf(uint32_t state, int32_t id);
-  const CachedMask* FindMask(uint32_t state) const;
+  const CachedMask* FindMask(uint32_t state, bool is_start) const;
+  CachedMask* MaskOf(uint32_t state, bool is_start);
   Span<uint32_t> MaskBits(const CachedMask* mask) const;
-  void FillMask(uint32_t state, Span<uint32_t> bits);
+  void FillMask(uint32_t state, bool is_start, Span<uint32_t> bits);
+  void FillCountedMask(uint32_t state, Span<const uint32_t> without_counts, Span<uint32_t> bits);
   void FindForced(uint32_t state);
   Status FindSpecials(const ConstraintOptions& options, Arena* arena);
   bool IsInFormat(int32_t id) const;

@@ -227,7 +227,15 @@ int32_t Constrainer::BestAllowed(uint32_t sequence, const float* logits) {
   if (Allows(sequence, static_cast<int32_t>(best))) return static_cast<int32_t>(best);
   Timer timer(&step_ns_);
   TokenConstraint& constraint = *uses_[sequence].constraint;
-  if (constraint.HasMask(sequence)) return BestOfMask(sequence, logits);
+  Span<const uint32_t> mask;
+  if (constraint.HasMask(sequence)) {
+    // A mask of few tokens is looked through sooner than the logits.
+    constexpr uint32_t kFewTokens = 2048;
+    mask = constraint.Mask(sequence);
+    uint32_t n_allowed = 0;
+    for (const uint32_t word : mask) n_allowed += static_cast<uint32_t>(std::popcount(word));
+    if (n_allowed <= kFewTokens) return BestOfMask(sequence, logits);
+  }
   // A heap of the best so far has the worst on top, whose logit is the threshold.
   const auto before = [logits](uint32_t a, uint32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
@@ -235,8 +243,10 @@ int32_t Constrainer::BestAllowed(uint32_t sequence, const float* logits) {
   uint32_t candidates[kCandidates];
   uint32_t n = 0;
   float threshold = -std::numeric_limits<float>::infinity();
-  for (uint32_t first = 0; first < vocab; first += kConstraintBlock) {
-    const uint32_t size = Min(kConstraintBlock, vocab - first);
+  // Small blocks first: until there is a threshold, each of their tokens goes through the heap.
+  uint32_t size = kCandidates;
+  for (uint32_t first = 0; first < vocab; first += size) {
+    size = Min(first == 0 ? size : Min(first, kConstraintBlock), vocab - first);
     const size_t n_found = ops_->collect_at_least(logits + first, size, threshold, found_, size);
     for (size_t i = 0; i < n_found; ++i) {
       const uint32_t id = first + found_[i];
@@ -254,7 +264,10 @@ int32_t Constrainer::BestAllowed(uint32_t sequence, const float* logits) {
   std::sort_heap(candidates, candidates + n, before);
   for (uint32_t i = 0; i < n; ++i) {
     const auto id = static_cast<int32_t>(candidates[i]);
-    if (candidates[i] != best && constraint.Allows(sequence, id)) return id;
+    if (candidates[i] == best) continue;
+    const bool is_allowed = mask.empty() ? constraint.Allows(sequence, id)
+                                         : (mask[candidates[i] / 32] >> (id % 32) & 1) != 0;
+    if (is_allowed) return id;
   }
   return BestOfMask(sequence, logits);
 }

@@ -24,6 +24,7 @@ struct Arguments {
   uint32_t tokens = 2000;
   uint64_t seed = 0;
   bool json = false;
+  bool times = false;
 };
 
 struct DestroyConstraint {
@@ -195,14 +196,16 @@ class Times {
     us_.push_back(CpuMicroseconds() - start);
   }
   // Returns the least time that the share of all times does not exceed.
-  double Percentile(double share) {
+  double Percentile(double share) const {
     if (us_.empty()) return 0;
-    std::sort(us_.begin(), us_.end());
-    const double place = share * static_cast<double>(us_.size());
+    std::vector<double> sorted = us_;
+    std::sort(sorted.begin(), sorted.end());
+    const double place = share * static_cast<double>(sorted.size());
     const auto index = static_cast<size_t>(place);
-    return us_[std::min(index, us_.size() - 1)];
+    return sorted[std::min(index, sorted.size() - 1)];
   }
   size_t count() const { return us_.size(); }
+  const std::vector<double>& all() const { return us_; }
 
  private:
   std::vector<double> us_;
@@ -259,7 +262,7 @@ void MeasureText(const Model& model, arn_constraint* constraint, const std::vect
   }
 }
 
-void PrintTimes(Measured* measured, bool as_json) {
+void PrintTimes(Measured* measured, bool as_json, bool with_all) {
   struct Row {
     const char* name;
     Times* times;
@@ -274,6 +277,11 @@ void PrintTimes(Measured* measured, bool as_json) {
       json.Key(row.name).BeginObject().Key("count").Uint(row.times->count());
       for (size_t i = 0; i < std::size(kShares); ++i) {
         json.Key(kShareNames[i]).Number(row.times->Percentile(kShares[i]));
+      }
+      if (with_all) {
+        json.Key("times_us").BeginArray();
+        for (const double us : row.times->all()) json.Number(us);
+        json.EndArray();
       }
       json.EndObject();
     }
@@ -323,7 +331,7 @@ int Bench(const Arguments& arguments) {
     }
   }
   measured.stats = StatsOf(constraint.get());
-  PrintTimes(&measured, arguments.json);
+  PrintTimes(&measured, arguments.json, arguments.times);
   return 0;
 }
 
@@ -355,6 +363,7 @@ std::vector<Command> AddConstrain(CLI::App* app) {
                     "Texts to read, one a line; without: random tokens");
   bench->add_option("--tokens", arguments->tokens, "Random tokens to read")->capture_default_str();
   bench->add_option("--seed", arguments->seed, "Of the random tokens")->capture_default_str();
+  bench->add_flag("--times", arguments->times, "With --json: all the times too");
   bench->footer("Example:\n  arenite constrain bench --regex \"[a-z]+\" --tokenizer model.arn");
   return {{check, [arguments] { return Check(*arguments); }},
           {bench, [arguments] { return Bench(*arguments); }}};

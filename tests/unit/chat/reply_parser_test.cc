@@ -171,6 +171,23 @@ TEST(ReplyParser, CutCall_EndsWithTheProblem) {
                "call: get | arguments: {\"a\": 1} | end: ");
 }
 
+TEST(ReplyParser, LongNumbers_AreNumbers) {
+  const std::string begin = "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": ";
+  const std::string call = "call: get | arguments: {\"a\": ";
+  const std::string zeros(160, '0');
+  for (const std::string& number : {"1" + zeros, "-1" + zeros + ".5e+9", "0." + zeros}) {
+    ExpectEvents(TaggedJson(), begin + number + "}}\n</tool_call>", call + number + "} | end: ");
+    ExpectEvents(TaggedJson(), begin + number,
+                 call + number + " | end: the reply ends inside its arguments");
+  }
+  // Neither that is a number, nor what ends within.
+  for (const std::string& number : {"1" + zeros + "x", "1" + zeros + "-"}) {
+    const std::string events =
+        Parse(TaggedJson(), begin + number + "}}\n</tool_call>", number.size());
+    EXPECT_THAT(events, testing::HasSubstr("end: its arguments are malformed"));
+  }
+}
+
 TEST(ReplyParser, ListWithIds) {
   ExpectEvents(
       ListWithIds(),

@@ -206,7 +206,7 @@ std::string ReadDamaged(const Damage& damage) {
       convert::ConvertTokenizer(std::string(ARN_TEXT_TEST_DATA) + "/splits", &tables, &error))
       << error;
   tables.byte_tree = convert::BuildByteTree({{"a", 3}, {"ab", 1}, {"b", 2}});
-  tables.byte_places = convert::BuildBytePlaces(tables.byte_tree);
+  tables.byte_places = convert::BuildBytePlaces(tables.byte_tree, tables.n_tokens);
   auto* header = reinterpret_cast<ByteTreeHeader*>(tables.byte_tree.data());
   auto* nodes = reinterpret_cast<ByteNode*>(header + 1);
   damage(Segment{header, nodes, reinterpret_cast<uint32_t*>(nodes + header->n_nodes + 1)},
