@@ -139,11 +139,7 @@ Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options,
     options->encoder_rows =
         is_fixed ? encoder.max_rows : Min(encoder.max_rows, kDefaultEncoderTokens);
   }
-  if (!options->has_encoder_type) return Status::kOk;
-  if (!encoder.exists()) {
-    return diag->Fail(Status::kUnsupported, "encoder_kv_type is %s: the model has no encoder",
-                      TraitsOf(options->encoder_type).name);
-  }
+  if (!encoder.exists() || !options->has_encoder_type) return Status::kOk;
   if (IsQuantised(options->encoder_type)) {
     return diag->Fail(Status::kUnsupported, "encoder_kv_type is %s, expected f32, f16 or int8",
                       TraitsOf(options->encoder_type).name);

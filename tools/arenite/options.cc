@@ -118,7 +118,7 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
                   "Element type of the cached values [as --kv]")
       ->transform(CLI::IsMember(KvTypeNames(), CLI::ignore_case));
   app->add_option("--encoder-kv", arguments->encoder_kv,
-                  "Element type of the encoder's keys and values [as --kv]")
+                  "Models with an encoder: element type of the encoder's keys and values [as --kv]")
       ->transform(CLI::IsMember(std::vector<std::string>{"f32", "f16", "int8"}, CLI::ignore_case));
   app->add_option("--kv-residual", arguments->kv_residual,
                   "int4, int2: number of recent tokens that stay int8 (0: the library's choice)")

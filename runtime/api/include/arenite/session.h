@@ -179,7 +179,8 @@ typedef struct arn_session_options {
                             measurements. 0: those that are expected to save time */
   /* Models with an encoder: ARN_KV_F32, F16 or INT8 for the keys and values of its output, which
    * cross-attention reads; others are ARN_UNSUPPORTED, because these pages stay as they are.
-   * ARN_KV_AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. */
+   * ARN_KV_AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. Ignored by
+   * other models. */
   uint32_t encoder_kv_type;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \

@@ -177,7 +177,8 @@ public final class SessionOptions {
   /**
    * Models with an encoder: KvType.F32, F16 or INT8 for the keys and values of its output, which
    * cross-attention reads; others are Status.UNSUPPORTED, because these pages stay as they are.
-   * KvType.AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8.
+   * KvType.AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. Ignored by
+   * other models.
    */
   public KvType encoderKvType = KvType.AS_KEYS;
 }
