@@ -11,13 +11,13 @@ step "1/4 dependencies"
 toolchains/get_deps.sh --install
 
 step "2/4 building (the first time takes a few minutes)"
-build_preset release arenite-convert arenite_tool
+build_preset demo
 
 step "3/4 converting models/fable/fable-2m, weights to int8"
-build/release/bin/arenite-convert models/fable/fable-2m -o "$bundle" --weights int8
+build/demo/bin/arenite-convert models/fable/fable-2m -o "$bundle" --weights int8
 
 readonly prompt=${1:-Once upon a time}
-step "4/4 build/release/bin/arenite run $bundle --prompt \"$prompt\" ..."
+step "4/4 build/demo/bin/arenite run $bundle --prompt \"$prompt\" ..."
 printf '%s' "$prompt" # the program prints what it adds to the prompt
-build/release/bin/arenite run "$bundle" --prompt "$prompt" \
+build/demo/bin/arenite run "$bundle" --prompt "$prompt" \
   --max-tokens 300 --temperature 0.7 --seed 7

@@ -140,6 +140,9 @@ endfunction()
 # token's: the whole target, or the sources of the caller's folder that are named.
 function(arn_optimise_for_size target)
   if(ARGN)
+    if(ARENITE_UNITY_BUILD STREQUAL "ALL" OR ARENITE_SANITIZE)
+      return()  # Sources with options of their own are not joined with others.
+    endif()
     set_property(SOURCE ${ARGN} TARGET_DIRECTORY ${target} APPEND
       PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   else()
@@ -161,19 +164,20 @@ endfunction()
 # arn_join_sources(<target> [DEVICE] [EXCEPT <source>...])
 #
 # With ARENITE_UNITY_BUILD, compiles several sources as one, which parses their common headers once.
-# DEVICE: under sanitizers only, because the size and speed of what runs on devices is measured.
+# DEVICE: only with ARENITE_UNITY_BUILD=ALL and under sanitizers, because the size and speed of what
+# runs on devices is measured.
 # EXCEPT: sources whose unnamed namespaces declare names that other sources declare, too.
 function(arn_join_sources target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICE" "" "EXCEPT")
-  if(arg_DEVICE AND NOT ARENITE_SANITIZE)
+  if(NOT ARENITE_UNITY_BUILD STREQUAL "ALL" AND
+      (NOT ARENITE_UNITY_BUILD OR (arg_DEVICE AND NOT ARENITE_SANITIZE)))
     return()
   endif()
-  set_target_properties(${target} PROPERTIES
-    UNITY_BUILD ${ARENITE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 6)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   if(arg_EXCEPT)
     set_source_files_properties(${arg_EXCEPT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
-  if(ARENITE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Takes a joined source for a header, whose unnamed namespaces would be a mistake.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()

@@ -102,7 +102,7 @@ class DemoTest(unittest.TestCase):
 
   def test_story(self):
     quoted = re.search(r"\n(Once upon a time, (?:.+\n)+)\nprompt ", self.readme).group(1)
-    command = r'build/release/bin/arenite run "\$bundle" --prompt "\$prompt" \\\n(.*)\n'
+    command = r'build/demo/bin/arenite run "\$bundle" --prompt "\$prompt" \\\n(.*)\n'
     arguments = re.search(command, read("demo.sh")).group(1).split()
     told = run(options.tool, "run", self.bundle, "--prompt", "Once upon a time", *arguments)
     story = " ".join(("Once upon a time" + told).split())
