@@ -42,10 +42,11 @@ struct Row {
   const LogitsOps* (*logits_ops)();  // a device's logits are sampled on the CPU
 };
 constexpr const char* kNoVulkan = "Vulkan: this library was built without it";
+constexpr const char* kNoReference = "the reference backend: this library was built without it";
 constexpr Row kRows[] = {
     {BackendId::kCpu, CpuBackend, None, "", false, CpuLogitsOps},
-    {BackendId::kReference, kReference, None, "", false, kReferenceLogitsOps},
-    {BackendId::kVulkan, Vulkan, None, "", false, CpuLogitsOps},
+    {BackendId::kReference, kReference, None, kNoReference, false, kReferenceLogitsOps},
+    {BackendId::kVulkan, Vulkan, None, kNoVulkan, false, CpuLogitsOps},
     {BackendId::kAuto, Vulkan, CpuBackend, kNoVulkan, true, CpuLogitsOps},
     {BackendId::kVulkanCpu, Split, CpuBackend, kNoVulkan, false, CpuLogitsOps},
 };

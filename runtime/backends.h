@@ -22,7 +22,7 @@ struct BackendTraits {
   const Backend* backend = nullptr;   // null: not in this build
   const Backend* fallback = nullptr;  // takes over if `backend` is missing, rejects the model or
                                       // fails. Null: nothing does
-  const char* if_missing = "";        // why `backend` is null, if there is a fallback
+  const char* if_missing = "";        // why `backend` is null, unless its number is unknown
   bool hardware_only = false;         // GpuOptions::hardware_only
 };
 

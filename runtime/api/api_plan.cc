@@ -77,7 +77,11 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   ARN_TRY(ReadStruct(options, "arn_session_options", &read, diag));
   const BackendTraits traits = FindTraits(static_cast<BackendId>(read.backend));
   if (traits.backend == nullptr && traits.fallback == nullptr) {
-    return diag->Fail(Status::kUnsupported, "backend %u is not in this build", read.backend);
+    if (traits.if_missing[0] != '\0') {
+      return diag->Fail(Status::kUnsupported, "%s", traits.if_missing);
+    }
+    return diag->Fail(Status::kUnsupported, "backend is %u, expected ARN_BACKEND_...",
+                      read.backend);
   }
   SessionOptions session;
   ARN_TRY(ReadKvType("kv_type", read.kv_type, &session.k_type, diag));
