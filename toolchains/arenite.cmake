@@ -115,8 +115,8 @@ endfunction()
 # arn_optimise_lightly(<target> [EXCEPT <source>...])
 #
 # For code that runs once per program: most of the time of -O2 would go into templates of JSON
-# values and command-line options, and half of a sanitizer's or the demo's -O1. EXCEPT: sources with
-# loops over weights or whole files.
+# values and command-line options, and half of a sanitizer's -O1. EXCEPT: sources with loops over
+# weights or whole files.
 function(arn_optimise_lightly target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCEPT")
   if(ARENITE_SANITIZE)
@@ -124,9 +124,6 @@ function(arn_optimise_lightly target)
     set(loops -O1)
   else()
     set(light $<$<CONFIG:Release>:-O1>)
-    if(ARENITE_UNITY_BUILD STREQUAL "ALL")
-      set(light -O0)
-    endif()
     set(loops $<$<CONFIG:Release>:-O2>)
   endif()
   target_compile_options(${target} PRIVATE ${light})

@@ -22,7 +22,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
@@ -88,7 +88,7 @@ std::string EndOfPrompt(const Model& model, const std::vector<int32_t>& ids) {
 
 // Returns the tokens to prefill: the prompt's or, for a restored session, the added ones, possibly
 // none.
-std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments) {
+std::vector<int32_t> IdsToPrefill(const Model& model, const RunArguments& arguments) {
   const PromptArguments& prompt = arguments.prompt;
   if (arguments.restore.empty()) return PromptIds(model, prompt);
   if (!prompt.IsGiven()) return {};
@@ -98,7 +98,7 @@ std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments
 }
 
 // True if a restored session keeps its sampling and its random numbers: no sampling flag is given.
-bool KeepsSampling(const Arguments& arguments) {
+bool KeepsSampling(const RunArguments& arguments) {
   return !arguments.restore.empty() && !IsGiven(arguments.sampling);
 }
 
@@ -141,7 +141,7 @@ void CheckRoom(const Outcome& outcome, const SessionArguments& session) {
 }
 
 // Generates a completion of the selected sequence.
-arn_status Complete(const Arguments& arguments, const Session& session, Output* output,
+arn_status Complete(const RunArguments& arguments, const Session& session, Output* output,
                     Outcome* outcome) {
   output->now = Completion();
   std::vector<arn_stop_string> stops;
@@ -165,8 +165,8 @@ arn_status Complete(const Arguments& arguments, const Session& session, Output* 
 
 // Prefills, and generates the completions, each in a fork of the prompt. A signal ends it with
 // ARN_FINISH_CANCELLED.
-void Generate(const Arguments& arguments, const EncoderInput& encoder_input, const Session& session,
-              Output* output, Outcome* outcome) {
+void Generate(const RunArguments& arguments, const EncoderInput& encoder_input,
+              const Session& session, Output* output, Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
   PrefillProgress progress(session, arguments.quiet);
   encoder_input.Encode(session);
@@ -290,7 +290,7 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
   if (with_stats) std::fputs(DeviceReport(outcome.state).c_str(), stderr);
 }
 
-int Run(Arguments arguments) {
+int Run(RunArguments arguments) {
   const EncoderArguments& encoder = arguments.encoder_input;
   const bool has_encoder_input = encoder.text || encoder.ids || encoder.features;
   if (arguments.restore.empty() && !has_encoder_input && !UsePipe(&arguments.prompt)) {
@@ -393,7 +393,7 @@ int Run(Arguments arguments) {
 
 Command AddRun(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("run", "Generates text from a prompt");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunArguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
   AddEncoderOptions(sub, &arguments->encoder_input);
