@@ -4,6 +4,7 @@
 
 #include "tools/cli/format.h"
 #include "tools/serve/chat_messages.h"
+#include "tools/serve/response_request.h"
 #include "tools/serve/sampling_fields.h"
 
 namespace arn::serve {
@@ -201,8 +202,7 @@ void RequestReader::AddPart(const Prompt& prompt, const char* param, uint32_t n,
   request->parts.push_back(std::move(work));
 }
 
-ReplyRequest RequestReader::ReadChat(const std::string& body) const {
-  const Json json = ParseBody(body);
+ReplyRequest RequestReader::ReadChat(const Json& json) const {
   Fields fields(json, "");
   ReplyRequest request;
   const auto settings = std::make_shared<Settings>();
@@ -219,6 +219,18 @@ ReplyRequest RequestReader::ReadChat(const std::string& body) const {
   request.settings = settings;
   AddPart(prompt, "messages", n, &request);
   return request;
+}
+
+ReplyRequest RequestReader::ReadResponse(const std::string& body) const {
+  Json json = ParseBody(body);
+  const Json chat = ChatOfResponse(json);
+  try {
+    ReplyRequest request = ReadChat(chat);
+    request.response_fields = ResponseFields(json, *request.settings);
+    return request;
+  } catch (const ApiError& error) {
+    throw error.At(ResponseField(error.param()));
+  }
 }
 
 ReplyRequest RequestReader::ReadCompletion(const std::string& body) const {
