@@ -95,7 +95,8 @@ void Session::Destroy(Session* session) {
 }
 
 SavingView Session::Saving() {
-  return {core_, executor_, sequences_, recompute_, runner_, chooser_, prefiller_, !owned_.empty()};
+  return {core_,   executor_, sequences_, constrainer_,   recompute_,
+          runner_, chooser_,  prefiller_, !owned_.empty()};
 }
 
 SelfTestView Session::SelfTest() {
@@ -155,12 +156,6 @@ Status Session::Fork(uint32_t from, uint32_t to) {
 Status Session::Mark() {
   ARN_TRY(runner_.RunPending(sequences_.selected(), 0));
   return sequences_.Mark();
-}
-
-Status Session::Restore(const StateSource& source) {
-  ARN_TRY(arn::Restore(Saving(), source));
-  constrainer_.DropAll();
-  return Status::kOk;
 }
 
 Status Session::Sample(int32_t* out_id) {

@@ -217,9 +217,42 @@ Status CheckEncoderRows(const StateSequence& sequence, const SessionPlan& plan, 
   return Status::kOk;
 }
 
+// *n_constraints: different ones so far.
+Status CheckConstraint(const StateView& view, const StateTarget& target,
+                       const SavedConstraint& constraint, uint32_t s, uint32_t* n_constraints,
+                       Diag* diag) {
+  if (!constraint.exists()) return Status::kOk;
+  const ConstraintsPlan& plan = target.plan->constraints;
+  if (constraint.start != SavedConstraint::kAtNextChoice &&
+      constraint.start > view.Sequence(s).n_tokens) {
+    return diag->Fail(Status::kBadSave,
+                      "sequence %u: its constrained text begins at %u of %u tokens", s,
+                      constraint.start, view.Sequence(s).n_tokens);
+  }
+  if (constraint.owner != s) {
+    SavedSampling owner;
+    ARN_TRY(view.Sampling(constraint.owner, target.sampling, target.list_scratch, &owner, diag));
+    if (owner.constraint.owner == constraint.owner) return Status::kOk;
+    return diag->Fail(Status::kBadSave,
+                      "sequence %u has the constraint of sequence %u, which has none", s,
+                      constraint.owner);
+  }
+  if (constraint.block_bytes > plan.bytes_each) {
+    return diag->Fail(Status::kUnsupported,
+                      "sequence %u was saved with a constraint of %" PRIu64
+                      " bytes, the session was created with constraint_bytes = %" PRIu64,
+                      s, constraint.block_bytes, plan.bytes_each);
+  }
+  if (++*n_constraints <= plan.n) return Status::kOk;
+  return diag->Fail(Status::kUnsupported,
+                    "%u constraints were saved, the session was created with max_constraints = %u",
+                    *n_constraints, plan.n);
+}
+
 Status CheckSequences(const StateView& view, const StateTarget& target, StateCounts* counts,
                       Diag* diag) {
   const SessionPlan& plan = *target.plan;
+  uint32_t n_constraints = 0;
   for (uint32_t s = 0; s < counts->n_sequences; ++s) {
     const StateSequence sequence = view.Sequence(s);
     if (sequence.n_tokens > plan.options.context_tokens) {
@@ -239,6 +272,9 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
     if (sampling.n_generated > sequence.n_tokens) {
       return diag->Fail(Status::kBadSave, "sequence %u: %u of %u tokens were generated", s,
                         sampling.n_generated, sequence.n_tokens);
+    }
+    if (target.has_constraints) {
+      ARN_TRY(CheckConstraint(view, target, sampling.constraint, s, &n_constraints, diag));
     }
     counts->n_field_words += sequence.n_field_words;
     counts->n_tokens += sequence.n_tokens;
@@ -420,7 +456,7 @@ Status StateView::Sampling(uint32_t s, const SamplingLimits& limits, uint32_t* l
   for (uint32_t i = 0; i < s; ++i) first += Sequence(i).n_field_words;
   const Span<const std::byte> fields(At(FieldsOffset() + first * sizeof(uint32_t)),
                                      Sequence(s).n_field_words * sizeof(uint32_t));
-  return ReadFields(fields, limits, lists, out, diag);
+  return ReadFields(fields, s, limits, lists, out, diag);
 }
 
 StateTable StateView::Table(uint32_t s, uint32_t g) const {

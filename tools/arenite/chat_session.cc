@@ -143,6 +143,7 @@ void Chat::Turn(const std::string& text, Role role) {
     return reply_ != nullptr || Show(piece, Reply::Part::kText);
   };
   last_ = conversation_.Say(prompt, format_->IsWhole(), answer_options_, show_text, reply_.get());
+  if (constraint_) DropConstraint(session_);
   progress_.Clear();
   if (!can_write_) throw Error("cannot write to standard output");
   if (!last_.is_unread) {

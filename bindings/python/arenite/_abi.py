@@ -402,8 +402,9 @@ class arn_restore_options(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
       ("verify", c_uint32),
+      ("no_constraints", c_uint32),
   ]
-  _initial_ = (0,)
+  _initial_ = (0, 0)
 
 
 class arn_beam_options(Struct):

@@ -161,6 +161,7 @@ class Builder {
   bool IsEnd(const Key& key) const {
     const Phase phase = PhaseOf(key);
     if (phase != kZero && phase != kInteger && phase != kFraction) return false;
+    if (is_shortest_ && phase == kZero && IsNegative(key)) return false;
     for (size_t i = 0; i < conditions_.size(); ++i) {
       if (!Holds(i, key, phase == kFraction)) return false;
     }

@@ -37,7 +37,7 @@ inline constexpr uint32_t kMaxNumberStates = 20'000;
 
 // *out is empty if no number satisfies the conditions; otherwise the first state is the start.
 // kUnsupported: more conditions or states than the limits. Scratch and result are in `arena`.
-// is_shortest: no fraction ends with 0, so that integers have none.
+// is_shortest: no fraction ends with 0, so that integers have none, and there is no -0.
 Status BuildNumberAutomaton(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena,
                             Span<NumberState>* out);
 

@@ -59,11 +59,14 @@ TEST(JsonSchemaTest, NumbersWithoutSpareZeros_WhileTextIsGenerated) {
     const char* schema;
     std::vector<const char*> allowed, refused;
   } cases[] = {
-      {R"({"type":"integer"})", {"0", "-7", "10", "100"}, {"0.", "1.", "1.0"}},
-      {R"({"type":"integer","minimum":1,"maximum":20})", {"1", "10", "20"}, {"1.", "20.0", "0"}},
+      {R"({"type":"integer"})", {"0", "-7", "10", "100"}, {"0.", "1.", "1.0", "-0"}},
+      {R"({"type":"integer","minimum":1,"maximum":20})",
+       {"1", "10", "20"},
+       {"1.", "20.0", "0", "-"}},
       {R"({"type":"number","minimum":0,"maximum":1})",
        {"0", "0.5", "0.05", "1", "0.101"},
-       {"1.", "0.50", "0.0", "0.1010", "1.0"}},
+       {"1.", "0.50", "0.0", "0.1010", "1.0", "-0"}},
+      {R"({"type":"number","minimum":-1})", {"-0.5", "-1"}, {"-0", "-0.0"}},
       {R"({"type":"number","multipleOf":0.01})", {"0.07", "3", "19.9"}, {"19.90", "0.070"}},
       {R"({"const":0})", {"0"}, {"-0", "0.0"}},
       {R"({"enum":[1,2.50,-3e1]})", {"1", "2.5", "-30"}, {"1.0", "2.50", "-30.0"}},
