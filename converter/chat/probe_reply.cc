@@ -261,8 +261,8 @@ class Finder {
       found_.id_begin = found_.calls_end.substr(0, at);
       found_.calls_end.erase(0, at + id.size());
     }
-    // Nothing tells a call from text, or the id is between name and arguments, which a format cannot
-    // say.
+    // Nothing tells a call from text, or the id is between name and arguments, which a format
+    // cannot say.
     if (found_.calls_begin.find_first_not_of(" \n") == std::string::npos ||
         found_.name_end.find(id) != std::string::npos) {
       found_.arguments = ArgumentSyntax::None;

@@ -64,7 +64,7 @@ std::unique_ptr<Reply> MakeReply(const ChatArguments& arguments, const Model& mo
 }
 
 ChatArguments Resolved(ChatArguments arguments, const Model& model) {
-  arguments.sampling = WithBadWords(std::move(arguments.sampling), model);
+  arguments.sampling = WithTexts(std::move(arguments.sampling), model);
   return arguments;
 }
 
@@ -223,7 +223,7 @@ void Chat::Set(const std::string& name, const std::string& value) {
   } catch (const CLI::ParseError& error) {
     throw Error(cli::Explain(app, error));
   }
-  sampling = WithBadWords(std::move(sampling), model_);
+  sampling = WithTexts(std::move(sampling), model_);
   const arn_sampling chosen = ChooseSampling(sampling, model_.get());
   session_.Check(arn_session_set_sampling(session_.get(), &chosen));
   sampling_ = chosen;

@@ -348,7 +348,7 @@ int Run(Arguments arguments) {
   if (KeepsConstraint(arguments)) ReserveSavedConstraint(arguments.constraint, model, &options);
   const bool keeps_sampling = KeepsSampling(arguments);
   if (!keeps_sampling) {
-    outcome.sampling_arguments = WithBadWords(arguments.sampling, model);
+    outcome.sampling_arguments = WithTexts(arguments.sampling, model);
     outcome.sampling = ChooseSampling(outcome.sampling_arguments, model.get());
     ReserveSampling(outcome.sampling, &options);
     if (arguments.completions > 1 && outcome.sampling.temperature == 0.0f) {

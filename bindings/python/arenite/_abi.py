@@ -176,9 +176,11 @@ class arn_sampling(Struct):
       ("dry_breakers", POINTER(c_int32)),
       ("n_dry_breakers", c_uint32),
       ("top_n_sigma", c_float),
+      ("dry_breaker_sequences", POINTER(c_int32)),
+      ("n_dry_breaker_sequences", c_uint32),
   ]
   _initial_ = (0.0, 0, 1.0, 0.0, 0, 1.0, 0, 0.0, 0.0, 0, 0, 1.0, 0.0, 0.1, 0.0, 1.75, 2, 0, 0.0,
-      0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0)
+      0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0, None, 0)
 
 arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
 

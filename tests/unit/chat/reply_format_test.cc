@@ -230,12 +230,12 @@ TEST(ReplyFormat, CallsOfOtherFamilies) {
             "parameter_name_end=</arg_key>\\n<arg_value>\n"
             "parameter_end=</arg_value>\n");
   // DeepSeek V3.1.
-  EXPECT_EQ(Describe(Find(ChatMl(
-                "{%- for call in message.tool_calls %}{%- if loop.first %}"
-                "{{- '<|tool_calls_begin|>' }}{%- endif %}"
-                "{{- '<|tool_call_begin|>' + call.function.name + '<|tool_sep|>' }}"
-                "{{- call.function.arguments }}{{- '<|tool_call_end|>' }}"
-                "{%- if loop.last %}{{- '<|tool_calls_end|>' }}{%- endif %}{%- endfor %}"))),
+  EXPECT_EQ(Describe(Find(
+                ChatMl("{%- for call in message.tool_calls %}{%- if loop.first %}"
+                       "{{- '<|tool_calls_begin|>' }}{%- endif %}"
+                       "{{- '<|tool_call_begin|>' + call.function.name + '<|tool_sep|>' }}"
+                       "{{- call.function.arguments }}{{- '<|tool_call_end|>' }}"
+                       "{%- if loop.last %}{{- '<|tool_calls_end|>' }}{%- endif %}{%- endfor %}"))),
             "arguments=json\n"
             "calls_begin=<|tool_calls_begin|><|tool_call_begin|>\n"
             "name_end=<|tool_sep|>\n"
@@ -265,13 +265,13 @@ TEST(ReplyFormat, CallsOfOtherFamilies) {
                 "{{- call.function.arguments | tojson }}{%- endfor %}"))),
             "arguments=none\n");
   // Llama 4: Python calls in brackets.
-  EXPECT_EQ(Describe(Find(ChatMl(
-                "{%- if message.tool_calls %}{{- '<|python_start|>[' }}"
-                "{%- for call in message.tool_calls %}{{- call.function.name + '(' }}"
-                "{%- for k, v in call.function.arguments.items() %}"
-                "{{- k + '=' + (v | tojson) }}{%- if not loop.last %}{{- ', ' }}{%- endif %}"
-                "{%- endfor %}{{- ')' }}{%- if not loop.last %}{{- ', ' }}{%- endif %}"
-                "{%- endfor %}{{- ']<|python_end|>' }}{%- endif %}"))),
+  EXPECT_EQ(Describe(Find(
+                ChatMl("{%- if message.tool_calls %}{{- '<|python_start|>[' }}"
+                       "{%- for call in message.tool_calls %}{{- call.function.name + '(' }}"
+                       "{%- for k, v in call.function.arguments.items() %}"
+                       "{{- k + '=' + (v | tojson) }}{%- if not loop.last %}{{- ', ' }}{%- endif %}"
+                       "{%- endfor %}{{- ')' }}{%- if not loop.last %}{{- ', ' }}{%- endif %}"
+                       "{%- endfor %}{{- ']<|python_end|>' }}{%- endif %}"))),
             "arguments=python\n"
             "calls_begin=<|python_start|>[\n"
             "name_end=(\n"
