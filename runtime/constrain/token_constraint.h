@@ -100,7 +100,7 @@ class TokenConstraint {
   void ClearFailure() { constraint_->ClearFailure(); }
 
   bool IsEnd(int32_t id) const;
-  // What it was compiled from; the texts are in the block.
+  // Returns what it was compiled from; the texts are in the block.
   const TokenConstraintOptions& options() const { return options_; }
   const ConstraintCounts& counts() const { return counts_; }
   uint64_t used_bytes() const { return own_bytes_ + constraint_->used_bytes(); }

@@ -94,7 +94,7 @@ void PenaliseLoops(const Row& row) {
   uint32_t most = n;
   for (uint32_t i = 0; i < n && most == n; ++i) {
     if (row.marks[from_end(i)] == kBreaker) most = i;
-    // Of the sequences whose first token this is, the longest.
+    // Takes the longest of the sequences whose first token this is.
     ForEachSequence(o.dry_breaker_sequences, [&](Span<const int32_t> sequence) {
       const auto behind = static_cast<uint32_t>(sequence.size()) - 1;
       if (behind > i) return;

@@ -122,7 +122,7 @@ SavedConstraint Constrainer::ToSave(uint32_t sequence) {
   for (uint32_t s = sequence; s-- > 0;) {
     if (uses_[s].constraint == use.constraint) saved.owner = s;
   }
-  // After a rewind behind its beginning a text begins anew.
+  // After a rewind behind its beginning a text begins again.
   if (!use.is_pending && use.start <= sequences_.Ids(sequence).size()) {
     saved.start = use.start;
     saved.is_cut = use.is_cut;

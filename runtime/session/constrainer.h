@@ -44,7 +44,8 @@ class Constrainer {
   }
   void DropAll();
   bool HasSome() const;
-  // What Restore() needs to go on with the sequence's constraint. The texts are the constraint's.
+  // Returns what Restore() needs to go on with the sequence's constraint. The texts are those of
+  // the constraint.
   SavedConstraint ToSave(uint32_t sequence);
   // Compiles a saved constraint for a sequence without one; its tokens are read when the next one
   // is chosen. Sequences are restored in order, so that a fork's owner comes first.

@@ -23,9 +23,8 @@ struct SavedConstraint {
   uint32_t start = kAtNextChoice;  // position of the text's first token
   // A context shift has dropped tokens of the text, so that its state cannot be found again.
   bool is_cut = false;
-  // Of the owner only. The texts point into the bytes read or the constraint; calls.format is not
-  // saved.
-  uint64_t block_bytes = 0;
+  uint64_t block_bytes = 0;  // of the owner only, as the options
+  // The texts point into the bytes read or the constraint; calls.format is not saved.
   TokenConstraintOptions options;
 
   bool exists() const { return owner != kNone; }

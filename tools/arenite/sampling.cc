@@ -179,8 +179,8 @@ void AddSequence(const std::vector<int32_t>& ids, SamplingArguments::Value* valu
   value->ids.insert(value->ids.end(), ids.begin(), ids.end());
 }
 
-// As llama.cpp's get_overlapping_token_sequences: tokens that have the text in them, and those that
-// end with its beginning, with the tokens of the rest.
+// Adds the tokens that have the text in them, and those that end with its beginning, with the
+// tokens of the rest (get_overlapping_token_sequences of ggml-org's sampler).
 void AddDryBreaker(const std::string& text, const Model& model, SamplingArguments* arguments) {
   if (text.empty()) throw Error("--dry-breaker is empty");
   SamplingArguments::Value* const ids = Given(offsetof(arn_sampling, dry_breakers), arguments);
