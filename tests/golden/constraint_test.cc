@@ -363,6 +363,58 @@ TEST_F(ConstraintTest, Generate_EqualsDecode_AndEnds) {
   }
 }
 
+// The log-probabilities of forced tokens too are those of their places.
+TEST_F(ConstraintTest, Logprobs_OfForcedTokens_AreTheirOwn) {
+  struct Seen {
+    arn_session* session;
+    std::vector<int32_t> ids;
+    std::vector<float> logprobs;
+    size_t n_refused = 0;
+  };
+  const std::string schema = kSchema;
+  const arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str());
+  std::vector<int32_t> ids;
+  for (const uint32_t with_logprobs : {0u, 1u}) {
+    const SessionPtr session = NewConstrained();
+    Start(session.get(), options);
+    Seen seen{session.get(), {}, {}};
+    arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+    generate.with_logprobs = with_logprobs;
+    generate.user = &seen;
+    generate.callback = [](void* user, int32_t id, const char*, size_t) -> int32_t {
+      Seen& to = *static_cast<Seen*>(user);
+      if (id < 0) return 0;
+      float logprob = 1;
+      const arn_status status = arn_session_logprobs(to.session, id, 0, nullptr, &logprob);
+      EXPECT_TRUE(status == ARN_OK || status == ARN_BAD_STATE);
+      to.n_refused += status == ARN_BAD_STATE ? 1 : 0;
+      to.ids.push_back(id);
+      to.logprobs.push_back(logprob);
+      return 0;
+    };
+    arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result))
+        << arn_session_last_error(session.get());
+    if (with_logprobs == 0) {
+      EXPECT_GT(seen.n_refused, 3u);
+      ids = seen.ids;
+    }
+    EXPECT_EQ(with_logprobs == 0, seen.n_refused > 0);
+    EXPECT_EQ(ids, seen.ids);
+    const SessionPtr plain = NewConstrained();
+    const std::vector<int32_t> prompt = PromptIds();
+    ASSERT_EQ(ARN_OK, arn_session_prefill(plain.get(), prompt.data(), prompt.size()));
+    for (size_t i = 0; i < seen.ids.size(); ++i) {
+      float logprob = 0;
+      ASSERT_EQ(ARN_OK, arn_session_logprobs(plain.get(), seen.ids[i], 0, nullptr, &logprob));
+      if (seen.logprobs[i] <= 0) {
+        EXPECT_NEAR(logprob, seen.logprobs[i], 1e-3) << i;
+      }
+      ASSERT_EQ(ARN_OK, arn_session_prefill(plain.get(), &seen.ids[i], 1));
+    }
+  }
+}
+
 TEST_F(ConstraintTest, ARewind_GivesTheSameAgain) {
   const std::string schema = kSchema;
   const SessionPtr session = NewConstrained();

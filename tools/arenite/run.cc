@@ -172,6 +172,7 @@ arn_status Complete(const Arguments& arguments, const Session& session, Output* 
   options.n_stops = stops.size();
   options.callback = OnToken;
   options.user = output;
+  options.with_logprobs = arguments.logprobs ? 1 : 0;
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
   const arn_status status = arn_session_generate(session.get(), &options, &result);
   session.Check(output->status);

@@ -386,9 +386,10 @@ class arn_generate_options(Struct):
       ("on_event", arn_reply_callback),
       ("reasoning_budget", c_uint32),
       ("no_guesses", c_uint32),
+      ("with_logprobs", c_uint32),
   ]
   _initial_ = (0, 0, None, 0, None, 0, arn_token_callback(0), None, None, arn_reply_callback(0), 0,
-      0)
+      0, 0)
 
 
 class arn_generate_result(Struct):
