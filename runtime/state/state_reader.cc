@@ -223,6 +223,12 @@ Status CheckConstraint(const StateView& view, const StateTarget& target,
                        Diag* diag) {
   if (!constraint.exists()) return Status::kOk;
   const ConstraintsPlan& plan = target.plan->constraints;
+  if (plan.bytes_each == 0) {
+    return diag->Fail(Status::kUnsupported,
+                      "sequence %u was saved with a constraint, the session was created with "
+                      "constraint_bytes = 0",
+                      s);
+  }
   if (constraint.start != SavedConstraint::kAtNextChoice &&
       constraint.start > view.Sequence(s).n_tokens) {
     return diag->Fail(Status::kBadSave,
