@@ -53,7 +53,7 @@ Status ReadOptions(const arn_restore_options* options, bool by_default, StateSou
     return diag->Fail(Status::kUnsupported, "verify %u is not known", read.verify);
   }
   if (read.no_constraints > 1) {
-    return diag->Fail(Status::kBadArgument, "no_constraints is %u, expected 0 or 1",
+    return diag->Fail(Status::kBadArgument, "no_constraints is %" PRIu64 ", expected 0 or 1",
                       read.no_constraints);
   }
   out->verify_pages =

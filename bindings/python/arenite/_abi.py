@@ -405,7 +405,7 @@ class arn_restore_options(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
       ("verify", c_uint32),
-      ("no_constraints", c_uint32),
+      ("no_constraints", c_uint64),
   ]
   _initial_ = (0, 0)
 

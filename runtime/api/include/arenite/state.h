@@ -37,8 +37,10 @@ enum {
 };
 typedef struct arn_restore_options {
   size_t struct_size;
-  uint32_t verify;         /* ARN_VERIFY_... */
-  uint32_t no_constraints; /* 1: saved constraints are left out; 0: the texts go on under them */
+  uint32_t verify; /* ARN_VERIFY_... */
+  /* 1: saved constraints are left out; 0: the texts go on under them. Of 64 bits, so that it lies
+   * behind the struct of older programs. */
+  uint64_t no_constraints;
 } arn_restore_options;
 #define ARN_RESTORE_OPTIONS_INIT \
   { sizeof(arn_restore_options), ARN_VERIFY_DEFAULT, 0 }
