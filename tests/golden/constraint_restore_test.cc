@@ -151,6 +151,45 @@ TEST_F(ConstraintTest, ARestore_OfWhatDoesNotCompile_IsRefused) {
   }
 }
 
+// Damage that the hashes do not tell is refused, or makes another constraint.
+TEST_F(ConstraintTest, ARestore_OfAnyBytes_EndsInAnErrorOrAText) {
+  const SessionPtr session = NewConstrained(2);
+  Start(session.get(), Options(ARN_CONSTRAINT_JSON_SCHEMA, R"({"enum":["abc",12,null]})"));
+  ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
+  int32_t id = 0;
+  ASSERT_EQ(ARN_OK, arn_session_decode(session.get(), &id));
+  const std::vector<uint8_t> state = Save(session.get());
+  const StateSection index = StateHeaderOf(state).index;
+  const SessionPtr other = NewConstrained(2);
+  uint32_t random = 3;
+  const auto next = [&random](uint64_t below) {
+    random = random * 1664525u + 1013904223u;
+    return (random >> 8) % below;
+  };
+  int n_restored = 0, n_refused = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<uint8_t> bad = state;
+    for (uint64_t n = 1 + next(3); n > 0; --n) {
+      uint8_t& byte = bad[static_cast<size_t>(index.offset + next(index.bytes))];
+      byte = round % 2 == 0 ? static_cast<uint8_t>(next(256)) : byte ^ (1u << next(8));
+    }
+    RepairState(&bad);
+    if (Restore(other.get(), bad) != ARN_OK) {
+      ++n_refused;
+      continue;
+    }
+    ++n_restored;
+    for (const uint32_t s : {0u, 1u}) {
+      ASSERT_EQ(ARN_OK, arn_session_select(other.get(), s));
+      if (arn_session_length(other.get()) == 0) continue;
+      for (int i = 0; i < 3 && arn_session_decode(other.get(), &id) == ARN_OK; ++i) {
+      }
+    }
+  }
+  EXPECT_GT(n_restored, 10);
+  EXPECT_GT(n_refused, 10);
+}
+
 // The text goes on where the context drops its beginning, and stays what the constraint says; only
 // a rewind is refused then, and a restore goes on no more.
 TEST_F(ConstraintTest, AContextShift_GoesOn) {
