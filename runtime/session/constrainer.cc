@@ -139,8 +139,14 @@ Status Constrainer::Restore(uint32_t sequence, const SavedConstraint& saved) {
     options.constraint.calls.format = &ReplyFormatOf(core_.model);
     ARN_TRY(Compile(sequence, options));
   } else {
+    TokenConstraint* const shared = uses_[saved.owner].constraint;
+    if (shared == nullptr) {
+      return core_.diag.Fail(Status::kBadSave,
+                             "sequence %u has the constraint of sequence %u, which has none",
+                             sequence, saved.owner);
+    }
     uses_[sequence] = ConstraintUse();
-    uses_[sequence].constraint = uses_[saved.owner].constraint;
+    uses_[sequence].constraint = shared;
     uses_[sequence].constraint->Reset(sequence);
     uses_[sequence].n_dropped = sequences_.At(sequence).n_dropped;
   }

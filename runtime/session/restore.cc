@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "platform/os/mapped_file.h"
+#include "runtime/constrain/availability.h"
 #include "runtime/session/saved_pages.h"
 #include "runtime/session/saving.h"
 #include "runtime/state/state_reader.h"
@@ -11,6 +12,7 @@ namespace {
 
 // Compiles the saved constraints, in place of all there are.
 Status RestoreConstraints(const SavingView& view, const StateView& state, bool has_constraints) {
+  if constexpr (!kHasConstraints) return Status::kOk;
   const bool had_some = view.constrainer.HasSome();
   view.constrainer.DropAll();
   for (uint32_t s = 0; s < state.header().n_sequences && has_constraints; ++s) {

@@ -131,8 +131,7 @@ Status Session::Logits(const float** out_logits) {
   const uint32_t selected = sequences_.selected();
   if (core_.is_behind_logits) {
     return core_.diag.Fail(Status::kBadState,
-                           "the token follows others that were not chosen either, so that it has "
-                           "no logits: set with_logprobs of the call that generates");
+                           "a token forced behind others has no logits: set with_logprobs");
   }
   ARN_TRY(chooser_.Need(selected));
   ARN_TRY(chooser_.Fetch());

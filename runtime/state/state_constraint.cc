@@ -1,5 +1,6 @@
 #include "runtime/state/state_constraint.h"
 
+#include <cinttypes>
 #include <cstring>
 
 #include "platform/base/arith.h"
@@ -131,6 +132,26 @@ Status ReadConstraint(uint32_t id, Span<const std::byte> words, uint32_t s, Save
   options->calls.is_single = (record.flags & kIsSingle) != 0;
   options->calls.start = static_cast<ReplyStart>(record.reply_start);
   return Status::kOk;
+}
+
+Status CheckConstraint(const SavedConstraint& constraint, uint32_t s, uint32_t n_tokens,
+                       const ConstraintsPlan& plan, uint32_t* n_constraints, Diag* diag) {
+  if (!constraint.exists()) return Status::kOk;
+  if (constraint.start != SavedConstraint::kAtNextChoice && constraint.start > n_tokens) {
+    return diag->Fail(Status::kBadSave,
+                      "sequence %u: its constrained text begins at %u of %u tokens", s,
+                      constraint.start, n_tokens);
+  }
+  if (plan.bytes_each == 0 || constraint.block_bytes > plan.bytes_each) {
+    return diag->Fail(Status::kUnsupported,
+                      "sequence %u was saved with a constraint of %" PRIu64
+                      " bytes, the session was created with constraint_bytes = %" PRIu64,
+                      s, constraint.block_bytes, plan.bytes_each);
+  }
+  if (constraint.owner != s || ++*n_constraints <= plan.n) return Status::kOk;
+  return diag->Fail(Status::kUnsupported,
+                    "%u constraints were saved, the session was created with max_constraints = %u",
+                    *n_constraints, plan.n);
 }
 
 }  // namespace arn

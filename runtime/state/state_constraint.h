@@ -8,6 +8,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/constrain/token_constraint.h"
+#include "runtime/memory/session_plan.h"
 #include "runtime/state/state_writer.h"
 
 namespace arn {
@@ -37,5 +38,11 @@ Status WriteConstraint(const SavedConstraint& constraint, uint32_t s, StateWrite
 // a value out of range. The owner of a shared one is below `s`, but may have no constraint.
 Status ReadConstraint(uint32_t id, Span<const std::byte> words, uint32_t s, SavedConstraint* out,
                       Diag* diag);
+
+// Checks a constraint that was read for sequence `s` of n_tokens tokens against a session's plan.
+// *n_constraints: different ones so far. kBadSave: it begins behind the tokens; kUnsupported: the
+// session has no room for it.
+Status CheckConstraint(const SavedConstraint& constraint, uint32_t s, uint32_t n_tokens,
+                       const ConstraintsPlan& plan, uint32_t* n_constraints, Diag* diag);
 
 }  // namespace arn

@@ -217,44 +217,6 @@ Status CheckEncoderRows(const StateSequence& sequence, const SessionPlan& plan, 
   return Status::kOk;
 }
 
-// *n_constraints: different ones so far.
-Status CheckConstraint(const StateView& view, const StateTarget& target,
-                       const SavedConstraint& constraint, uint32_t s, uint32_t* n_constraints,
-                       Diag* diag) {
-  if (!constraint.exists()) return Status::kOk;
-  const ConstraintsPlan& plan = target.plan->constraints;
-  if (plan.bytes_each == 0) {
-    return diag->Fail(Status::kUnsupported,
-                      "sequence %u was saved with a constraint, the session was created with "
-                      "constraint_bytes = 0",
-                      s);
-  }
-  if (constraint.start != SavedConstraint::kAtNextChoice &&
-      constraint.start > view.Sequence(s).n_tokens) {
-    return diag->Fail(Status::kBadSave,
-                      "sequence %u: its constrained text begins at %u of %u tokens", s,
-                      constraint.start, view.Sequence(s).n_tokens);
-  }
-  if (constraint.owner != s) {
-    SavedSampling owner;
-    ARN_TRY(view.Sampling(constraint.owner, target.sampling, target.list_scratch, &owner, diag));
-    if (owner.constraint.owner == constraint.owner) return Status::kOk;
-    return diag->Fail(Status::kBadSave,
-                      "sequence %u has the constraint of sequence %u, which has none", s,
-                      constraint.owner);
-  }
-  if (constraint.block_bytes > plan.bytes_each) {
-    return diag->Fail(Status::kUnsupported,
-                      "sequence %u was saved with a constraint of %" PRIu64
-                      " bytes, the session was created with constraint_bytes = %" PRIu64,
-                      s, constraint.block_bytes, plan.bytes_each);
-  }
-  if (++*n_constraints <= plan.n) return Status::kOk;
-  return diag->Fail(Status::kUnsupported,
-                    "%u constraints were saved, the session was created with max_constraints = %u",
-                    *n_constraints, plan.n);
-}
-
 Status CheckSequences(const StateView& view, const StateTarget& target, StateCounts* counts,
                       Diag* diag) {
   const SessionPlan& plan = *target.plan;
@@ -280,7 +242,8 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
                         sampling.n_generated, sequence.n_tokens);
     }
     if (target.has_constraints) {
-      ARN_TRY(CheckConstraint(view, target, sampling.constraint, s, &n_constraints, diag));
+      ARN_TRY(CheckConstraint(sampling.constraint, s, sequence.n_tokens, plan.constraints,
+                              &n_constraints, diag));
     }
     counts->n_field_words += sequence.n_field_words;
     counts->n_tokens += sequence.n_tokens;
