@@ -61,7 +61,9 @@ int Export(const KvArguments& arguments) {
                                          ids.empty() ? model.info().max_context : ids.size() + 1);
   const Session session(model, options);
   if (ids.empty()) {
-    session.Check(arn_session_restore(session.get(), arguments.restore.c_str(), nullptr));
+    arn_restore_options tokens_only = ARN_RESTORE_OPTIONS_INIT;
+    tokens_only.no_constraints = 1;
+    session.Check(arn_session_restore(session.get(), arguments.restore.c_str(), &tokens_only));
   } else {
     session.Check(arn_session_prefill(session.get(), ids.data(), ids.size()));
   }

@@ -120,8 +120,17 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   return output.has_failed ? 1 : 0;
 }
 
-void Restore(const std::string& path, const Session& session) {
-  const arn_status status = arn_session_restore(session.get(), path.c_str(), nullptr);
+// A text under a constraint goes on unless a prompt or a constraint begins another.
+bool KeepsConstraint(const Arguments& arguments) {
+  return !arguments.restore.empty() && !arguments.prompt.IsGiven() &&
+         !HasConstraint(arguments.constraint);
+}
+
+void Restore(const Arguments& arguments, const Session& session) {
+  const std::string& path = arguments.restore;
+  arn_restore_options options = ARN_RESTORE_OPTIONS_INIT;
+  options.no_constraints = KeepsConstraint(arguments) ? 0 : 1;
+  const arn_status status = arn_session_restore(session.get(), path.c_str(), &options);
   if (status == ARN_BAD_SAVE || status == ARN_HASH_MISMATCH) {
     throw Error(path + ": not a session that --save wrote, or a damaged one: " +
                 arn_session_last_error(session.get()));
@@ -140,6 +149,16 @@ void CheckRoom(const Outcome& outcome, const SessionArguments& session) {
              n, context));
 }
 
+// Texts that have ended go on without their constraint.
+void Save(const Arguments& arguments, const Outcome& outcome, const Session& session) {
+  for (uint32_t i = 0; i < outcome.completions.size(); ++i) {
+    if (outcome.completions[i].finish != ARN_FINISH_EOS || !outcome.constraint) continue;
+    if (outcome.completions.size() > 1) session.Check(arn_session_select(session.get(), i));
+    DropConstraint(session);
+  }
+  session.Check(arn_session_save(session.get(), arguments.save.c_str()));
+}
+
 // Generates a completion of the selected sequence.
 arn_status Complete(const RunArguments& arguments, const Session& session, Output* output,
                     Outcome* outcome) {
@@ -153,6 +172,7 @@ arn_status Complete(const RunArguments& arguments, const Session& session, Outpu
   options.n_stops = stops.size();
   options.callback = OnToken;
   options.user = output;
+  options.with_logprobs = arguments.logprobs ? 1 : 0;
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
   const arn_status status = arn_session_generate(session.get(), &options, &result);
   session.Check(output->status);
@@ -326,9 +346,10 @@ int Run(RunArguments arguments) {
     constraint.emplace(arguments.constraint);
     ReserveConstraint(*constraint, &options);
   }
+  if (KeepsConstraint(arguments)) ReserveSavedConstraint(arguments.constraint, model, &options);
   const bool keeps_sampling = KeepsSampling(arguments);
   if (!keeps_sampling) {
-    outcome.sampling_arguments = WithBadWords(arguments.sampling, model);
+    outcome.sampling_arguments = WithTexts(arguments.sampling, model);
     outcome.sampling = ChooseSampling(outcome.sampling_arguments, model.get());
     ReserveSampling(outcome.sampling, &options);
     if (arguments.completions > 1 && outcome.sampling.temperature == 0.0f) {
@@ -350,7 +371,7 @@ int Run(RunArguments arguments) {
   CheckRoom(outcome, arguments.session);
   const Clock::time_point create_start = Clock::now();
   const Session session(model, options);
-  if (!arguments.restore.empty()) Restore(arguments.restore, session);
+  if (!arguments.restore.empty()) Restore(arguments, session);
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
   if (!keeps_sampling) {
     session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
@@ -367,11 +388,9 @@ int Run(RunArguments arguments) {
   output.is_streaming = !arguments.json;
   output.shows_ids = model.info().has_tokenizer == 0;
   Generate(arguments, encoder_input, session, &output, &outcome);
-  if (!arguments.save.empty()) {
-    session.Check(arn_session_save(session.get(), arguments.save.c_str()));
-  }
+  outcome.constraint = ReadConstraint(session);
+  if (!arguments.save.empty()) Save(arguments, outcome, session);
   if (output.has_failed) throw Error("cannot write to standard output");
-  if (constraint) outcome.constraint = ReadConstraint(session);
   outcome.state = ReadDevice(session);
   if (arguments.device.stats) outcome.state.residency = model.Residency();
   const arn_backend_info backend = session.Backend();
@@ -400,7 +419,8 @@ Command AddRun(CLI::App* app) {
   CLI::Option* restore =
       sub->add_option("--restore", arguments->restore,
                       "Continues the session saved in this file; a prompt is appended to it. Its "
-                      "sampling continues too unless a sampling flag is given");
+                      "sampling continues too unless a sampling flag is given, and a text under a "
+                      "constraint unless there is a prompt or a constraint");
   CLI::Option* save =
       sub->add_option("--save", arguments->save, "Saves the session to this file at the end");
   sub->add_option(
