@@ -121,12 +121,12 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
 }
 
 // A text under a constraint goes on unless a prompt or a constraint begins another.
-bool KeepsConstraint(const Arguments& arguments) {
+bool KeepsConstraint(const RunArguments& arguments) {
   return !arguments.restore.empty() && !arguments.prompt.IsGiven() &&
          !HasConstraint(arguments.constraint);
 }
 
-void Restore(const Arguments& arguments, const Session& session) {
+void Restore(const RunArguments& arguments, const Session& session) {
   const std::string& path = arguments.restore;
   arn_restore_options options = ARN_RESTORE_OPTIONS_INIT;
   options.no_constraints = KeepsConstraint(arguments) ? 0 : 1;
@@ -150,7 +150,7 @@ void CheckRoom(const Outcome& outcome, const SessionArguments& session) {
 }
 
 // Texts that have ended go on without their constraint.
-void Save(const Arguments& arguments, const Outcome& outcome, const Session& session) {
+void Save(const RunArguments& arguments, const Outcome& outcome, const Session& session) {
   for (uint32_t i = 0; i < outcome.completions.size(); ++i) {
     if (outcome.completions[i].finish != ARN_FINISH_EOS || !outcome.constraint) continue;
     if (outcome.completions.size() > 1) session.Check(arn_session_select(session.get(), i));

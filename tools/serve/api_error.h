@@ -20,8 +20,8 @@ class ApiError : public std::runtime_error {
   int status() const { return status_; }
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
-  // The same error of another field.
-  ApiError At(std::string param) const { return {status_, type_, what(), std::move(param), code_}; }
+  // Returns the same error of another field.
+  ApiError At(const std::string& param) const;
   // {"error": {"message", "type", "param", "code"}}.
   std::string Json() const;
 

@@ -185,7 +185,7 @@ Prompt RequestReader::ReadPrompt(Fields* fields, Settings* settings) const {
   return prompter_.OfMessages(messages, settings->tools, variables.empty() ? "" : variables.dump());
 }
 
-void RequestReader::AddPart(const Prompt& prompt, const char* param, uint32_t n,
+void RequestReader::AddPart(const Prompt& prompt, const std::string& param, uint32_t n,
                             ReplyRequest* request) const {
   if (prompt.ids.empty()) {
     throw BadField(param, "has no tokens, and the model has no token that begins a text");
@@ -202,7 +202,12 @@ void RequestReader::AddPart(const Prompt& prompt, const char* param, uint32_t n,
   request->parts.push_back(std::move(work));
 }
 
-ReplyRequest RequestReader::ReadChat(const Json& json) const {
+ReplyRequest RequestReader::ReadChat(const std::string& body) const {
+  return ReadChatFields(ParseBody(body), [](const std::string& field) { return field; });
+}
+
+ReplyRequest RequestReader::ReadChatFields(const Json& json,
+                                           std::string (*name_of)(const std::string&)) const {
   Fields fields(json, "");
   ReplyRequest request;
   const auto settings = std::make_shared<Settings>();
@@ -216,8 +221,9 @@ ReplyRequest RequestReader::ReadChat(const Json& json) const {
   }
   const Prompt prompt = ReadPrompt(&fields, settings.get());
   fields.End();
+  if (settings->constraint) settings->constraint->param = name_of(settings->constraint->param);
   request.settings = settings;
-  AddPart(prompt, "messages", n, &request);
+  AddPart(prompt, name_of("messages"), n, &request);
   return request;
 }
 
@@ -225,7 +231,7 @@ ReplyRequest RequestReader::ReadResponse(const std::string& body) const {
   Json json = ParseBody(body);
   const Json chat = ChatOfResponse(json);
   try {
-    ReplyRequest request = ReadChat(chat);
+    ReplyRequest request = ReadChatFields(chat, ResponseField);
     request.response_fields = ResponseFields(json, *request.settings);
     return request;
   } catch (const ApiError& error) {

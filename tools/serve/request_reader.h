@@ -36,20 +36,23 @@ class RequestReader {
       : prompter_(prompter), limits_(std::move(limits)) {}
 
   // All throw ApiError.
-  ReplyRequest ReadChat(const std::string& body) const { return ReadChat(ParseBody(body)); }
+  ReplyRequest ReadChat(const std::string& body) const;
   ReplyRequest ReadCompletion(const std::string& body) const;
   ReplyRequest ReadResponse(const std::string& body) const;
   // The text that the chat template makes of a chat request.
   std::string ApplyTemplate(const std::string& body) const;
 
  private:
-  ReplyRequest ReadChat(const Json& json) const;
+  // `name_of`: what the client calls a field of a chat request, for errors.
+  ReplyRequest ReadChatFields(const Json& json,
+                              std::string (*name_of)(const std::string& field)) const;
   // Reads what both kinds of request have.
   void ReadCommon(Fields* fields, Settings* settings, ReplyRequest* request, uint32_t* n) const;
   void ReadReasoning(Fields* fields, Settings* settings, Json* variables) const;
   // Reads messages, tools and variables, and renders them.
   Prompt ReadPrompt(Fields* fields, Settings* settings) const;
-  void AddPart(const Prompt& prompt, const char* param, uint32_t n, ReplyRequest* request) const;
+  void AddPart(const Prompt& prompt, const std::string& param, uint32_t n,
+               ReplyRequest* request) const;
 
   const Prompter& prompter_;
   const RequestLimits limits_;
