@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""/v1/responses gives the replies of /v1/chat/completions in the form of OpenAI's Responses API, whole
-and as a stream whose events build the same response.
+"""/v1/responses gives the replies of /v1/chat/completions in the form of OpenAI's Responses API,
+whole and as a stream whose events build the same response.
 
   responses_test.py ARENITE CONVERTER CHECKPOINT
 """

@@ -211,7 +211,7 @@ void ReadInclude(const Json& include, Json* chat) {
   }
 }
 
-// What needs responses that the server has kept.
+// Refuses what needs responses that the server has kept, and fields of the other form.
 void RefuseState(const Json& body) {
   for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
     if (body.contains(name) && !body[name].is_null()) {
