@@ -86,7 +86,7 @@ HWY_INLINE hn::Vec<hn::BlockDFromD<hn::DFromV<V4>>> ReduceFour(const V4 (&v)[4],
     return ReduceFour(h, op);
   } else {
     const hn::DFromV<V4> d;
-    const hn::RepartitionToWide<decltype(d)> d64;
+    const hn::RepartitionToWide<hn::RebindToUnsigned<decltype(d)>> d64;  // ARMv7 has no doubles
     hn::Vec<decltype(d64)> pairs[2];
     for (int i = 0; i < 2; ++i) {
       const auto a = v[2 * i], b = v[2 * i + 1];
