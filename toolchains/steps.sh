@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by demo.sh, test.sh and .ci/run: prints a line per step and the progress of builds.
 
-# What presets join that do not say it themselves: two thirds of the build time.
+# Joins sources where a preset does not say otherwise, which takes a third off the build time.
 export ARENITE_UNITY_BUILD=ON
 
 step() { printf '\n==> [%4ds] %s\n' "$SECONDS" "$*"; }
