@@ -82,6 +82,27 @@ TEST_F(ToolState, KvFile_TheSameTokensAndNothingIsLeft) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
+TEST_F(ToolState, KvFileAuto_SpillsWhatDoesNotFit) {
+  const auto ids = [&](const std::string& kv_file, bool is_told) {
+    std::vector<std::string> arguments = {"run", bundle_, "--json", "--ignore-eos"};
+    const std::vector<std::string> more = With({"--max-tokens", "40", "--kv-file", kv_file});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> command = AreniteCommand(arguments);
+    command.insert(command.begin(), {"env", "TMPDIR=" + folder_.path().string()});
+    const ProcessResult result = RunProcess(command);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    EXPECT_EQ(is_told, result.err.find("KV cache of") != std::string::npos) << result.err;
+    return nlohmann::json::parse(result.out)["ids"].get<std::vector<int32_t>>();
+  };
+  const std::vector<int32_t> expected = Ids(With({"--max-tokens", "40"}));
+  EXPECT_EQ(expected, ids("auto", false));
+  EXPECT_EQ(expected, ids("auto:100M", false));
+  EXPECT_EQ(expected, ids("auto:100K", true));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_EQ(bundle_, entry.path().string());
+  }
+}
+
 TEST_F(ToolState, WhatCannotBe_SaysWhy) {
   const auto fails = [this](std::vector<std::string> arguments, const std::string& word) {
     arguments.insert(arguments.begin(), {"run", bundle_});
@@ -95,6 +116,7 @@ TEST_F(ToolState, WhatCannotBe_SaysWhy) {
   const std::string state = (folder_ / "s").string();
   Ids(With({"--max-tokens", "3", "--save", state}));
   fails({"--restore", state, "--kv", "f16"}, "int8");
+  fails(With({"--kv-file", "auto:much"}), "--kv-file");
 }
 
 }  // namespace

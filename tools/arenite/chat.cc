@@ -10,6 +10,7 @@
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/line_editor.h"
+#include "tools/arenite/spill.h"
 #include "tools/cli/words.h"
 
 namespace arn::tool {
@@ -160,6 +161,7 @@ Command AddChat(CLI::App* app) {
   sub->add_option("--reasoning-close", arguments->reasoning_close,
                   "Sentence that is written before that end; \\n is a line end");
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
+  AddKvFileOption(sub, &arguments->kv_file);
   AddOverflowOptions(sub, &arguments->session);
   arguments->session.state_snapshots = kChatSnapshots;
   AddSnapshotOptions(sub, &arguments->session);

@@ -10,6 +10,7 @@
 #include "tools/arenite/chat_history.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/memory_report.h"
+#include "tools/arenite/spill.h"
 #include "tools/arenite/template_format.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/terminal.h"
@@ -90,6 +91,14 @@ arn_session_options SessionOptions(const ChatArguments& arguments, const Model& 
   return options;
 }
 
+Session MakeSession(const ChatArguments& arguments, const Model& model,
+                    const std::optional<ConstraintText>& constraint) {
+  arn_session_options options = SessionOptions(arguments, model, constraint);
+  const std::string kv_file = ChooseKvFile(arguments.kv_file, model, options, /*is_quiet=*/false);
+  if (!kv_file.empty()) options.kv_file = kv_file.c_str();
+  return Session(model, options);
+}
+
 const char* Speaker(Role role) {
   switch (role) {
     case Role::kSystem: return "system";
@@ -108,7 +117,7 @@ Chat::Chat(const ChatArguments& arguments, const Model& model)
     : arguments_(Resolved(arguments, model)),
       model_(model),
       constraint_(MakeConstraint(arguments)),
-      session_(model, SessionOptions(arguments_, model, constraint_)),
+      session_(MakeSession(arguments_, model, constraint_)),
       format_(MakeFormat(arguments, model)),
       reply_(MakeReply(arguments, model)),
       conversation_(model, session_, arguments.session.overflow == "shift"),

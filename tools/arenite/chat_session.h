@@ -27,7 +27,7 @@ struct ChatArguments {
   std::vector<std::string> stops;
   std::optional<std::string> system;
   bool plain = false;
-  std::string tools_file, variables, history;
+  std::string tools_file, variables, history, kv_file;
   uint32_t reasoning_budget = 0;
   std::string reasoning_close;
   std::string user_prefix = "User: ", user_suffix = "\\n";

@@ -72,7 +72,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--encoder-kv", "", kKv},
       {"--kv-residual", "", kKv},
       {"--kv-group", "", kKv},
-      {"--kv-file", "FILE", kKv},
+      {"--kv-file", "FILE|auto", kKv},
       {"--overflow", "", kKv},
       {"--pinned", "", kKv},
       {"--no-cache", "", kKv},

@@ -18,6 +18,7 @@
 #include "tools/arenite/prefill_progress.h"
 #include "tools/arenite/run_beams.h"
 #include "tools/arenite/sampling.h"
+#include "tools/arenite/spill.h"
 
 namespace arn::tool {
 namespace {
@@ -340,7 +341,6 @@ int Run(RunArguments arguments) {
   if (arguments.save.empty() && arguments.restore.empty()) encoder_input.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
-  if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
   std::optional<ConstraintText> constraint;
   if (HasConstraint(arguments.constraint)) {
     constraint.emplace(arguments.constraint);
@@ -360,6 +360,9 @@ int Run(RunArguments arguments) {
     options.sampling_words = kRestoredSamplingWords;
   }
   if (arguments.completions > 1) options.max_sequences = arguments.completions;
+  if (arguments.beams.beams > 0) options.max_sequences = arguments.beams.beams;
+  const std::string kv_file = ChooseKvFile(arguments.kv_file, model, options, arguments.quiet);
+  if (!kv_file.empty()) options.kv_file = kv_file.c_str();
   if (arguments.beams.beams > 0) {
     return RunBeams(model,
                     {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
@@ -423,9 +426,7 @@ Command AddRun(CLI::App* app) {
                       "constraint unless there is a prompt or a constraint");
   CLI::Option* save =
       sub->add_option("--save", arguments->save, "Saves the session to this file at the end");
-  sub->add_option(
-      "--kv-file", arguments->kv_file,
-      "Keeps the KV cache in this file, so that the OS can page it out; it is deleted at the end");
+  AddKvFileOption(sub, &arguments->kv_file);
   sub->add_option("--max-tokens", arguments->max_tokens,
                   "Maximum number of new tokens (0: until a stop token or a full context)")
       ->capture_default_str();
