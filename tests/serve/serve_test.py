@@ -615,6 +615,18 @@ class TextScorers(unittest.TestCase):
     n_tokens = sum(self.embed(text)["usage"]["prompt_tokens"] for text in texts)
     self.assertEqual(n_tokens, answer["usage"]["prompt_tokens"])
 
+  def test_token_ids_are_texts(self):
+    text = "a fox"
+    printed = subprocess.run([ARENITE, "tokenize", str(self.vectors), "--text", text],
+                             check=True, capture_output=True, text=True).stdout
+    ids = json.loads(printed)["ids"]
+    expected = self.embed(text)["data"][0]["embedding"]
+    answer = self.embed(ids)
+    self.assertEqual(len(ids), answer["usage"]["prompt_tokens"])
+    self.assertEqual(expected, answer["data"][0]["embedding"])
+    self.assertEqual([expected, expected],
+                     [entry["embedding"] for entry in self.embed([ids, ids])["data"]])
+
   def test_base64_and_fewer_dimensions_hold_the_same_floats(self):
     whole = self.embed("a fox")["data"][0]["embedding"]
     short = self.embed("a fox", dimensions=5, encoding_format="base64")["data"][0]["embedding"]
@@ -644,7 +656,13 @@ class TextScorers(unittest.TestCase):
         ({"input": "a", "encoding_format": "f16"}, 400, "encoding_format", "base64"),
         ({"input": "a", "prompt_name": "query"}, 400, "prompt_name", "no prompts"),
         ({"input": "a", "model": "text"}, 404, "model", "vectors"),
-        ({"input": "a", "inputs": "b"}, 400, "inputs", "")]:
+        ({"input": "a", "inputs": "b"}, 400, "inputs", ""),
+        ({"input": [1, "a"]}, 400, "input[1]", "token id below"),
+        ({"input": [[1], [-1]]}, 400, "input[1][0]", "token id below"),
+        ({"input": [[1], "a"]}, 400, "input[1]", "a string"),
+        ({"input": [[]]}, 400, "input[0]", "0 token ids"),
+        ({"input": [1] * 5000}, 400, "input", "5000 token ids"),
+        ({"input": [1], "prompt_name": "query"}, 400, "prompt_name", "no prompts")]:
       self.assert_refused(self.server.post("/v1/embeddings", body), status, param, word)
     self.assert_refused(self.server.post("/v1/rerank", {"documents": ["a"]}), 400, "query", "")
 

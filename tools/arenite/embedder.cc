@@ -84,6 +84,19 @@ std::vector<float> Embedder::Embed(const std::optional<std::string>& prompt,
   return out;
 }
 
+std::vector<float> Embedder::EmbedIds(const std::vector<std::vector<int32_t>>& texts) {
+  std::vector<float> out(texts.size() * width());
+  std::vector<int32_t> ids;
+  std::vector<uint32_t> lengths;
+  for (const std::vector<int32_t>& text : texts) {
+    ids.insert(ids.end(), text.begin(), text.end());
+    lengths.push_back(static_cast<uint32_t>(text.size()));
+  }
+  Check(arn_embed_ids(embedder_.get(), ids.data(), ids.size(), lengths.data(), nullptr,
+                      lengths.size(), out.data(), out.size()));
+  return out;
+}
+
 std::vector<float> Embedder::Rerank(const std::string& instruction, const std::string& query,
                                     const std::vector<std::string>& documents) {
   std::vector<float> out(documents.size() * width());

@@ -40,6 +40,8 @@ class Embedder {
   // Return f32 [texts, width]. prompt: nullopt: the checkpoint's default.
   std::vector<float> Embed(const std::optional<std::string>& prompt,
                            const std::vector<std::string>& texts);
+  // The same for token ids, special tokens included.
+  std::vector<float> EmbedIds(const std::vector<std::vector<int32_t>>& texts);
   std::vector<float> Rerank(const std::string& instruction, const std::string& query,
                             const std::vector<std::string>& documents);
   // Writes the tokens, the texts that were cut, the time and the memory.

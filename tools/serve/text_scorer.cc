@@ -73,6 +73,46 @@ std::vector<std::string> TextsOf(const Json& value, const std::string& name) {
   return texts;
 }
 
+// True for token ids instead of texts: [1, 2] or [[1, 2], [3]].
+bool IsIds(const Json& value) {
+  if (!value.is_array() || value.empty()) return false;
+  return value[0].is_number() || value[0].is_array();
+}
+
+struct IdLimits {
+  uint32_t vocab, max_tokens;
+};
+
+std::vector<int32_t> IdsAt(const Json& value, const std::string& path, const IdLimits& limits) {
+  if (!value.is_array()) throw BadField(path, "is " + KindOf(value) + ", expected token ids");
+  if (value.empty() || value.size() > limits.max_tokens) {
+    throw BadField(path,
+                   Format("has %zu token ids, expected 1 to %u", value.size(), limits.max_tokens));
+  }
+  std::vector<int32_t> ids;
+  for (const Json& id : value) {
+    if (!id.is_number_integer() || id < 0 || id >= limits.vocab) {
+      throw BadField(Format("%s[%zu]", path.c_str(), ids.size()),
+                     "is " + id.dump() + Format(", expected a token id below %u", limits.vocab));
+    }
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+std::vector<std::vector<int32_t>> IdsOf(const Json& value, const std::string& name,
+                                        const IdLimits& limits) {
+  if (!value[0].is_array()) return {IdsAt(value, name, limits)};
+  if (value.size() > kMaxTexts) {
+    throw BadField(name, Format("has %zu texts, expected 1 to %zu", value.size(), kMaxTexts));
+  }
+  std::vector<std::vector<int32_t>> texts;
+  for (const Json& ids : value) {
+    texts.push_back(IdsAt(ids, Format("%s[%zu]", name.c_str(), texts.size()), limits));
+  }
+  return texts;
+}
+
 Json UsageOf(uint64_t n_tokens) {
   return {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}};
 }
@@ -112,7 +152,14 @@ const char* TextScorer::PromptOf(Fields* fields) const {
 Json TextScorer::Embed(const Json& body) {
   Fields fields(body, "");
   CheckModel(&fields);
-  const std::vector<std::string> texts = TextsOf(fields.Need("input"), "input");
+  const Json& input = fields.Need("input");
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::string> texts;
+  if (IsIds(input)) {
+    ids = IdsOf(input, "input", {model_.info().vocab, embedder_.plan().max_tokens});
+  } else {
+    texts = TextsOf(input, "input");
+  }
   const std::string format = fields.Text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
     throw BadField("encoding_format", "is \"" + format + "\", expected float or base64");
@@ -120,6 +167,9 @@ Json TextScorer::Embed(const Json& body) {
   const uint32_t width = embedder_.width();
   const size_t kept = fields.Whole("dimensions", 1, width).value_or(width);
   const char* prompt = PromptOf(&fields);
+  if (prompt != nullptr && !ids.empty()) {
+    throw BadField("prompt_name", "needs texts: token ids have their prompt already");
+  }
   fields.Ignore({"user"});
   fields.End();
 
@@ -127,12 +177,12 @@ Json TextScorer::Embed(const Json& body) {
   uint64_t n_tokens = 0;
   {
     const std::lock_guard<std::mutex> lock(computing_);
-    vectors = embedder_.Embed(prompt == nullptr ? std::nullopt : std::optional<std::string>(prompt),
-                              texts);
+    const auto prefix = prompt == nullptr ? std::nullopt : std::optional<std::string>(prompt);
+    vectors = ids.empty() ? embedder_.Embed(prefix, texts) : embedder_.EmbedIds(ids);
     n_tokens = embedder_.Counts().n_tokens;
   }
   Json data = Json::array();
-  for (size_t i = 0; i < texts.size(); ++i) {
+  for (size_t i = 0; i < vectors.size() / width; ++i) {
     float* vector = vectors.data() + i * width;
     if (kept < width && info_.is_normalized != 0) Normalise(vector, kept);
     Json embedding;
