@@ -1,16 +1,31 @@
 #include "runtime/constrain/json_schema/number_automaton.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace arn::json_schema {
 namespace {
 
 using Kind = NumberCondition::Kind;
 
-constexpr uint32_t kDot = 10, kMinus = 11, kSymbols = 12;
+constexpr uint32_t kDot = NumberSymbol('.'), kMinus = NumberSymbol('-'), kPlus = NumberSymbol('+'),
+                   kE = NumberSymbol('e');
 
-// Where in the spelling a state is.
-enum Phase : uint32_t { kStart, kAfterMinus, kZero, kInteger, kAfterDot, kFraction, kLastIsZero };
+// Where in the spelling a state is. kOneDigit: an integer part of one digit that is not 0.
+enum Phase : uint32_t {
+  kStart,
+  kAfterMinus,
+  kZero,
+  kOneDigit,
+  kInteger,
+  kAfterDot,
+  kFraction,
+  kLastIsZero,
+  kAfterE,
+  kAfterSign,
+  kExponentIsZero,  // of its digits, those so far
+  kExponent
+};
 
 // Comparison of the digits so far with those of the bound.
 enum Order : uint32_t { kLess, kEqual, kGreater };
@@ -20,19 +35,29 @@ struct Multiple {
   uint32_t digits = 0;
 };
 
-// State of all conditions: word 0 is phase and sign, then one word each.
+// State of all conditions: word 0 is phase and flags, then one word each.
 //   bound:    position * 3 + order, the position up to the digits of the bound
 //   multiple: position * modulus + remainder, the position counting digits after the point;
 //             kDead if it cannot be a multiple any more
+// and then another one for each bound while an exponent may follow:
+//   mantissa: position * 3 + order, compared with the bound's own digits from the first
+// Behind an e, a bound's word compares the exponent with the bound's, and the other one is the
+// order of the mantissas.
 struct Key {
-  uint32_t words[1 + kMaxNumberConditions];
+  uint32_t words[1 + 2 * kMaxNumberConditions];
 };
 constexpr uint32_t kDead = UINT32_MAX;
 
-Phase PhaseOf(const Key& key) { return static_cast<Phase>(key.words[0] >> 1); }
-bool IsNegative(const Key& key) { return (key.words[0] & 1) != 0; }
+// Flags of word 0.
+constexpr uint32_t kIsNegative = 1, kHasNegativeExponent = 2, kMayHaveExponent = 4;
+constexpr uint32_t kPhaseShift = 3;
+
+Phase PhaseOf(const Key& key) { return static_cast<Phase>(key.words[0] >> kPhaseShift); }
+bool Has(const Key& key, uint32_t flag) { return (key.words[0] & flag) != 0; }
+bool IsNegative(const Key& key) { return Has(key, kIsNegative); }
 
 bool IsFraction(Phase phase) { return phase == kFraction || phase == kLastIsZero; }
+bool IsInExponent(Phase phase) { return phase >= kAfterE; }
 
 bool IsMultiple(Kind kind) { return kind == Kind::kMultiple || kind == Kind::kNotMultiple; }
 bool IsOfSpelling(Kind kind) { return kind == Kind::kNoFraction || kind == Kind::kFraction; }
@@ -41,7 +66,10 @@ bool IsBound(Kind kind) { return !IsMultiple(kind) && !IsOfSpelling(kind); }
 class Builder {
  public:
   Builder(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena)
-      : conditions_(conditions), is_shortest_(is_shortest), arena_(arena) {}
+      : conditions_(conditions),
+        is_shortest_(is_shortest),
+        has_exponents_(!is_shortest),
+        arena_(arena) {}
 
   Status Run(Span<NumberState>* out) {
     *out = {};
@@ -50,11 +78,15 @@ class Builder {
     for (size_t i = 0; i < conditions_.size(); ++i) {
       if (IsMultiple(conditions_[i].kind))
         ARN_TRY(InitMultiple(conditions_[i].value, &multiples_[i]));
+      has_exponents_ = has_exponents_ && IsBound(conditions_[i].kind);
     }
+    n_words_ = 1 + (has_exponents_ ? 2 : 1) * conditions_.size();
     Key start = {};
     for (size_t i = 0; i < conditions_.size(); ++i) {
       if (IsBound(conditions_[i].kind)) start.words[1 + i] = kEqual;
+      if (has_exponents_) *Mantissa(i, &start) = kEqual;
     }
+    if (has_exponents_) start.words[0] |= kMayHaveExponent;
     ARN_TRY(Grow());
     uint32_t ignored = 0;
     ARN_TRY(Intern(start, &ignored));
@@ -62,7 +94,7 @@ class Builder {
       NumberState state;
       const Key key = keys_[s];
       state.is_end = IsEnd(key);
-      for (uint32_t symbol = 0; symbol < kSymbols; ++symbol) {
+      for (uint32_t symbol = 0; symbol < kNumberSymbols; ++symbol) {
         Key next = key;
         state.next[symbol] = kNoState;
         if (Step(symbol, &next)) ARN_TRY(Intern(next, &state.next[symbol]));
@@ -88,24 +120,35 @@ class Builder {
   // Advances by a symbol; false if no number continues so.
   bool Step(uint32_t symbol, Key* key) const {
     const Phase phase = PhaseOf(*key);
+    if (IsInExponent(phase)) return StepExponent(symbol, key);
     if (symbol == kMinus) {
       if (phase != kStart) return false;
-      key->words[0] = kAfterMinus << 1 | 1;
+      key->words[0] |= kIsNegative;
+      SetPhase(kAfterMinus, key);
       return true;
     }
     if (symbol == kDot) {
-      if (phase != kZero && phase != kInteger) return false;
+      if (phase != kZero && phase != kOneDigit && phase != kInteger) return false;
+      if (phase == kZero) ExcludeExponent(key);
       SetPhase(kAfterDot, key);
       for (size_t i = 0; i < conditions_.size(); ++i) StartFraction(i, key);
       return true;
     }
+    if (symbol == kE) {
+      if (!Has(*key, kMayHaveExponent) || (phase != kOneDigit && phase != kFraction)) return false;
+      SetPhase(kAfterE, key);
+      key->words[0] &= ~kMayHaveExponent;
+      for (size_t i = 0; i < conditions_.size(); ++i) StartExponent(i, key);
+      return true;
+    }
+    if (symbol == kPlus) return false;
     const bool is_first = phase == kStart || phase == kAfterMinus;
     if (phase == kZero) return false;
     const bool is_fraction = phase == kAfterDot || IsFraction(phase);
     if (is_fraction) {
       SetPhase(is_shortest_ && symbol == 0 ? kLastIsZero : kFraction, key);
     } else {
-      SetPhase(is_first && symbol == 0 ? kZero : kInteger, key);
+      SetPhase(!is_first ? kInteger : symbol == 0 ? kZero : kOneDigit, key);
     }
     for (size_t i = 0; i < conditions_.size(); ++i) {
       uint32_t* const word = &key->words[1 + i];
@@ -114,11 +157,97 @@ class Builder {
       } else if (IsBound(conditions_[i].kind)) {
         *word = StepBound(conditions_[i].value, *word, symbol, is_fraction);
       }
+      if (Has(*key, kMayHaveExponent)) {
+        uint32_t* const mantissa = Mantissa(i, key);
+        *mantissa = StepMantissa(conditions_[i].value, *mantissa, symbol);
+      }
     }
+    if (PhaseOf(*key) == kInteger) ExcludeExponent(key);
     return true;
   }
   static void SetPhase(Phase phase, Key* key) {
-    key->words[0] = static_cast<uint32_t>(phase) << 1 | (key->words[0] & 1);
+    const uint32_t flags = key->words[0] & ((1u << kPhaseShift) - 1);
+    key->words[0] = static_cast<uint32_t>(phase) << kPhaseShift | flags;
+  }
+
+  uint32_t* Mantissa(size_t i, Key* key) const { return &key->words[1 + conditions_.size() + i]; }
+  void ExcludeExponent(Key* key) const {
+    if (!Has(*key, kMayHaveExponent)) return;
+    key->words[0] &= ~kMayHaveExponent;
+    for (size_t i = 0; i < conditions_.size(); ++i) *Mantissa(i, key) = 0;
+  }
+  static uint32_t StepMantissa(const Decimal& bound, uint32_t word, uint32_t digit) {
+    if (word % 3 != kEqual) return word;
+    const uint32_t position = word / 3;
+    const uint32_t other =
+        position < bound.digits.size ? static_cast<uint32_t>(bound.digits.data[position] - '0') : 0;
+    if (digit != other) return digit < other ? kLess : kGreater;
+    return std::min(position + 1, static_cast<uint32_t>(bound.digits.size)) * 3 + kEqual;
+  }
+  void StartExponent(size_t i, Key* key) const {
+    uint32_t* const mantissa = Mantissa(i, key);
+    const bool is_part =
+        *mantissa % 3 == kEqual && *mantissa / 3 < conditions_[i].value.digits.size;
+    *mantissa = is_part ? static_cast<uint32_t>(kLess) : *mantissa % 3;
+    key->words[1 + i] = kEqual;
+  }
+  bool StepExponent(uint32_t symbol, Key* key) const {
+    const Phase phase = PhaseOf(*key);
+    if (symbol == kMinus || symbol == kPlus) {
+      if (phase != kAfterE) return false;
+      SetPhase(kAfterSign, key);
+      if (symbol == kMinus) key->words[0] |= kHasNegativeExponent;
+      return true;
+    }
+    if (symbol > 9) return false;
+    if (symbol == 0 && phase != kExponent) {
+      SetPhase(kExponentIsZero, key);
+      return true;
+    }
+    SetPhase(kExponent, key);
+    for (size_t i = 0; i < conditions_.size(); ++i) {
+      uint32_t* const word = &key->words[1 + i];
+      *word = StepBound(ExponentOf(conditions_[i].value).magnitude(), *word, symbol, false);
+    }
+    return true;
+  }
+
+  // The exponent of a number that is written with one digit before the point.
+  struct Exponent {
+    bool is_negative;
+    uint32_t n_digits;  // 0 has none
+    char digits[5];
+
+    Decimal magnitude() const {
+      Decimal value;
+      value.digits = {digits, n_digits};
+      value.point = static_cast<int32_t>(n_digits);
+      return value;
+    }
+  };
+  static Exponent ExponentOf(const Decimal& value) {
+    const int32_t exponent = value.point - 1;
+    Exponent out = {exponent < 0, 0, {}};
+    for (uint32_t rest = static_cast<uint32_t>(std::abs(exponent)); rest != 0; rest /= 10) {
+      out.digits[out.n_digits++] = static_cast<char>('0' + rest % 10);
+    }
+    std::reverse(out.digits, out.digits + out.n_digits);
+    return out;
+  }
+  // Order of the magnitudes of the number and of a bound that is not 0, behind an exponent.
+  uint32_t ScientificOrder(size_t i, const Key& key) const {
+    const Exponent bound = ExponentOf(conditions_[i].value);
+    const bool is_zero = PhaseOf(key) == kExponentIsZero;
+    const uint32_t word = key.words[1 + i];
+    uint32_t order =
+        is_zero ? (bound.n_digits > 0 ? kLess : kEqual) : IntegerOrder(bound.magnitude(), word);
+    const bool is_negative = !is_zero && Has(key, kHasNegativeExponent);
+    if (is_negative != bound.is_negative) {
+      order = is_negative ? kLess : kGreater;
+    } else if (is_negative || bound.is_negative) {
+      order = kGreater - order;
+    }
+    return order != kEqual ? order : key.words[1 + conditions_.size() + i];
   }
 
   static uint32_t StepBound(const Decimal& bound, uint32_t word, uint32_t digit, bool is_fraction) {
@@ -160,7 +289,9 @@ class Builder {
 
   bool IsEnd(const Key& key) const {
     const Phase phase = PhaseOf(key);
-    if (phase != kZero && phase != kInteger && phase != kFraction) return false;
+    const bool is_whole = phase == kZero || phase == kOneDigit || phase == kInteger ||
+                          phase == kFraction || phase == kExponentIsZero || phase == kExponent;
+    if (!is_whole) return false;
     if (is_shortest_ && phase == kZero && IsNegative(key)) return false;
     for (size_t i = 0; i < conditions_.size(); ++i) {
       if (!Holds(i, key, phase == kFraction)) return false;
@@ -178,7 +309,11 @@ class Builder {
     const Decimal& bound = condition.value;
     uint32_t order = is_fraction ? word % 3 : IntegerOrder(bound, word);
     const uint32_t position = is_fraction ? word / 3 : 0;
-    if (order == kEqual && position < bound.FractionDigits()) order = kLess;
+    if (IsInExponent(PhaseOf(key))) {
+      order = bound.is_zero() ? static_cast<uint32_t>(kGreater) : ScientificOrder(i, key);
+    } else if (order == kEqual && position < bound.FractionDigits()) {
+      order = kLess;
+    }
     // From magnitudes to numbers. -0 equals 0.
     const bool is_zero = bound.is_zero() && order == kEqual;
     if (!is_zero && IsNegative(key) != bound.is_negative) {
@@ -218,14 +353,14 @@ class Builder {
   }
   uint32_t* FindSlot(const Key& key) {
     uint64_t hash = 0;
-    for (size_t i = 0; i <= conditions_.size(); ++i) {
+    for (size_t i = 0; i < n_words_; ++i) {
       hash = (hash ^ key.words[i]) * 0x9E3779B97F4A7C15u;
       hash ^= hash >> 29;
     }
     for (size_t i = hash;; ++i) {
       uint32_t* const slot = &slots_[i & (slots_.size() - 1)];
       if (*slot == kNoState) return slot;
-      if (std::memcmp(&keys_[*slot], &key, (1 + conditions_.size()) * sizeof(uint32_t)) == 0) {
+      if (std::memcmp(&keys_[*slot], &key, n_words_ * sizeof(uint32_t)) == 0) {
         return slot;
       }
     }
@@ -280,6 +415,8 @@ class Builder {
 
   const Span<const NumberCondition> conditions_;
   const bool is_shortest_;
+  bool has_exponents_;
+  size_t n_words_ = 0;
   Arena* const arena_;
   Multiple multiples_[kMaxNumberConditions];
   List<Key> keys_;
@@ -298,9 +435,7 @@ bool Matches(Span<const NumberState> states, StringView text) {
   if (states.empty()) return false;
   uint32_t state = 0;
   for (size_t i = 0; i < text.size; ++i) {
-    const char c = text.data[i];
-    const uint32_t symbol = c == '.' ? kDot : c == '-' ? kMinus : static_cast<uint32_t>(c - '0');
-    state = states[state].next[symbol];
+    state = states[state].next[NumberSymbol(static_cast<uint8_t>(text.data[i]))];
     if (state == kNoState) return false;
   }
   return states[state].is_end;

@@ -1,8 +1,10 @@
 // The numbers between two bounds, multiples of something, without some values, as an automaton over
-// their plain decimal spellings: -?(0|[1-9][0-9]*)(\.[0-9]+)?
+// their spellings: -?(0|[1-9][0-9]*)(\.[0-9]+)?, and where there are only bounds and every spelling
+// is allowed also -?[1-9](\.[0-9]+)?[eE][+-]?[0-9]+
 //
 // Each condition alone is a small automaton: a bound compares digit by digit, a multiple keeps the
-// remainder. The states are those of all conditions together that can be reached and from which a
+// remainder. (Other exponents would need a counter: in 0.00...01e5 it is the zeros that count.) The
+// states are those of all conditions together that can be reached and from which a
 // number that satisfies all of them can be reached.
 #pragma once
 
@@ -26,10 +28,23 @@ struct NumberCondition {
   Decimal value;  // positive for kMultiple and kNotMultiple; kNoFraction, kFraction: ignored
 };
 
+inline constexpr uint32_t kNumberSymbols = 14;
+inline constexpr uint32_t kNoSymbol = UINT32_MAX;
+// Returns the number of a character: 0 to 9, '.', '-', '+', 'e' or 'E'.
+constexpr uint32_t NumberSymbol(uint8_t character) {
+  switch (character) {
+    case '.': return 10;
+    case '-': return 11;
+    case '+': return 12;
+    case 'e':
+    case 'E': return 13;
+    default: return character >= '0' && character <= '9' ? character - uint32_t{'0'} : kNoSymbol;
+  }
+}
+
 struct NumberState {
-  bool is_end = false;  // the number may end here
-  // By symbol: 0 to 9, '.', '-'. kNoState: not allowed.
-  uint32_t next[12];
+  bool is_end = false;            // the number may end here
+  uint32_t next[kNumberSymbols];  // kNoState: not allowed
 };
 inline constexpr uint32_t kNoState = UINT32_MAX;
 inline constexpr uint32_t kMaxNumberConditions = 16;
@@ -37,7 +52,8 @@ inline constexpr uint32_t kMaxNumberStates = 20'000;
 
 // *out is empty if no number satisfies the conditions; otherwise the first state is the start.
 // kUnsupported: more conditions or states than the limits. Scratch and result are in `arena`.
-// is_shortest: no fraction ends with 0, so that integers have none, and there is no -0.
+// is_shortest: no fraction ends with 0, so that integers have none, and there are no -0 and no
+// exponents.
 Status BuildNumberAutomaton(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena,
                             Span<NumberState>* out);
 

@@ -1,5 +1,5 @@
 // Numbers: unrestricted ones in every spelling of RFC 8259, 6; the others as plain decimals, the
-// shortest of each value where strings have one spelling.
+// shortest of each value where strings have one spelling. Exponents: number_automaton.h.
 #include <algorithm>
 
 #include "runtime/constrain/json_schema/formats.h"
@@ -15,8 +15,6 @@ struct Automaton {
   Span<const NumberState> states;
 };
 
-constexpr char kSymbols[] = "0123456789.-";
-
 const NumberState& StateOf(const CustomArgs& args) {
   return FromWords<Automaton>(args.data.data())->states[args.data[2]];
 }
@@ -27,8 +25,11 @@ bool IsNumberEnd(const Terms& terms, const CustomArgs& args) {
 ByteSet FirstOfNumber(Terms* terms, const CustomArgs& args) {
   (void)terms;
   ByteSet set;
-  for (uint32_t s = 0; s < 12; ++s) {
-    if (StateOf(args).next[s] != kNoState) set.Add(static_cast<uint8_t>(kSymbols[s]));
+  for (uint32_t b = 0; b < 256; ++b) {
+    const uint32_t symbol = NumberSymbol(static_cast<uint8_t>(b));
+    if (symbol != kNoSymbol && StateOf(args).next[symbol] != kNoState) {
+      set.Add(static_cast<uint8_t>(b));
+    }
   }
   return set;
 }
@@ -37,19 +38,15 @@ constexpr CustomOps kNumberOps = {IsNumberEnd, nullptr, FirstOfNumber, DeriveNum
 
 Term DeriveNumber(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* same) {
   const NumberState& state = StateOf(args);
-  uint32_t target = kNoState;
-  for (uint32_t s = 0; s < 12; ++s) {
-    if (kSymbols[s] == static_cast<char>(byte)) target = state.next[s];
-  }
-  for (uint32_t s = 0; s < 12; ++s) {
-    if (state.next[s] != target) same->Remove(static_cast<uint8_t>(kSymbols[s]));
+  const auto next = [&state](uint32_t b) {
+    const uint32_t symbol = NumberSymbol(static_cast<uint8_t>(b));
+    return symbol == kNoSymbol ? kNoState : state.next[symbol];
+  };
+  const uint32_t target = next(byte);
+  for (uint32_t b = 0; b < 256; ++b) {
+    if (next(b) != target) same->Remove(static_cast<uint8_t>(b));
   }
   if (target == kNoState) return kNothing;
-  for (uint32_t b = 0; b < 256; ++b) {
-    if (b == 0 || std::strchr(kSymbols, static_cast<int>(b)) == nullptr) {
-      same->Remove(static_cast<uint8_t>(b));
-    }
-  }
   const uint32_t data[] = {args.data[0], args.data[1], target};
   return terms->Custom(&kNumberOps, {}, data);
 }

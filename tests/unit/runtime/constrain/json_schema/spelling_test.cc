@@ -115,14 +115,71 @@ TEST(JsonSchemaTest, AnyWhitespace) {
              {.any_order = true, .any_whitespace = true});
 }
 
-// Numbers with a bound or a divisor are plain decimals; the others take every form of JSON.
-TEST(JsonSchemaTest, ExponentsOnlyWithoutConditions) {
+// Without conditions numbers take every form of JSON, with bounds exponents behind one digit that
+// is not 0, else none.
+TEST(JsonSchemaTest, ExponentsOfNumbers) {
   CheckCases({
-      {R"({"type":"number"})", {"1e5", "1.5E-3"}, {}},
+      {R"({"type":"number"})", {"1e5", "1.5E-3", "12e5", "0.1e5", "0e7"}, {"1e", "1e+"}},
       {R"({"type":"integer"})", {"100000"}, {"1e5"}},
-      {R"({"type":"number","minimum":0})", {"100000"}, {"1e5"}},
+      {R"({"type":"number","multipleOf":0.5})", {"100000"}, {"1e5"}},
       {R"({"const":100000})", {"100000", "100000.0"}, {"1e5"}},
+      {R"({"type":"number","minimum":0})",
+       {"100000", "1e5", "1E-05", "2.50e+003", "9.99e999999999999999999"},
+       {"-1e5", "12e5", "0.1e5", "0e7", "1e", "1e+", "1.e5", "1e5.0"}},
+      {R"({"type":"number","minimum":-90,"maximum":90})",
+       {"9e1", "-9.0E+1", "8.9999e1", "1e-400", "-1e0"},
+       {"9.00001e1", "-9.1e1", "1e2", "-1e300"}},
+      {R"({"type":"number","not":{"const":250}})",
+       {"2.5e1", "2.5e3", "2.51e2", "2e2", "-2.5e2"},
+       {"2.5e2", "2.500E+02"}},
   });
+}
+
+// Against the comparison of integers, millionths.
+TEST(JsonSchemaTest, ExponentsAreCompared) {
+  const struct {
+    const char* text;
+    int64_t millionths;
+  } bounds[] = {{"0", 0},
+                {"1", 1'000'000},
+                {"-1", -1'000'000},
+                {"10", 10'000'000},
+                {"9.99", 9'990'000},
+                {"-0.05", -50'000},
+                {"0.001", 1'000},
+                {"0.0012", 1'200},
+                {"123", 123'000'000},
+                {"-99999", -99'999'000'000}};
+  for (const auto& bound : bounds) {
+    for (const char* const keyword :
+         {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "const"}) {
+      const bool is_not = std::string(keyword) == "const";
+      std::string schema = std::string("{\"") + keyword + "\":" + bound.text + "}";
+      schema = is_not ? R"({"type":"number","not":)" + schema + "}"
+                      : R"({"type":"number",)" + schema.substr(1);
+      SCOPED_TRACE(schema);
+      SchemaMatcher matcher;
+      ASSERT_EQ(matcher.Compile(schema, {}), Status::kOk) << matcher.error();
+      for (const int64_t mantissa : {100, 101, 120, 121, 122, 123, 124, 500, 998, 999}) {
+        int64_t value = mantissa;
+        for (int exponent = -4; exponent <= 5; ++exponent, value *= 10) {
+          for (const int64_t sign : {1, -1}) {
+            const int64_t number = sign * value;  // mantissa / 100 * 10^exponent, in millionths
+            const bool is_valid = std::string(keyword) == "minimum" ? number >= bound.millionths
+                                  : std::string(keyword) == "exclusiveMinimum"
+                                      ? number > bound.millionths
+                                  : std::string(keyword) == "maximum" ? number <= bound.millionths
+                                  : is_not                            ? number != bound.millionths
+                                                                      : number < bound.millionths;
+            const std::string digits = std::to_string(mantissa);
+            const std::string text = (sign < 0 ? "-" : "") + digits.substr(0, 1) + "." +
+                                     digits.substr(1) + "e" + std::to_string(exponent);
+            EXPECT_EQ(is_valid, matcher.Accepts(text)) << text;
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
