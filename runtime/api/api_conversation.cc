@@ -147,6 +147,7 @@ Status WriteResult(const ReplyResult& result, arn_conversation_result* out_resul
   out.n_missing = result.n_missing;
   out.n_dropped = result.n_dropped;
   out.is_added = result.is_added ? 1 : 0;
+  out.n_logprobs = result.n_logprobs;
   return WriteStruct(out, out_result);
 }
 

@@ -123,7 +123,14 @@ Status ReadGenerateOptions(const arn_generate_options* options, StringView* stop
   out->max_tokens = read.max_tokens;
   out->ignore_eos = read.ignore_eos == 1;
   out->no_guesses = read.no_guesses == 1;
-  out->has_logits = read.with_logprobs == 1;
+  if (read.logprobs == nullptr && (read.logprobs_capacity > 0 || read.n_top_logprobs > 0)) {
+    return diag->Fail(Status::kBadArgument, "%s is given, and logprobs is NULL",
+                      read.n_top_logprobs > 0 ? "n_top_logprobs" : "logprobs_capacity");
+  }
+  out->has_logits = read.with_logprobs == 1 || read.logprobs != nullptr;
+  static_assert(sizeof(arn_token_logprob) == sizeof(TokenLogprob));
+  out->logprobs = {reinterpret_cast<TokenLogprob*>(read.logprobs), read.logprobs_capacity};
+  out->n_top = read.n_top_logprobs;
   out->stops = {stops, read.n_stops};
   out->extra_eos_ids = {read.extra_eos_ids, read.n_extra_eos_ids};
   out->callback = read.callback;
@@ -279,6 +286,7 @@ arn_status arn_session_generate(arn_session* session, const arn_generate_options
     arn_generate_result out = ARN_GENERATE_RESULT_INIT;
     out.n_tokens = result.n_tokens;
     out.finish = static_cast<uint32_t>(result.finish);
+    out.n_logprobs = result.n_logprobs;
     const Status written = WriteStruct(out, out_result);
     return status == Status::kOk ? written : status;
   });

@@ -263,6 +263,7 @@ Status Conversation::Generate(const GenerateOptions& options, Generation* genera
   generation->Finish();
   out->n_tokens = result.n_tokens;
   out->finish = result.finish;
+  out->n_logprobs = result.n_logprobs;
   if (generation->is_stopped) {
     out->finish = Finish::kStop;
   } else if (status == Status::kContextFull) {

@@ -27,6 +27,7 @@ struct ReplyResult {
   uint32_t n_missing = 0;
   uint32_t n_dropped = 0;
   bool is_added = false;
+  uint32_t n_logprobs = 0;
 };
 
 class Conversation {

@@ -7,13 +7,14 @@
 namespace arn {
 
 struct Generator::Generation {
-  SessionCore* core;
+  Generator* generator;
   const GenerateOptions& options;
   GenerateResult* out;
   const Tokenizer* tokenizer;
   StopFilter filter;
   Tokenizer::DecodeState decode;
   Span<const int32_t> given;  // ids that come next
+  uint32_t n_delivered = 0;   // tokens
 };
 
 namespace {
@@ -52,9 +53,27 @@ bool Generator::IsStopId(int32_t id, const GenerateOptions& options) const {
   return false;
 }
 
+void Generator::WriteLogprobs(int32_t id, Generation* generation) {
+  const GenerateOptions& options = generation->options;
+  GenerateResult* out = generation->out;
+  const size_t width = size_t{options.n_top} + 1;
+  const size_t begin = out->n_logprobs * width;
+  if (options.logprobs.size() < begin + width || out->n_logprobs < generation->n_delivered) return;
+  const uint32_t selected = sequences_.selected();
+  if (chooser_.Need(selected) != Status::kOk || chooser_.Fetch() != Status::kOk) return;
+  const uint32_t vocab = core_.plan.program.vocab;
+  const float* logits = sequences_.LogitsOf(selected);
+  options.logprobs[begin] = {
+      id, static_cast<float>(static_cast<double>(logits[id]) - LogSumExp(logits, vocab))};
+  MostLikely(logits, vocab, options.logprobs.subspan(begin + 1, options.n_top));
+  ++out->n_logprobs;
+}
+
 bool Generator::DeliverAndContinue(int32_t id, Generation* generation) {
   const GenerateOptions& options = generation->options;
   GenerateResult* out = generation->out;
+  if (!options.logprobs.empty()) WriteLogprobs(id, generation);
+  ++generation->n_delivered;
   StringView text;
   if (generation->tokenizer != nullptr) {
     StopFilter& filter = generation->filter;
@@ -63,7 +82,7 @@ bool Generator::DeliverAndContinue(int32_t id, Generation* generation) {
     if (filter.Add(bytes, false, &text)) out->finish = Finish::kStop;
   }
   if (options.callback != nullptr) {
-    const InCallback in_callback(generation->core);
+    const InCallback in_callback(&core_);
     const bool ends = options.callback(options.user, id, text.data, text.size) != 0;
     if (ends && out->finish == Finish::kNone) out->finish = Finish::kCallback;
   }
@@ -140,8 +159,15 @@ Status Generator::FollowConstraint(Generation* generation, bool* is_taken) {
 }
 
 Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) {
-  const uint32_t selected = sequences_.selected();
   *out = GenerateResult();
+  const Status status = GenerateTokens(options, out);
+  // A token whose run was cancelled has been delivered, but does not count.
+  out->n_logprobs = Min(out->n_logprobs, out->n_tokens);
+  return status;
+}
+
+Status Generator::GenerateTokens(const GenerateOptions& options, GenerateResult* out) {
+  const uint32_t selected = sequences_.selected();
   if (!sequences_.IsAtEnd(selected)) ARN_TRY(chooser_.Need(selected));
   const Tokenizer* tokenizer = core_.model.tokenizer;
   if (tokenizer == nullptr && !options.stops.empty()) {
@@ -154,15 +180,20 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
                              stop.size, kMaxStopBytes);
     }
   }
+  if (options.n_top > core_.plan.program.vocab) {
+    return core_.diag.Fail(Status::kBadArgument, "n_top_logprobs is %u, the vocabulary has %u",
+                           options.n_top, core_.plan.program.vocab);
+  }
   Timer timer(&core_.stats.decode_ns);
-  Generation generation{&core_,
+  Generation generation{this,
                         options,
                         out,
                         tokenizer,
                         StopFilter(options.stops, {core_.memory.As<char>(core_.plan.text),
                                                    static_cast<size_t>(core_.plan.text.bytes)}),
                         {},
-                        {}};
+                        {},
+                        0};
   const bool is_constrained = constrainer_.Has(selected);
   if (is_constrained) {
     constrainer_.SetEnds(selected, options.extra_eos_ids, !options.ignore_eos);
@@ -202,7 +233,8 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
       steps.wanted = options.max_tokens == 0 ? UINT32_MAX : options.max_tokens - out->n_tokens;
       steps.stop_ids = {stop_ids, n_stop_ids};
       steps.on_token = [](void* user, int32_t token) {
-        return DeliverAndContinue(token, static_cast<Generation*>(user));
+        auto* running = static_cast<Generation*>(user);
+        return running->generator->DeliverAndContinue(token, running);
       };
       steps.user = &generation;
       const Status status = decoder_.RunOnDevice(&steps);

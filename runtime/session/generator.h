@@ -5,6 +5,7 @@
 
 #include "platform/base/span.h"
 #include "platform/base/status.h"
+#include "runtime/sampling/logprobs.h"
 #include "runtime/session/chooser.h"
 #include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
@@ -31,6 +32,10 @@ struct GenerateOptions {
   bool no_guesses = false;  // runs token by token, although the session has speculation
   // Runs ids that are given or forced one by one, so that the callback finds the logits of each.
   bool has_logits = false;
+  // Room for the log-probabilities of the new tokens, if not empty: 1 + n_top each, its own and the
+  // most likely ones. Needs has_logits.
+  Span<TokenLogprob> logprobs;
+  uint32_t n_top = 0;
   Span<const StringView> stops;
   Span<const int32_t> extra_eos_ids;
   // Called for every new token with the text that is ready to show. A non-zero result stops the
@@ -45,6 +50,7 @@ struct GenerateOptions {
 struct GenerateResult {
   uint32_t n_tokens = 0;
   Finish finish = Finish::kNone;
+  uint32_t n_logprobs = 0;  // of how many of them the log-probabilities were written
 };
 
 class Generator {
@@ -62,12 +68,14 @@ class Generator {
 
   // Appends tokens to the selected sequence. *out is valid after a failure, too. kUnsupported for
   // stop strings without a tokenizer; kBadArgument for one that is empty or longer than
-  // kMaxStopBytes. Returns kCancelled, with what was generated, if it is cancelled.
+  // kMaxStopBytes, and for more likely tokens than the vocabulary has. Returns kCancelled, with
+  // what was generated, if it is cancelled.
   Status Generate(const GenerateOptions& options, GenerateResult* out);
 
  private:
   struct Generation;  // state of a running Generate()
 
+  Status GenerateTokens(const GenerateOptions& options, GenerateResult* out);
   bool IsStopId(int32_t id, const GenerateOptions& options) const;
   // Collects the stop token ids. Returns false if they do not fit `out`.
   bool CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
@@ -83,7 +91,9 @@ class Generator {
   // Appends ids that were not chosen, and delivers them.
   Status RunGiven(Span<const int32_t> ids, Generation* generation);
   // Passes a chosen token to the callback. Returns false to stop.
-  static bool DeliverAndContinue(int32_t id, Generation* generation);
+  bool DeliverAndContinue(int32_t id, Generation* generation);
+  // Writes the log-probabilities of the next token, if there is room; none after a failure.
+  void WriteLogprobs(int32_t id, Generation* generation);
 
   SessionCore& core_;
   Sequences& sequences_;

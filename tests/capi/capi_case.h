@@ -64,6 +64,7 @@ int capi_profile_errors(capi_env* env);
 int capi_generate(capi_env* env);
 int capi_generate_errors(capi_env* env);
 int capi_generate_ends(capi_env* env);
+int capi_generate_logprobs(capi_env* env);
 int capi_cancel_from_callback(capi_env* env);
 int capi_cancel_from_thread(capi_env* env);
 int capi_cancel_is_remembered(capi_env* env);

@@ -144,9 +144,18 @@ int capi_conversation(capi_env* env) {
   CHECK_STATUS(ARN_OK, arn_conversation_add_json(other, json, bytes));
   CHECK_STATUS(ARN_OK, arn_conversation_undo_reply(other));
   arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  arn_token_logprob rows[4 * 2];
   generate.max_tokens = 4;
+  generate.logprobs = rows;
+  generate.logprobs_capacity = 4 * 2;
+  generate.n_top_logprobs = 1;
   memset(&again, 0, sizeof again);
   CHECK_STATUS(ARN_OK, arn_conversation_reply(other, &generate, on_event, &again, &result));
+  CHECK(result.n_tokens == 4 && result.n_logprobs == 4);
+  for (uint32_t i = 0; i < 4; ++i) { /* greedy */
+    CHECK(rows[2 * i].id == rows[2 * i + 1].id && rows[2 * i].logprob == rows[2 * i + 1].logprob);
+    CHECK(rows[2 * i].logprob <= 0);
+  }
   CHECK(result.n_kept == 0 && arn_session_selected(c.session) == 0);
   CHECK(strcmp(log.text, again.text) == 0);
   arn_conversation_destroy(other);

@@ -242,6 +242,77 @@ int capi_generate_ends(capi_env* env) {
   return 0;
 }
 
+enum { N_TOP = 3, N_ENTRIES = 1 + N_TOP };
+
+/* Compares the rows that generate has written with what the callback could ask for. */
+typedef struct logprob_check {
+  arn_session* session;
+  const arn_token_logprob* rows;
+  uint32_t n_rows;
+  uint32_t n; /* tokens so far */
+  int failed;
+} logprob_check;
+
+static int32_t compare_logprobs(void* user, int32_t id, const char* text, size_t text_bytes) {
+  logprob_check* c = user;
+  arn_token_logprob top[N_TOP];
+  float own = 0;
+  (void)text;
+  (void)text_bytes;
+  if (id < 0) return 0;
+  c->failed |= arn_session_logprobs(c->session, id, N_TOP, top, &own) != ARN_OK;
+  if (c->n < c->n_rows) {
+    const arn_token_logprob* row = c->rows + c->n * N_ENTRIES;
+    c->failed |= row[0].id != id || row[0].logprob != own;
+    c->failed |= memcmp(row + 1, top, sizeof top) != 0;
+  }
+  ++c->n;
+  return 0;
+}
+
+int capi_generate_logprobs(capi_env* env) {
+  fixture f;
+  arn_token_logprob rows[6 * N_ENTRIES];
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  if (begin(env, NULL, &f) != 0) return 1;
+  logprob_check c = {f.session, rows, 6, 0, 0};
+  options.ignore_eos = 1;
+  options.max_tokens = 6;
+  options.logprobs = rows;
+  options.logprobs_capacity = 6 * N_ENTRIES;
+  options.n_top_logprobs = N_TOP;
+  options.callback = compare_logprobs;
+  options.user = &c;
+  CHECK_STATUS(ARN_OK, arn_session_generate(f.session, &options, &result));
+  CHECK(result.n_tokens == 6 && result.n_logprobs == 6 && c.n == 6 && !c.failed);
+  /* Room for two whole tokens: the entries behind them are not written. */
+  memset(rows, 0x55, sizeof rows);
+  c.n = 0;
+  c.n_rows = 2;
+  options.logprobs_capacity = 3 * N_ENTRIES - 1;
+  CHECK_STATUS(ARN_OK, arn_session_generate(f.session, &options, &result));
+  CHECK(result.n_tokens == 6 && result.n_logprobs == 2 && !c.failed);
+  CHECK(rows[2 * N_ENTRIES].id == 0x55555555);
+  /* A token that was shown, but whose run was cancelled, has none: the next call shows it again. */
+  record r = {0};
+  r.cancel_from = f.session;
+  options.logprobs_capacity = 6 * N_ENTRIES;
+  options.callback = on_token;
+  options.user = &r;
+  CHECK_STATUS(ARN_CANCELLED, arn_session_generate(f.session, &options, &result));
+  CHECK(r.n == 1 && result.n_logprobs == result.n_tokens);
+  options.callback = NULL;
+  options.n_top_logprobs = 62; /* the vocabulary has 61 */
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_generate(f.session, &options, &result));
+  CHECK(strstr(arn_session_last_error(f.session), "n_top_logprobs is 62") != NULL);
+  options.logprobs = NULL;
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_generate(f.session, &options, &result));
+  CHECK(strstr(arn_session_last_error(f.session), "logprobs is NULL") != NULL);
+  end(&f);
+  return 0;
+}
+
 int capi_cancel_from_callback(capi_env* env) {
   fixture f;
   record r = {0};

@@ -258,6 +258,7 @@ TEST_F(ConstraintTest, Logprobs_OfForcedTokens_AreTheirOwn) {
     }
     EXPECT_EQ(with_logprobs == 0, seen.n_refused > 0);
     EXPECT_EQ(ids, seen.ids);
+    EXPECT_EQ(0u, result.n_logprobs);
     const SessionPtr plain = NewConstrained();
     const std::vector<int32_t> prompt = PromptIds();
     ASSERT_EQ(ARN_OK, arn_session_prefill(plain.get(), prompt.data(), prompt.size()));

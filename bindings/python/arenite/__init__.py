@@ -16,7 +16,7 @@ from .embedder import Embedder
 from .errors import (
     AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
     OutOfMemory, TemplateError, Unsupported)
-from .generation import Generation, Piece
+from .generation import Generation, Piece, TokenLogprobs
 from .model import Detokenizer, Model
 from .options import *
 from .reply import Event, Reply
@@ -26,6 +26,6 @@ __all__ = [
     "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Call", "Cancelled",
     "Chat", "ContextFull", "Conversation", "ConversationReply", "Detokenizer", "Embedder",
     "Event", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Reply", "Session",
-    "TemplateError", "Unsupported", "cpu_clusters", "random_seed", "version",
+    "TemplateError", "TokenLogprobs", "Unsupported", "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

@@ -15,7 +15,7 @@ from ._convert import from_struct, replaced, to_struct
 from ._handle import Closing, Handle
 from ._stream import Run, Stream
 from .errors import ErrorText, Status, check_plain, failure
-from .generation import GenerateOptions
+from .generation import GenerateOptions, TokenLogprobs
 from .options import (
     ConversationInfo, ConversationOptions, ConversationResult, Finish, ReplyEvent, Sampling)
 from .reply import Event
@@ -46,6 +46,7 @@ class ConversationReply(Stream[Event, ConversationResult]):
   def __init__(self, conversation: Conversation, options: GenerateOptions) -> None:
     self.calls: list[Call] = []
     self._name, self._arguments = "", ""
+    self._options = options
     self._session = session = conversation.session._handle
     library, handle = conversation._library, conversation._handle
     clear_cancel = library.arn_session_clear_cancel
@@ -102,6 +103,12 @@ class ConversationReply(Stream[Event, ConversationResult]):
   def text(self) -> str:
     """Returns all remaining text as one string, without reasoning and calls."""
     return "".join(event.text for event in self if event.kind == ReplyEvent.TEXT)
+
+  @property
+  def logprobs(self) -> list[TokenLogprobs]:
+    """The log-probabilities of the reply's tokens, once it has ended; empty while it runs and
+    without n_top_logprobs."""
+    return [] if self.result is None else self._options.logprobs(self.result.n_logprobs)
 
   @property
   def finish(self) -> Optional[Finish]:
@@ -221,12 +228,12 @@ class Conversation(Closing):
 
   def send(self, message: Optional[Message] = None, *, max_tokens: int = 0,
            stops: Sequence[str] = (), ignore_eos: bool = False,
-           extra_eos_ids: Sequence[int] = (), sampling: Optional[Sampling] = None,
-           **sampling_options: Any) -> ConversationReply:
+           extra_eos_ids: Sequence[int] = (), n_top_logprobs: Optional[int] = None,
+           sampling: Optional[Sampling] = None, **sampling_options: Any) -> ConversationReply:
     """Appends the message, if given, and streams the reply to the last one. The other parameters
     are those of Session.generate(). Failures, a full context for instance, are raised when the
     reply is read."""
-    options = GenerateOptions(max_tokens, stops, ignore_eos, extra_eos_ids)
+    options = GenerateOptions(max_tokens, stops, ignore_eos, extra_eos_ids, n_top_logprobs)
     if sampling is not None or sampling_options:
       self.session.set_sampling(replaced(sampling or Sampling(), sampling_options, "Sampling"))
     if message is not None:

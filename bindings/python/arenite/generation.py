@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import ctypes
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from . import _abi
 from ._convert import from_struct
@@ -33,11 +33,20 @@ class Piece(str):
     return piece
 
 
+class TokenLogprobs(NamedTuple):
+  """The log-probability of a token in the model's own distribution, and the most likely tokens in
+  its place with theirs, best first."""
+
+  token: int
+  logprob: float
+  top: list[tuple[int, float]]
+
+
 class GenerateOptions:
   """arn_generate_options with the memory that they point to."""
 
   def __init__(self, max_tokens: int, stops: Sequence[str], ignore_eos: bool,
-               extra_eos_ids: Sequence[int]) -> None:
+               extra_eos_ids: Sequence[int], n_top_logprobs: Optional[int]) -> None:
     if not 0 <= max_tokens <= _MOST_TOKENS:
       raise ValueError(f"max_tokens is {max_tokens}, expected 0 (until a stop token or a full "
                        f"context) to {_MOST_TOKENS}")
@@ -53,6 +62,22 @@ class GenerateOptions:
     self.struct.stops, self.struct.n_stops = array, len(texts)
     self.struct.extra_eos_ids, self.struct.n_extra_eos_ids = eos, len(eos)
     self._kept = (texts, array, eos)
+    if n_top_logprobs is not None:
+      if n_top_logprobs < 0:
+        raise ValueError(f"n_top_logprobs is {n_top_logprobs}, expected 0 or more")
+      if max_tokens == 0:
+        raise ValueError("n_top_logprobs needs max_tokens, which say how many are kept")
+      rows = (_abi.arn_token_logprob * (max_tokens * (1 + n_top_logprobs)))()
+      self.struct.logprobs, self.struct.logprobs_capacity = rows, len(rows)
+      self.struct.n_top_logprobs = n_top_logprobs
+      self._rows = rows
+
+  def logprobs(self, n_tokens: int) -> list[TokenLogprobs]:
+    """Returns those of the first n_tokens generated tokens."""
+    width = 1 + self.struct.n_top_logprobs
+    rows = (self._rows[i:i + width] for i in range(0, n_tokens * width, width))
+    return [TokenLogprobs(row[0].id, row[0].logprob, [(one.id, one.logprob) for one in row[1:]])
+            for row in rows]
 
 
 class Generation(Stream[Piece, GenerateResult]):
@@ -62,6 +87,7 @@ class Generation(Stream[Piece, GenerateResult]):
 
   def __init__(self, library: Any, handle: Handle, options: GenerateOptions) -> None:
     self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    self._options = options
     session = handle.acquire()
 
     def generate(run: Run) -> tuple[GenerateResult, Optional[Exception]]:
@@ -94,6 +120,12 @@ class Generation(Stream[Piece, GenerateResult]):
   def text(self) -> str:
     """Returns all remaining text as one string."""
     return "".join(self)
+
+  @property
+  def logprobs(self) -> list[TokenLogprobs]:
+    """The log-probabilities of the new tokens, once the generation has ended; empty while it runs
+    and without n_top_logprobs."""
+    return [] if self.result is None else self._options.logprobs(self.result.n_logprobs)
 
   @property
   def finish(self) -> Optional[Finish]:

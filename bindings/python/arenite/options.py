@@ -432,6 +432,9 @@ class GenerateResult:
   """New tokens, without the stop token."""
   finish: Finish
   """Finish."""
+  n_logprobs: int
+  """Tokens whose log-probabilities are in arn_generate_options.logprobs: the first ones, all of
+  them unless its room or the device failed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -527,6 +530,8 @@ class ConversationResult:
   """Messages that drops_oldest removed for this reply."""
   is_added: bool
   """1: the reply has joined the messages."""
+  n_logprobs: int
+  """Tokens that have log-probabilities, as in GenerateResult."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -290,12 +290,14 @@ class Session(Closing):
 
   def generate(self, prompt: Optional[Tokens] = None, *, max_tokens: int = 0,
                stops: Sequence[str] = (), ignore_eos: bool = False,
-               extra_eos_ids: Sequence[int] = (), sampling: Optional[Sampling] = None,
-               **sampling_options: Any) -> Generation:
+               extra_eos_ids: Sequence[int] = (), n_top_logprobs: Optional[int] = None,
+               sampling: Optional[Sampling] = None, **sampling_options: Any) -> Generation:
     """Prefills `prompt`, if given, and streams the generated text. max_tokens 0: until a stop token
-    or a full context. sampling, and fields of Sampling by name (temperature=0.7), are set as by
-    set_sampling() first, and stay set; without them the session's sampling goes on."""
-    options = GenerateOptions(max_tokens, stops, ignore_eos, extra_eos_ids)
+    or a full context. n_top_logprobs: the generation's `logprobs` keeps those of each token and of
+    this many most likely ones; needs max_tokens. sampling, and fields of Sampling by name
+    (temperature=0.7), are set as by set_sampling() first, and stay set; without them the session's
+    sampling goes on."""
+    options = GenerateOptions(max_tokens, stops, ignore_eos, extra_eos_ids, n_top_logprobs)
     if sampling is not None or sampling_options:
       self.set_sampling(replaced(sampling or Sampling(), sampling_options, "Sampling"))
     if prompt is not None:

@@ -24,6 +24,7 @@ import org.arenite.GenerateResult;
 import org.arenite.Hashes;
 import org.arenite.KvGroup;
 import org.arenite.KvType;
+import org.arenite.Logprobs;
 import org.arenite.MemoryPlan;
 import org.arenite.Messages;
 import org.arenite.Model;
@@ -301,6 +302,21 @@ final class BindingTest {
       sampling.biasValues = new float[] {-1, 1000};
       session.setSampling(sampling);
       Tests.equal(9, session.sample());
+      session.setSampling(new Sampling());
+      GenerateOptions generate = new GenerateOptions();
+      generate.maxTokens = 3;
+      generate.logprobs = new Logprobs(3);
+      List<Integer> ids = new ArrayList<>();
+      session.generatePieces(generate, (id, bytes) -> id < 0 || ids.add(id));
+      Tests.equal(3, generate.logprobs.size());
+      Tests.check(
+          generate.logprobs.get(0)[0].logprob == logprobs[0].logprob, "as before the token ran");
+      for (int i = 0; i < 3; ++i) {
+        TokenLogprob[] row = generate.logprobs.get(i);
+        Tests.equal(4, row.length);
+        Tests.equal(ids.get(i), (Integer) row[0].id);
+        Tests.equal(row[0].id, row[1].id);
+      }
     }
     try (Session session = model.session(exact())) {
       Sampling sampling = new Sampling();

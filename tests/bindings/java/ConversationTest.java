@@ -6,6 +6,7 @@ import org.arenite.ConversationOptions;
 import org.arenite.ConversationResult;
 import org.arenite.Finish;
 import org.arenite.GenerateOptions;
+import org.arenite.Logprobs;
 import org.arenite.Model;
 import org.arenite.ReplyEvent;
 import org.arenite.Session;
@@ -66,6 +67,19 @@ final class ConversationTest {
       chat.add("Go on.");
       StringBuilder again = new StringBuilder();
       Tests.equal(held, reply(chat, 5, again).nKept);
+      GenerateOptions logged = atMost(5);
+      logged.logprobs = new Logprobs(0);
+      chat.undoReply();
+      chat.reply(logged, (event, piece) -> true);
+      Tests.equal(5, logged.logprobs.size());
+      Tests.check(logged.logprobs.get(4)[0].logprob < 0, "a log-probability");
+      logged.maxTokens = 0;
+      try {
+        chat.reply(logged, (event, piece) -> true);
+        throw new AssertionError("nothing was thrown");
+      } catch (IllegalArgumentException e) {
+        Tests.check(e.getMessage().contains("maxTokens"), e.getMessage());
+      }
       chat.undoReply();
       StringBuilder same = new StringBuilder();
       reply(chat, 5, same);

@@ -52,7 +52,7 @@ class BindingTest(unittest.TestCase):
         self.assertEqual(ids, [p.token for p in pieces if p.token is not None])
         self.assertEqual(prompt["ids_used"] + ids, session.tokens)
         finish = arenite.Finish.LENGTH if stops is None else arenite.Finish.EOS
-        self.assertEqual(arenite.GenerateResult(len(ids), finish), generation.result)
+        self.assertEqual(arenite.GenerateResult(len(ids), finish, 0), generation.result)
 
   def test_tells_the_story_of_the_command(self):
     told = support.run(support.options.bin / "arenite", "run", self.bundle, "--prompt", PROMPT,
@@ -370,7 +370,16 @@ class BindingTest(unittest.TestCase):
     self.assertEqual((best, chosen), top[0])
     self.assertAlmostEqual(last[best] - last[top[1][0]], chosen - top[1][1], places=4)
     self.assertEqual(best, session.sample())
-    self.assertEqual(best, session.decode())
+    generation = session.generate(max_tokens=4, n_top_logprobs=2)
+    self.assertEqual([], generation.logprobs)
+    tokens = [piece.token for piece in generation if piece.token is not None]
+    rows = generation.logprobs
+    self.assertEqual(tokens, [row.token for row in rows])
+    self.assertEqual((best, chosen, top), rows[0])
+    self.assertEqual([], [row for row in rows if (row.token, row.logprob) != row.top[0]])
+    for wrong in ({"n_top_logprobs": 2}, {"n_top_logprobs": -1, "max_tokens": 4}):
+      with self.assertRaisesRegex(ValueError, "n_top_logprobs"):
+        session.generate(**wrong)
 
   def test_logits_processors(self):
     with self.assertRaisesRegex(arenite.AreniteError, "logits_processors = 1"):

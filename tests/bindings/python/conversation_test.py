@@ -32,13 +32,16 @@ class ConversationTest(unittest.TestCase):
   def test_turns_reuse_what_ran(self):
     chat = self.conversation(system="Be brief.", kv="int8")
     self.assertEqual(arenite.KvType.INT8, arenite.KvType["INT8"])
-    first = chat.send("Tell me a story.", max_tokens=12)
+    first = chat.send("Tell me a story.", max_tokens=12, n_top_logprobs=1)
     events = list(first)
     self.assertTrue(events)
     self.assertEqual({arenite.ReplyEvent.TEXT}, {event.kind for event in events})
     self.assertEqual((12, arenite.Finish.LENGTH), (first.result.n_tokens, first.finish))
     self.assertEqual(["system", "user", "assistant"], [m["role"] for m in chat.messages])
     self.assertEqual("".join(event.text for event in events), chat.messages[2]["content"])
+    self.assertEqual(12, len(first.logprobs))
+    for row in first.logprobs:
+      self.assertEqual((row.token, row.logprob), row.top[0])
     held = len(chat.session)
     second = chat.send("Go on.", max_tokens=5)
     text = second.text()

@@ -83,14 +83,15 @@ typedef struct arn_conversation_result {
   uint32_t finish;          /* ARN_FINISH_...: why the reply ended */
   uint32_t n_tokens;        /* tokens of the reply, without the stop token */
   uint32_t n_prompt_tokens; /* tokens before the reply */
-  uint32_t n_kept;    /* part of them that the session had already; the others were computed */
-  uint32_t n_calls;   /* complete tool calls: answer each, then ask for the next reply */
-  uint32_t n_missing; /* ARN_CONTEXT_FULL before the reply: tokens that the context lacks */
-  uint32_t n_dropped; /* messages that drops_oldest removed for this reply */
-  uint32_t is_added;  /* 1: the reply has joined the messages */
+  uint32_t n_kept;     /* part of them that the session had already; the others were computed */
+  uint32_t n_calls;    /* complete tool calls: answer each, then ask for the next reply */
+  uint32_t n_missing;  /* ARN_CONTEXT_FULL before the reply: tokens that the context lacks */
+  uint32_t n_dropped;  /* messages that drops_oldest removed for this reply */
+  uint32_t is_added;   /* 1: the reply has joined the messages */
+  uint64_t n_logprobs; /* tokens that have log-probabilities, as in arn_generate_result */
 } arn_conversation_result;
 #define ARN_CONVERSATION_RESULT_INIT \
-  { sizeof(arn_conversation_result), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_conversation_result), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Generates the reply to the last message and appends it to the messages. callback (may be NULL)
  * gets its events, ARN_REPLY_EVENT_...; it may call what an arn_token_callback may. `options` (may

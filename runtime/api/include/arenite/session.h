@@ -569,17 +569,29 @@ typedef struct arn_generate_options {
   /* 1: the callback asks for the log-probabilities of every token. Tokens that a constraint or the
    * end of a reasoning forces run one by one then; else only the first of a run has any. */
   uint32_t with_logprobs;
+  uint32_t n_top_logprobs; /* with logprobs; 0 to the vocabulary's size */
+  /* Room for the log-probabilities of the new tokens, as arn_session_logprobs gives them: for each
+   * token in turn 1 + n_top_logprobs entries, its own and the most likely ones. Implies
+   * with_logprobs. Tokens that the room does not suffice for have none. NULL: none at all. */
+  arn_token_logprob* logprobs;
+  size_t logprobs_capacity; /* entries */
 } arn_generate_options;
-#define ARN_GENERATE_OPTIONS_INIT \
-  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0 }
+#define ARN_GENERATE_OPTIONS_INIT                                                             \
+  {                                                                                           \
+    sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, \
+        NULL, 0                                                                               \
+  }
 
 typedef struct arn_generate_result {
   size_t struct_size;
   uint32_t n_tokens; /* new tokens, without the stop token */
   uint32_t finish;   /* ARN_FINISH_... */
+  /* Tokens whose log-probabilities are in arn_generate_options.logprobs: the first ones, all of
+   * them unless its room or the device failed. */
+  uint64_t n_logprobs;
 } arn_generate_result;
 #define ARN_GENERATE_RESULT_INIT \
-  { sizeof(arn_generate_result), 0, 0 }
+  { sizeof(arn_generate_result), 0, 0, 0 }
 
 /* Generates from the prefilled sequence (which must not be empty). Every counted token is in the
  * sequence afterwards, except the last one at a full context: it is sampled from the logits of the

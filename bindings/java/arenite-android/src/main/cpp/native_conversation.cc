@@ -128,9 +128,13 @@ ARN_JNI(void, conversationInfo)(JNIEnv* env, jclass, jlong conversation, jobject
 
 ARN_JNI(void, reply)
 (JNIEnv* env, jclass, jlong session, jlong conversation, jint max_tokens, jboolean ignore_eos,
- jobjectArray stops, jintArray extra_eos_ids, jobject listener, jobject progress, jobject out) {
+ jobjectArray stops, jintArray extra_eos_ids, jint n_top_logprobs, jintArray logprob_ids,
+ jfloatArray logprobs, jobject listener, jobject progress, jobject out) {
   GenerateInput input;
-  if (!input.Read(env, max_tokens, ignore_eos, stops, extra_eos_ids)) return;
+  if (!input.Read(env, max_tokens, ignore_eos, stops, extra_eos_ids, n_top_logprobs, logprob_ids,
+                  logprobs)) {
+    return;
+  }
   if (!IsGiven(env, listener, "the listener")) return;
   const jclass type = env->GetObjectClass(listener);
   const jmethodID on_event =
@@ -144,5 +148,8 @@ ARN_JNI(void, reply)
   arn_conversation_result result = ARN_CONVERSATION_RESULT_INIT;
   const arn_status status = arn_conversation_reply(c, &input.options, OnEvent, &to, &result);
   if (env->ExceptionCheck()) return;
-  if (WriteFields(env, &result, kConversationResultFields, out)) CheckCall(env, c, status);
+  if (WriteFields(env, &result, kConversationResultFields, out) &&
+      input.logprobs.Write(env, result.n_logprobs)) {
+    CheckCall(env, c, status);
+  }
 }

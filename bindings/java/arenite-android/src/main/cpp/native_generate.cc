@@ -78,9 +78,13 @@ ARN_JNI(jlong, randomSeed)(JNIEnv*, jclass) { return static_cast<jlong>(arn_rand
 
 ARN_JNI(void, generate)
 (JNIEnv* env, jclass, jlong session, jint max_tokens, jboolean ignore_eos, jobjectArray stops,
- jintArray extra_eos_ids, jobject listener, jobject out) {
+ jintArray extra_eos_ids, jint n_top_logprobs, jintArray logprob_ids, jfloatArray logprobs,
+ jobject listener, jobject out) {
   GenerateInput input;
-  if (!input.Read(env, max_tokens, ignore_eos, stops, extra_eos_ids)) return;
+  if (!input.Read(env, max_tokens, ignore_eos, stops, extra_eos_ids, n_top_logprobs, logprob_ids,
+                  logprobs)) {
+    return;
+  }
   if (!IsGiven(env, listener, "the listener")) return;
   const jclass type = env->GetObjectClass(listener);
   const jmethodID on_piece = env->GetMethodID(type, "onPiece", "(I[B)Z");
@@ -93,7 +97,8 @@ ARN_JNI(void, generate)
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
   const arn_status status = arn_session_generate(ToSession(session), &input.options, &result);
   if (env->ExceptionCheck()) return;
-  if (WriteFields(env, &result, kGenerateResultFields, out)) {
+  if (WriteFields(env, &result, kGenerateResultFields, out) &&
+      input.logprobs.Write(env, result.n_logprobs)) {
     Check(env, ToSession(session), status);
   }
 }

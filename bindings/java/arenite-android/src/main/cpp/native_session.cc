@@ -22,8 +22,9 @@ jint CallForId(JNIEnv* env, jlong session, NumberCall call) {
   return id;
 }
 
-arn_restore_options RestoreOptions(jint verify) {
+arn_restore_options RestoreOptions(jint verify, jboolean constraints) {
   arn_restore_options options = ARN_RESTORE_OPTIONS_INIT;
+  options.no_constraints = constraints == JNI_TRUE ? 0 : 1;
   options.verify = static_cast<uint32_t>(verify);
   return options;
 }
@@ -258,17 +259,19 @@ ARN_JNI(jbyteArray, saveBytes)(JNIEnv* env, jclass, jlong session) {
   return NewBytes(env, memory.data(), static_cast<size_t>(n));
 }
 
-ARN_JNI(void, restore)(JNIEnv* env, jclass, jlong session, jbyteArray path, jint verify) {
+ARN_JNI(void, restore)
+(JNIEnv* env, jclass, jlong session, jbyteArray path, jint verify, jboolean constraints) {
   InBytes name;
   if (!name.Read(env, path)) return;
-  const arn_restore_options options = RestoreOptions(verify);
+  const arn_restore_options options = RestoreOptions(verify, constraints);
   Check(env, ToSession(session), arn_session_restore(ToSession(session), name.data(), &options));
 }
 
-ARN_JNI(void, restoreBytes)(JNIEnv* env, jclass, jlong session, jbyteArray data, jint verify) {
+ARN_JNI(void, restoreBytes)
+(JNIEnv* env, jclass, jlong session, jbyteArray data, jint verify, jboolean constraints) {
   InBytes bytes;
   if (!IsGiven(env, data, "the saved bytes") || !bytes.Read(env, data)) return;
-  const arn_restore_options options = RestoreOptions(verify);
+  const arn_restore_options options = RestoreOptions(verify, constraints);
   Check(env, ToSession(session),
         arn_session_restore_memory(ToSession(session), bytes.data(), bytes.size(), &options));
 }

@@ -363,6 +363,8 @@ inline constexpr Field kGenerateResultFields[] = {
      offsetof(arn_generate_result, n_tokens), 0},
     {"finish", FieldKind::kEnum,
      offsetof(arn_generate_result, finish), 0, "Lorg/arenite/Finish;"},
+    {"nLogprobs", FieldKind::kLong,
+     offsetof(arn_generate_result, n_logprobs), 0},
 };
 inline constexpr Field kBeamOptionsFields[] = {
     {"numBeams", FieldKind::kInt,
@@ -441,6 +443,8 @@ inline constexpr Field kConversationResultFields[] = {
      offsetof(arn_conversation_result, n_dropped), 0},
     {"isAdded", FieldKind::kBool,
      offsetof(arn_conversation_result, is_added), 0},
+    {"nLogprobs", FieldKind::kLong,
+     offsetof(arn_conversation_result, n_logprobs), 0},
 };
 inline constexpr Field kConversationInfoFields[] = {
     {"nMessages", FieldKind::kInt,

@@ -146,19 +146,27 @@ public final class Conversation implements AutoCloseable {
   public ConversationResult reply(GenerateOptions options, ReplyListener listener) {
     ConversationResult result = new ConversationResult();
     byte[][] stops = options.stopBytes();
-    return get(
-        (session, conversation) -> {
-          Native.reply(
-              session,
-              conversation,
-              options.maxTokens,
-              options.ignoreEos,
-              stops,
-              options.extraEosIds,
-              listener,
-              this.session.prefillListener,
-              result);
-          return result;
-        });
+    int nTop = options.beginLogprobs();
+    try {
+      return get(
+          (session, conversation) -> {
+            Native.reply(
+                session,
+                conversation,
+                options.maxTokens,
+                options.ignoreEos,
+                stops,
+                options.extraEosIds,
+                nTop,
+                options.logprobIds(),
+                options.logprobValues(),
+                listener,
+                this.session.prefillListener,
+                result);
+            return result;
+          });
+    } finally {
+      options.endLogprobs(result.nLogprobs);
+    }
   }
 }

@@ -21,4 +21,6 @@ public final class ConversationResult {
   public int nDropped;
   /** 1: the reply has joined the messages */
   public boolean isAdded;
+  /** tokens that have log-probabilities, as in arn_generate_result */
+  public long nLogprobs;
 }

@@ -10,6 +10,8 @@ public final class GenerateOptions {
   public String[] stops = {};
   /** Stop token ids in addition to the model's. */
   public int[] extraEosIds = {};
+  /** Receives the log-probabilities of the new tokens; needs maxTokens. Null: none. */
+  public Logprobs logprobs;
 
   /** Returns the stop strings in UTF-8. */
   byte[][] stopBytes() {
@@ -18,5 +20,24 @@ public final class GenerateOptions {
       bytes[i] = Native.utf8(stops[i]);
     }
     return bytes;
+  }
+
+  /** Makes room for the log-probabilities; returns how many of the most likely ones, or -1. */
+  int beginLogprobs() {
+    if (logprobs == null) return -1;
+    logprobs.begin(maxTokens);
+    return logprobs.nTop;
+  }
+
+  int[] logprobIds() {
+    return logprobs == null ? null : logprobs.ids;
+  }
+
+  float[] logprobValues() {
+    return logprobs == null ? null : logprobs.values;
+  }
+
+  void endLogprobs(long nTokens) {
+    if (logprobs != null) logprobs.end(nTokens);
   }
 }

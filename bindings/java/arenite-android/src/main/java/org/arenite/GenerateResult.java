@@ -7,4 +7,9 @@ public final class GenerateResult {
   public int nTokens;
   /** Finish */
   public Finish finish = Finish.NONE;
+  /**
+   * Tokens whose log-probabilities are in arn_generate_options.logprobs: the first ones, all of
+   * them unless its room or the device failed.
+   */
+  public long nLogprobs;
 }

@@ -112,9 +112,10 @@ final class Native {
 
   static native byte[] saveBytes(long session);
 
-  static native void restore(long session, byte[] path, int verify);
+  static native void restore(long session, byte[] path, int verify, boolean constraints);
 
-  static native void restoreBytes(long session, byte[] data, int verify);
+  static native void restoreBytes(
+      long session, byte[] data, int verify, boolean constraints);
 
   static native void kvLayer(long session, int layer, KvLayer out);
 
@@ -157,6 +158,9 @@ final class Native {
       boolean ignoreEos,
       byte[][] stops,
       int[] extraEosIds,
+      int nTopLogprobs,
+      int[] logprobIds,
+      float[] logprobs,
       PieceListener listener,
       GenerateResult out);
 
@@ -210,6 +214,9 @@ final class Native {
       boolean ignoreEos,
       byte[][] stops,
       int[] extraEosIds,
+      int nTopLogprobs,
+      int[] logprobIds,
+      float[] logprobs,
       ReplyListener listener,
       PrefillListener progress,
       ConversationResult out);

@@ -171,16 +171,24 @@ public final class Session implements AutoCloseable {
   public GenerateResult generatePieces(GenerateOptions options, PieceListener listener) {
     byte[][] stops = options.stopBytes();
     GenerateResult result = new GenerateResult();
-    run(
-        session ->
-            Native.generate(
-                session,
-                options.maxTokens,
-                options.ignoreEos,
-                stops,
-                options.extraEosIds,
-                listener,
-                result));
+    int nTop = options.beginLogprobs();
+    try {
+      run(
+          session ->
+              Native.generate(
+                  session,
+                  options.maxTokens,
+                  options.ignoreEos,
+                  stops,
+                  options.extraEosIds,
+                  nTop,
+                  options.logprobIds(),
+                  options.logprobValues(),
+                  listener,
+                  result));
+    } finally {
+      options.endLogprobs(result.nLogprobs);
+    }
     return result;
   }
 
@@ -377,12 +385,22 @@ public final class Session implements AutoCloseable {
 
   /** Replaces all sequences by saved ones; a file that does not match changes nothing. */
   public void restore(String path, Verify verify) {
-    run(session -> Native.restore(session, Native.utf8(path), verify.number));
+    restore(path, verify, true);
+  }
+
+  /** Same; constraints false: saved constraints are left out. */
+  public void restore(String path, Verify verify, boolean constraints) {
+    run(session -> Native.restore(session, Native.utf8(path), verify.number, constraints));
   }
 
   /** Same, from the result of {@link #saveBytes}. */
   public void restoreBytes(byte[] data, Verify verify) {
-    run(session -> Native.restoreBytes(session, data, verify.number));
+    restoreBytes(data, verify, true);
+  }
+
+  /** Same; constraints false: saved constraints are left out. */
+  public void restoreBytes(byte[] data, Verify verify, boolean constraints) {
+    run(session -> Native.restoreBytes(session, data, verify.number, constraints));
   }
 
   // ---- KV cache
