@@ -7,9 +7,7 @@ namespace {
 Status ReadBeamOptions(const arn_beam_options* options, BeamRequest* out, Diag* diag) {
   arn_beam_options read = ARN_BEAM_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_beam_options", &read, diag));
-  if (read.ignore_eos > 1) {
-    return diag->Fail(Status::kBadArgument, "ignore_eos is %u, expected 0 or 1", read.ignore_eos);
-  }
+  ARN_TRY(CheckFlag("ignore_eos", read.ignore_eos, diag));
   if (read.early_stopping > ARN_EARLY_STOPPING_NEVER) {
     return diag->Fail(Status::kUnsupported, "early_stopping %u is not known", read.early_stopping);
   }

@@ -1,4 +1,5 @@
 // Implements arn_constraint_* and the arn_session_* calls on constraints.
+#include <cstring>
 #include <new>
 
 #include "platform/base/arith.h"
@@ -64,8 +65,7 @@ Status ReadConstraintOptions(const Model& model, const arn_constraint_options* o
                {"any_spelling", read.any_spelling},
                {"single_call", read.single_call}};
   for (const auto& flag : flags) {
-    if (flag.value <= 1) continue;
-    return diag->Fail(Status::kBadArgument, "%s is %u, expected 0 or 1", flag.name, flag.value);
+    ARN_TRY(CheckFlag(flag.name, flag.value, diag));
   }
   const bool is_schema = read.kind == ARN_CONSTRAINT_JSON_SCHEMA;
   const bool is_calls = read.kind == ARN_CONSTRAINT_TOOL_CALLS;

@@ -28,10 +28,7 @@ Status ReadConversationOptions(const arn_conversation_options* options, Conversa
                                Diag* diag) {
   arn_conversation_options read = ARN_CONVERSATION_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_conversation_options", &read, diag));
-  if (read.drops_oldest > 1) {
-    return diag->Fail(Status::kBadArgument, "drops_oldest is %u, expected 0 or 1",
-                      read.drops_oldest);
-  }
+  ARN_TRY(CheckFlag("drops_oldest", read.drops_oldest, diag));
   ARN_TRY(ReadJsonText("tools", read.tools, read.tools_bytes, &out->tools, diag));
   ARN_TRY(ReadJsonText("variables", read.variables, read.variables_bytes, &out->variables, diag));
   ARN_TRY(ReadTime(read.now, &out->now, diag));

@@ -1,4 +1,6 @@
 // Implements arenite/device.h.
+#include <cstring>
+
 #include "platform/os/clock.h"
 #include "runtime/api/handles.h"
 

@@ -1,5 +1,6 @@
 // Implements arn_embed_* and arn_rerank.
 #include <cstddef>
+#include <cstring>
 
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"

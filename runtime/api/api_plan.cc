@@ -25,16 +25,9 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   if (read.cpus > ARN_CPUS_MASK) {
     return diag->Fail(Status::kUnsupported, "cpus %u is not known", read.cpus);
   }
-  if (read.sensors > 1) {
-    return diag->Fail(Status::kBadArgument, "sensors is %u, expected 0 or 1", read.sensors);
-  }
-  if (read.trust_device > 1) {
-    return diag->Fail(Status::kBadArgument, "trust_device is %u, expected 0 or 1",
-                      read.trust_device);
-  }
-  if (read.needs_gpu > 1) {
-    return diag->Fail(Status::kBadArgument, "needs_gpu is %u, expected 0 or 1", read.needs_gpu);
-  }
+  ARN_TRY(CheckFlag("sensors", read.sensors, diag));
+  ARN_TRY(CheckFlag("trust_device", read.trust_device, diag));
+  ARN_TRY(CheckFlag("needs_gpu", read.needs_gpu, diag));
   out->device = read.device;
   out->device_folder = read.device_folder;
   out->hardware_only = read.needs_gpu == 1;
@@ -93,20 +86,13 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   }
   session.kv_residual = read.kv_residual;
   session.kv_group_size = read.kv_group_size;
-  if (read.all_logits > 1) {
-    return diag->Fail(Status::kBadArgument, "all_logits is %u, expected 0 or 1", read.all_logits);
-  }
+  ARN_TRY(CheckFlag("all_logits", read.all_logits, diag));
   if (read.activation_bits != 0 && read.activation_bits != 8 && read.activation_bits != 16) {
     return diag->Fail(Status::kBadArgument, "activation_bits is %u, expected 8 or 16",
                       read.activation_bits);
   }
-  if (read.no_cache > 1) {
-    return diag->Fail(Status::kBadArgument, "no_cache is %u, expected 0 or 1", read.no_cache);
-  }
-  if (read.logits_processors > 1) {
-    return diag->Fail(Status::kBadArgument, "logits_processors is %u, expected 0 or 1",
-                      read.logits_processors);
-  }
+  ARN_TRY(CheckFlag("no_cache", read.no_cache, diag));
+  ARN_TRY(CheckFlag("logits_processors", read.logits_processors, diag));
   session.logits_processors = read.logits_processors == 1;
   session.sampling_words = read.sampling_words;
   if (read.overflow > ARN_OVERFLOW_SHIFT) {
@@ -135,10 +121,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   }
   session.speculation = static_cast<Speculation>(read.speculation);
   session.max_guesses = read.max_guesses;
-  if (read.guess_always > 1) {
-    return diag->Fail(Status::kBadArgument, "guess_always is %u, expected 0 or 1",
-                      read.guess_always);
-  }
+  ARN_TRY(CheckFlag("guess_always", read.guess_always, diag));
   session.guesses_always = read.guess_always == 1;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   session.hardware_only |= traits.hardware_only;

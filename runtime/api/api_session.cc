@@ -99,9 +99,7 @@ Status ReadGenerateOptions(const arn_generate_options* options, StringView* stop
   arn_generate_options read = ARN_GENERATE_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_generate_options", &read, diag));
   *given = read;
-  if (read.ignore_eos > 1) {
-    return diag->Fail(Status::kBadArgument, "ignore_eos is %u, expected 0 or 1", read.ignore_eos);
-  }
+  ARN_TRY(CheckFlag("ignore_eos", read.ignore_eos, diag));
   if (read.n_stops > kMaxStops || (read.n_stops > 0 && read.stops == nullptr) ||
       (read.n_extra_eos_ids > 0 && read.extra_eos_ids == nullptr)) {
     return diag->Fail(Status::kBadArgument, "%zu stop strings (at most %zu) or a NULL list",
@@ -113,13 +111,8 @@ Status ReadGenerateOptions(const arn_generate_options* options, StringView* stop
     }
     stops[i] = StringView(read.stops[i].text, read.stops[i].bytes);
   }
-  if (read.no_guesses > 1) {
-    return diag->Fail(Status::kBadArgument, "no_guesses is %u, expected 0 or 1", read.no_guesses);
-  }
-  if (read.with_logprobs > 1) {
-    return diag->Fail(Status::kBadArgument, "with_logprobs is %u, expected 0 or 1",
-                      read.with_logprobs);
-  }
+  ARN_TRY(CheckFlag("no_guesses", read.no_guesses, diag));
+  ARN_TRY(CheckFlag("with_logprobs", read.with_logprobs, diag));
   out->max_tokens = read.max_tokens;
   out->ignore_eos = read.ignore_eos == 1;
   out->no_guesses = read.no_guesses == 1;

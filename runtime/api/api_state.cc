@@ -52,10 +52,7 @@ Status ReadOptions(const arn_restore_options* options, bool by_default, StateSou
   if (read.verify > ARN_VERIFY_TABLES) {
     return diag->Fail(Status::kUnsupported, "verify %u is not known", read.verify);
   }
-  if (read.no_constraints > 1) {
-    return diag->Fail(Status::kBadArgument, "no_constraints is %" PRIu64 ", expected 0 or 1",
-                      read.no_constraints);
-  }
+  ARN_TRY(CheckFlag("no_constraints", read.no_constraints, diag));
   out->verify_pages =
       read.verify == ARN_VERIFY_DEFAULT ? by_default : read.verify == ARN_VERIFY_ALL;
   out->has_constraints = read.no_constraints == 0;

@@ -1,4 +1,6 @@
 // Implements arn_session_stats.
+#include <cstring>
+
 #include "platform/os/clock.h"
 #include "runtime/api/handles.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
+#include <cstdint>
 
 #include "arenite/arenite.h"
 #include "platform/base/diag.h"
@@ -38,54 +38,29 @@ arn_status OnSession(arn_session* session, const Call& call) {
   return ToC(call(s));
 }
 
-// Copies a caller's option struct to *out. An older (shorter) struct leaves T's defaults in the new
-// fields; a newer (longer) one is refused unless its unknown bytes are zero. Null `in`: *out is
-// unchanged.
+// Copies a caller's option struct to *out, size bytes whose defaults are set. An older (shorter)
+// struct leaves them in the new fields; a newer (longer) one is refused unless its unknown bytes
+// are zero. Null `in`: *out is unchanged.
+Status ReadStruct(const void* in, const char* name, void* out, size_t size, Diag* diag);
 template <typename T>
 Status ReadStruct(const T* in, const char* name, T* out, Diag* diag) {
-  if (in == nullptr) return Status::kOk;
-  size_t size = 0;
-  std::memcpy(&size, in, sizeof size);
-  if (size < sizeof(size_t) || size > 4096) {
-    return diag->Fail(Status::kBadArgument, "%s.struct_size is %zu, expected %zu", name, size,
-                      sizeof(T));
-  }
-  const auto* bytes = reinterpret_cast<const unsigned char*>(in);
-  for (size_t i = sizeof(T); i < size; ++i) {
-    if (bytes[i] != 0) {
-      return diag->Fail(Status::kUnsupported,
-                        "%s has a field set that this version of the library does not know", name);
-    }
-  }
-  std::memcpy(out, in, size < sizeof(T) ? size : sizeof(T));
-  out->struct_size = sizeof(T);
-  return Status::kOk;
+  static_assert(offsetof(T, struct_size) == 0);
+  return ReadStruct(in, name, out, sizeof(T), diag);
 }
 
-// Writes the part of a result struct that the caller's version has; keeps its struct_size.
+// Writes the part of a result struct, size bytes, that the caller's version has; keeps its
+// struct_size.
+Status WriteStruct(const void* from, size_t size, void* to);
 template <typename T>
 Status WriteStruct(const T& from, T* to) {
-  if (to == nullptr) return Status::kBadArgument;
-  size_t size = 0;
-  std::memcpy(&size, to, sizeof size);
-  if (size < sizeof(size_t) || size > 4096) return Status::kBadArgument;
-  T copy = from;
-  copy.struct_size = size;
-  std::memcpy(static_cast<void*>(to), &copy, size < sizeof(T) ? size : sizeof(T));
-  return Status::kOk;
+  static_assert(offsetof(T, struct_size) == 0);
+  return WriteStruct(&from, sizeof(T), to);
 }
 
+// Fails unless the value of an option is 0 or 1.
+Status CheckFlag(const char* name, uint64_t value, Diag* diag);
+
 // Copies the failure message to the caller's buffer and returns the status.
-inline arn_status Report(Status status, const Diag& diag, char* error, size_t error_bytes) {
-  if (error != nullptr && error_bytes > 0) {
-    const char* text = "";
-    if (status != Status::kOk) text = diag.text()[0] != '\0' ? diag.text() : StatusName(status);
-    const size_t n = std::strlen(text);
-    const size_t kept = n < error_bytes - 1 ? n : error_bytes - 1;
-    std::memcpy(error, text, kept);
-    error[kept] = '\0';
-  }
-  return ToC(status);
-}
+arn_status Report(Status status, const Diag& diag, char* error, size_t error_bytes);
 
 }  // namespace arn::api
