@@ -144,6 +144,10 @@ Status CheckFeedForward(const LayerKind& kind, Diag* diag) {
     return diag->Fail(Status::kUnsupported, "model.kinds: experts %s",
                       kind.is_parallel ? "parallel to attention" : "with xielu");
   }
+  if (kind.has_gate_threshold && (!kind.is_gated || kind.ffn_dim == 0 || kind.n_experts != 0)) {
+    return diag->Fail(Status::kUnsupported, "model.kinds: a threshold %s",
+                      kind.n_experts != 0 ? "of experts" : "without a gate");
+  }
   if (kind.router_groups != 0) {
     const uint32_t experts = kind.n_experts / kind.router_groups;
     if (kind.n_experts % kind.router_groups != 0 || experts < 2 ||

@@ -5,12 +5,13 @@ namespace {
 
 // In the order of Op.
 constexpr const OpContract* kOps[] = {
-    &kEmbedOp,         &kRopeAnglesOp,      &kNormOp,     &kLinearOp,
-    &kQkvRopeOp,       &kAttentionOp,       &kGatedActOp, &kActOp,
-    &kRouteOp,         &kExpertsOp,         &kLogitsOp,   &kConvOp,
-    &kScanOp,          &kFeaturesOp,        &kIm2colOp,   &kAddPositionsOp,
-    &kSelfAttentionOp, &kStoreKvOp,         &kScaleRowOp, &kMultiplyOp,
-    &kHeadLinearOp,    &kLinearAttentionOp, &kGateOp,     &kPoolOp,
+    &kEmbedOp,         &kRopeAnglesOp,      &kNormOp,      &kLinearOp,
+    &kQkvRopeOp,       &kAttentionOp,       &kGatedActOp,  &kActOp,
+    &kRouteOp,         &kExpertsOp,         &kLogitsOp,    &kConvOp,
+    &kScanOp,          &kFeaturesOp,        &kIm2colOp,    &kAddPositionsOp,
+    &kSelfAttentionOp, &kStoreKvOp,         &kScaleRowOp,  &kMultiplyOp,
+    &kHeadLinearOp,    &kLinearAttentionOp, &kGateOp,      &kPoolOp,
+    &kMixStreamsOp,    &kMatchRmsOp,        &kThresholdOp,
 };
 static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
 
