@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/contract/streams.h"
 #include "platform/base/arith.h"
 #include "runtime/model/encoder_program.h"
 #include "runtime/model/layer_program.h"
@@ -18,6 +17,13 @@ constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
 constexpr uint32_t kStreamStepsOutsideLayers = 4 * kMaxStreams + 1;
 constexpr uint64_t kViewsPerKind = 31;  // LayerValues but x and norms; q alone
 
+// True if two layers have the same steps of streams.h.
+bool HaveSameResiduals(const LayerKind& a, const LayerKind& b) {
+  return (a.laurel_rank == 0) == (b.laurel_rank == 0) &&
+         a.has_gate_threshold == b.has_gate_threshold &&
+         (a.attention_sum_factor == 1.0f) == (b.attention_sum_factor == 1.0f);
+}
+
 // True if two layers have the same steps, so that value lifetimes of one fit the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
   const auto both = [](uint32_t x, uint32_t y, uint32_t none) {
@@ -29,10 +35,8 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
          ka.mixer == kb.mixer && ka.is_latent() == kb.is_latent() &&
          both(ka.latent_query_rank, kb.latent_query_rank, 0) && ka.is_hybrid == kb.is_hybrid &&
          ka.has_attention_gate == kb.has_attention_gate && both(ka.ffn_dim, kb.ffn_dim, 0) &&
-         both(ka.laurel_rank, kb.laurel_rank, 0) &&
-         ka.has_gate_threshold == kb.has_gate_threshold &&
-         (ka.attention_sum_factor == 1.0f) == (kb.attention_sum_factor == 1.0f) &&
-         both(ka.n_experts, kb.n_experts, 0) && both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
+         (!kHasStreams || HaveSameResiduals(ka, kb)) && both(ka.n_experts, kb.n_experts, 0) &&
+         both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
          both(a.attention_norm, b.attention_norm, kNoWeight) &&
          both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
          both(a.ffn_norm, b.ffn_norm, kNoWeight) &&
@@ -94,7 +98,7 @@ void JoinStreams(const StreamsSpec& spec, const LayerValues& v, StepList* steps)
 // Returns the room for steps of a decoder.
 uint64_t MaxSteps(uint64_t n_layers, bool has_streams) {
   const uint64_t streams =
-      has_streams ? n_layers * kStreamStepsPerLayer + kStreamStepsOutsideLayers : 0;
+      kHasStreams && has_streams ? n_layers * kStreamStepsPerLayer + kStreamStepsOutsideLayers : 0;
   return n_layers * kStepsPerLayer + kStepsOutsideLayers + streams;
 }
 
@@ -146,7 +150,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     norm.epsilon = spec.final_norm_epsilon;
     builder.Add(Step(norm, embedded, embedded));
   }
-  if (kHasStreams && spec.streams.n != 0) SplitIntoStreams(spec.streams, v, &builder);
+  if (v.has_streams()) SplitIntoStreams(spec.streams, v, &builder);
   ValueId angles[kMaxRopeKinds];
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
@@ -175,7 +179,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   }
   // v.normed may be frozen: only x and the streams are used together with it, and they lived beside
   // it in the first layer.
-  if (kHasStreams && spec.streams.n != 0) JoinStreams(spec.streams, v, &builder);
+  if (v.has_streams()) JoinStreams(spec.streams, v, &builder);
   LogitsParams logits;
   logits.norm_kind = spec.final_norm_kind;
   logits.norm = spec.final_norm;

@@ -1,6 +1,5 @@
 #include "runtime/model/layer_program.h"
 
-#include "kernels/contract/streams.h"
 #include "runtime/model/mixer_program.h"
 
 namespace arn {
@@ -204,7 +203,7 @@ class LayerSteps {
     multiply.by = v.per_layer;
     multiply.first = place_.index * v.per_layer_width;
     Add(multiply, v.per_layer_gated);
-    if (v.n_streams == 0) {
+    if (!v.has_streams()) {
       AddBlock(v.per_layer_gated, layer_.per_layer_out, v.normed, layer_.per_layer_norm);
       return;
     }
@@ -338,8 +337,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
               const LayerValues& v, const ValueId* angles, StepList* steps) {
   LayerSteps add(layer, kind, place, v, steps);
   const bool has_mixer = kind.mixer != Mixer::kNone;
-  const bool has_streams = kHasStreams && v.n_streams != 0;
-  if (has_streams) add.PredictStreams();
+  if (v.has_streams()) add.PredictStreams();
   const ValueId attention_in =
       has_mixer ? add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias) : v.x;
   ValueId ffn_in = kNoValue;
@@ -373,7 +371,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     add.AddSubNorm(out, layer.attention_sub_norm);
     add.AddBlock(out, layer.attention_out, v.normed, layer.attention_post_norm);
     add.NormSum(layer.attention_norm, layer.attention_norm_bias);
-    if (kind.attention_sum_factor != 1.0f) add.AddSumFactor();
+    if (kHasStreams && kind.attention_sum_factor != 1.0f) add.AddSumFactor();
   }
   if (layer.cross_q != kNoWeight) add.AddCrossAttention();
   if (kind.ffn_dim != 0 && !kind.is_parallel) {
@@ -385,7 +383,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     add.AddFeedForward(ffn_in);
   }
   if (kind.ffn_dim != 0) add.NormSum(layer.ffn_norm, layer.ffn_norm_bias);
-  if (has_streams) add.CorrectStreams();
+  if (v.has_streams()) add.CorrectStreams();
   if (layer.per_layer_gate != kNoWeight) add.AddPerLayer();
   if (layer.output_scale != kNoWeight) add.AddOutputScale();
 }

@@ -1,6 +1,7 @@
 // Intermediate values of a layer, and their widths.
 #pragma once
 
+#include "kernels/contract/streams.h"
 #include "runtime/model/model_spec.h"
 #include "runtime/model/step_list.h"
 
@@ -39,9 +40,12 @@ struct LayerValues {
   uint32_t n_streams = 0, active_stream = 0;
   ValueId stream_modes = kNoValue, stream_predict = kNoValue, stream_correct = kNoValue;
 
-  bool IsStream(ValueId id) const { return id >= streams && id < streams + n_streams; }
+  bool has_streams() const { return kHasStreams && n_streams != 0; }
+  bool IsStream(ValueId id) const {
+    return has_streams() && id >= streams && id < streams + n_streams;
+  }
   // Returns what the embedding writes.
-  ValueId embedded() const { return n_streams == 0 ? x : streams; }
+  ValueId embedded() const { return has_streams() ? streams : x; }
 };
 
 // Widths of a layer type's values; 0: it has no such value.

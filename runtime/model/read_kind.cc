@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/contract/streams.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "runtime/model/field_checks.h"
@@ -144,7 +145,8 @@ Status CheckFeedForward(const LayerKind& kind, Diag* diag) {
     return diag->Fail(Status::kUnsupported, "model.kinds: experts %s",
                       kind.is_parallel ? "parallel to attention" : "with xielu");
   }
-  if (kind.has_gate_threshold && (!kind.is_gated || kind.ffn_dim == 0 || kind.n_experts != 0)) {
+  if (kHasStreams && kind.has_gate_threshold &&
+      (!kind.is_gated || kind.ffn_dim == 0 || kind.n_experts != 0)) {
     return diag->Fail(Status::kUnsupported, "model.kinds: a threshold %s",
                       kind.n_experts != 0 ? "of experts" : "without a gate");
   }

@@ -8,6 +8,11 @@
 namespace arn {
 namespace {
 
+[[maybe_unused]] Status FailWithoutStreams(Diag* diag) {
+  return diag->Fail(Status::kUnsupported,
+                    "model: residual streams: this library is built without (ARENITE_STREAMS)");
+}
+
 Status ReadLaurel(const fbs::Layer& layer, uint32_t index, const LayerKind& kind, uint64_t hidden,
                   Shapes* shapes, LayerSpec* out, Diag* diag) {
   if (out->attention_norm == kNoWeight || kind.norm != NormKind::kRms || kind.is_parallel ||
@@ -29,12 +34,7 @@ Status ReadLaurel(const fbs::Layer& layer, uint32_t index, const LayerKind& kind
 Status ReadStreams(const fbs::Model& model, ModelSpec* out, Diag* diag) {
   StreamsSpec& spec = out->streams;
   if (model.n_streams() == 0) return Status::kOk;
-  if constexpr (!kHasStreams) {
-    return diag->Fail(Status::kUnsupported,
-                      "model.n_streams is %u: this library is built without residual streams "
-                      "(ARENITE_STREAMS)",
-                      model.n_streams());
-  }
+  if constexpr (!kHasStreams) return FailWithoutStreams(diag);
   ARN_TRY(CheckRange("n_streams", model.n_streams(), 0, kMaxStreams, diag));
   ARN_TRY(CheckRange("active_stream", model.active_stream(), 0, model.n_streams() - 1, diag));
   // MatchRms() divides by its root.
@@ -63,11 +63,7 @@ Status ReadStreams(const fbs::Model& model, ModelSpec* out, Diag* diag) {
 Status ReadLayerStreams(const fbs::Layer& layer, uint32_t index, const LayerKind& kind,
                         const ModelSpec& spec, Shapes* shapes, LayerSpec* out, Diag* diag) {
   if constexpr (!kHasStreams) {
-    if (kind.laurel_rank == 0 && !kind.has_gate_threshold) return Status::kOk;
-    return diag->Fail(Status::kUnsupported,
-                      "layer %u: this library is built without low-rank residuals and thresholds "
-                      "of activations (ARENITE_STREAMS)",
-                      index);
+    return kind.has_low_rank_residual_or_threshold() ? FailWithoutStreams(diag) : Status::kOk;
   }
   const uint64_t hidden = spec.hidden, n = spec.streams.n;
   if (kind.laurel_rank != 0) {

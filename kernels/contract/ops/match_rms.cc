@@ -1,5 +1,4 @@
 #include "kernels/contract/ops/op_contract.h"
-#include "kernels/contract/streams.h"
 
 namespace arn {
 namespace {
@@ -8,7 +7,6 @@ struct MatchRmsContract : OpDefaults<MatchRmsParams> {
   static void Operands(const MatchRmsParams& p, StepOperands* out) { out->AddValue(p.like); }
 
   static Status Check(const MatchRmsParams& p, const StepCheck& check) {
-    if constexpr (!kHasStreams) return check.UnsupportedError("streams", "are not built in");
     const uint32_t width = check.Width(check.step().in);
     if (!(p.epsilon > 0.0f)) return check.UnsupportedError("epsilon", "is not above 0");
     if (p.like == check.step().out) return check.ValueError("like", p.like, kNoValue);

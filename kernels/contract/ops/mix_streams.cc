@@ -1,5 +1,4 @@
 #include "kernels/contract/ops/op_contract.h"
-#include "kernels/contract/streams.h"
 
 namespace arn {
 namespace {
@@ -14,7 +13,6 @@ struct MixStreamsContract : OpDefaults<MixStreamsParams> {
   }
 
   static Status Check(const MixStreamsParams& p, const StepCheck& check) {
-    if constexpr (!kHasStreams) return check.UnsupportedError("streams", "are not built in");
     const uint32_t in = check.step().in, width = check.Width(check.step().in), n = p.n_streams;
     if (n == 0 || n > kMaxStreams) return check.ValueError("streams", n, kMaxStreams);
     if (p.active >= n) return check.ValueError("active stream", p.active, n);

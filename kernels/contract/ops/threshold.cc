@@ -1,12 +1,10 @@
 #include "kernels/contract/ops/op_contract.h"
-#include "kernels/contract/streams.h"
 
 namespace arn {
 namespace {
 
 struct ThresholdContract : OpDefaults<ThresholdParams> {
   static Status Check(const ThresholdParams& p, const StepCheck& check) {
-    if constexpr (!kHasStreams) return check.UnsupportedError("thresholds", "are not built in");
     const uint32_t width = check.Width(check.step().in);
     return p.n_columns != 0 && p.n_columns <= width
                ? Status::kOk
