@@ -107,6 +107,18 @@ struct TensorNames {
   const char* per_layer_out = nullptr;
   const char* per_layer_norm = nullptr;
   const char* output_scale = nullptr;  // complete name
+  // Residual streams; {} stands for the stream, less 1, or for the layer.
+  const char* stream_in = nullptr;
+  const char* stream_out = nullptr;
+  const char* stream_router_norm = nullptr;
+  const char* stream_router = nullptr;
+  const char* stream_predict = nullptr;
+  const char* stream_correct = nullptr;
+  const char* stream_scale = nullptr;  // complete name
+  // Low-rank residual beside attention.
+  const char* laurel_low = nullptr;
+  const char* laurel_out = nullptr;
+  const char* laurel_norm = nullptr;
   // Latent attention. Queries come from q_low, q_low_norm and q_up, or from q.
   const char* q_low = nullptr;
   const char* q_low_norm = nullptr;
@@ -187,6 +199,16 @@ struct MatrixFactors {
   bool operator==(const MatrixFactors&) const = default;
 };
 
+// Fields of fbs::Model.
+struct StreamsSpec {
+  uint32_t n = 0;  // 0: there is one
+  uint32_t active = 0;
+  float epsilon = 0.0f;
+  bool has_scale = false;  // stream_scale
+
+  bool operator==(const StreamsSpec&) const = default;
+};
+
 class Checkpoint;
 
 // A layer over pooled rows: norm(activation(weight x + bias)).
@@ -263,6 +285,8 @@ struct DecoderSpec {
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
   std::vector<uint32_t> kv_layers;    // per layer: whose keys and values it uses; empty: its own
   uint32_t per_layer_width = 0;       // of a layer's part of the per-layer embeddings; 0: none
+  uint32_t per_layer_rows = 0;        // ids from here on use row 0
+  StreamsSpec streams;
   RelativePositionBuckets relative_position_buckets;
   std::vector<float> alibi_slopes;  // of the heads; empty: no ALiBi
   EncoderSpec encoder;

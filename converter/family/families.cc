@@ -16,6 +16,7 @@
 #include "converter/family/rope.h"
 #include "converter/family/score_head.h"
 #include "converter/family/shared_kv.h"
+#include "converter/family/streams.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
@@ -274,7 +275,8 @@ uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
 }
 
 uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden) {
-  if (family.ffn == FfnRule::kNone) return 0;
+  // FfnWidths() has those of layers.
+  if (family.ffn == FfnRule::kNone || family.ffn == FfnRule::kByLayer) return 0;
   if (family.ffn == FfnRule::kBlocks) return ReadBlockFfnDim(family, config);
   if (family.keys.ffn == nullptr) return family.default_ffn_factor * hidden;
   if (family.default_ffn_factor == 0) return config->RequiredCount(family.keys.ffn);
@@ -613,7 +615,11 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   const std::vector<uint32_t> ropes =
       ReadRopes(family, &config, windows, kind, global_heads, scaling, &spec, warnings);
   spec.kv_layers = KvLayers(family, &config, windows);
-  spec.per_layer_width = PerLayerWidth(family, &config, spec.vocab);
+  ReadPerLayer(family, &config, &spec);
+  spec.streams = ReadStreams(family, &config);
+  ReadLaurel(family, &config, &kind);
+  const std::vector<GateThreshold> thresholds = GateThresholds(family, &config, n_layers);
+  const std::vector<uint32_t> ffn_widths = FfnWidths(family, &config, n_layers);
   const uint32_t shared_ffn_factor = SharedFfnFactor(family, &config);
   const bool lacks_experts = LacksExperts(family, &config);
   std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
@@ -631,6 +637,9 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
     kind.chunk = chunks[i];
     kind.rope = ropes[i];
     if (windows[i] == 0) kind = WithHeads(kind, global_heads);
+    if (!ffn_widths.empty()) kind.ffn_dim = ffn_widths[i];
+    kind.has_gate_threshold = thresholds[i].exists;
+    kind.gate_threshold = thresholds[i].deviations;
     if (!spec.kv_layers.empty() && spec.kv_layers[i] != i) kind.ffn_dim *= shared_ffn_factor;
     AdaptToRope(family, &config, spec, &kind);
     kind = WithMixer(kind, mixers[i]);

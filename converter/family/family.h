@@ -118,9 +118,10 @@ struct LinearAttentionFamily {
 };
 
 enum class FfnRule : uint8_t {
-  kGiven,   // keys.ffn, or hidden times default_ffn_factor
-  kNone,    // no feed-forward block
-  kBlocks,  // block_ff_dim or keys.ffn, adjusted by block_auto_adjust_ff_dim
+  kGiven,    // keys.ffn, or hidden times default_ffn_factor
+  kNone,     // no feed-forward block
+  kBlocks,   // block_ff_dim or keys.ffn, adjusted by block_auto_adjust_ff_dim
+  kByLayer,  // keys.ffn: a width, or a list of the layers'
 };
 
 // Selects the layers with experts.
@@ -310,10 +311,18 @@ struct Family {
   bool has_global_heads = false;
   uint32_t default_global_head_dim = 0;
   // The last num_kv_shared_layers use the keys and values of the last layer before them with the
-  // same window; with use_double_wide_mlp their feed-forward blocks are twice as wide.
+  // same window.
   bool has_shared_kv = false;
-  bool has_v_norm = false;         // without weights
+  uint32_t default_shared_kv = 0;
+  bool has_double_wide_key =
+      false;                // use_double_wide_mlp: their feed-forward blocks are twice as wide
+  bool has_v_norm = false;  // without weights
   uint32_t default_per_layer = 0;  // hidden_size_per_layer_input; 0: no per-layer embeddings
+  // Ids behind vocab_size_per_layer_input use row 0; else it must be vocab_size.
+  bool pads_per_layer = false;
+  // altup_num_inputs residual streams, a low-rank residual of laurel_rank beside attention, their
+  // sum by sqrt(2), and gates with the sparsity of activation_sparsity_pattern.
+  bool has_streams = false;
   bool has_router_bias = false;
   bool has_expert_bias = true;  // if the other feed-forward blocks have one
   bool gate_up_alternate = false;

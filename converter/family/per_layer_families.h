@@ -19,6 +19,23 @@ constexpr TensorNames WithPerLayerEmbeddings() {
 }
 inline constexpr TensorNames kPerLayerNames = WithPerLayerEmbeddings();
 
+constexpr TensorNames WithStreams() {
+  TensorNames names = kPerLayerNames;
+  names.output_scale = nullptr;
+  names.stream_in = "model.altup_projections.{}";
+  names.stream_out = "model.altup_unembed_projections.{}";
+  names.stream_router_norm = "model.layers.{}.altup.router_norm";
+  names.stream_router = "model.layers.{}.altup.modality_router";
+  names.stream_predict = "model.layers.{}.altup.prediction_coefs";
+  names.stream_correct = "model.layers.{}.altup.correction_coefs";
+  names.stream_scale = "model.layers.{}.altup.correct_output_scale";
+  names.laurel_low = "model.layers.{}.laurel.linear_left";
+  names.laurel_out = "model.layers.{}.laurel.linear_right";
+  names.laurel_norm = "model.layers.{}.laurel.post_laurel_norm";
+  return names;
+}
+inline constexpr TensorNames kStreamNames = WithStreams();
+
 inline constexpr Family kPerLayerFamilies[] = {
     {.architecture = "Gemma4ForCausalLM",
      .model_type = "gemma4_text",
@@ -32,6 +49,7 @@ inline constexpr Family kPerLayerFamilies[] = {
      .has_global_heads = true,
      .default_global_head_dim = 512,
      .has_shared_kv = true,
+     .has_double_wide_key = true,
      .has_v_norm = true,
      .default_per_layer = 256,
      .window = WindowRule::kPattern,
@@ -46,6 +64,36 @@ inline constexpr Family kPerLayerFamilies[] = {
      .default_max_context = 131072,
      .default_tied = true,
      .ignored_keys = {"num_experts", "top_k_experts", "moe_intermediate_size"}},
+    {.architecture = "Gemma3nForCausalLM",
+     .model_type = "gemma3n_text",
+     .names = &kStreamNames,
+     .keys = {.activation = "hidden_activation"},
+     .sizes = {.vocab = 262400, .hidden = 2048, .layers = 35, .heads = 8, .ffn = 16384},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kEachHead,
+     .ffn = FfnRule::kByLayer,
+     .activation = "gelu_pytorch_tanh",
+     .has_shared_kv = true,
+     .default_shared_kv = 15,
+     .has_v_norm = true,
+     .default_per_layer = 256,
+     .pads_per_layer = true,
+     .has_streams = true,
+     .window = WindowRule::kPattern,
+     .default_window = 512,
+     .default_pattern = 5,
+     .rope = RopeRule::kByWindow,
+     .default_theta = 1000000.0,
+     .scale = ScaleRule::kOne,
+     .caps_logits = true,
+     .default_logits_softcap = 30,
+     .scales_embedding = true,
+     .default_head_dim = 256,
+     .default_kv_heads = 2,
+     .default_max_context = 32768,
+     .default_tied = true,
+     .ignored_keys = {"query_pre_attn_scalar"}},
 };
 
 }  // namespace arn::convert

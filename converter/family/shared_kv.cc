@@ -14,7 +14,7 @@ std::vector<uint32_t> KvLayers(const Family& family, ConfigReader* config,
   if (!family.has_shared_kv) return {};
   constexpr const char* kKey = "num_kv_shared_layers";
   const auto n_layers = static_cast<int64_t>(windows.size());
-  const int64_t n_shared = config->Int(kKey).value_or(0);
+  const int64_t n_shared = config->Int(kKey).value_or(family.default_shared_kv);
   if (n_shared < 0 || n_shared >= n_layers) config->FailKey(kKey, "fewer than the layers");
   std::vector<uint32_t> layers;
   for (int64_t i = 0; i < n_layers; ++i) {
@@ -54,20 +54,24 @@ GlobalHeads ReadGlobalHeads(const Family& family, ConfigReader* config, const La
 }
 
 uint32_t SharedFfnFactor(const Family& family, ConfigReader* config) {
-  return family.has_shared_kv && config->Bool("use_double_wide_mlp", false) ? 2 : 1;
+  return family.has_double_wide_key && config->Bool("use_double_wide_mlp", false) ? 2 : 1;
 }
 
-uint32_t PerLayerWidth(const Family& family, ConfigReader* config, uint32_t vocab) {
-  if (family.default_per_layer == 0) return 0;
+void ReadPerLayer(const Family& family, ConfigReader* config, DecoderSpec* spec) {
+  if (family.default_per_layer == 0) return;
   constexpr const char* kWidth = "hidden_size_per_layer_input";
   constexpr const char* kVocab = "vocab_size_per_layer_input";
   const int64_t width = config->Int(kWidth).value_or(family.default_per_layer);
-  if (width < 0 || width > kMaxPerLayerWidth) config->FailKey(kWidth, "a width");
-  const uint32_t rows = config->Count(kVocab).value_or(262144);
-  if (width != 0 && rows != vocab) {
-    config->FailKey(kVocab, Format("vocab_size, %u", vocab).c_str());
+  // A layer with streams always reads its part.
+  if (width < (family.has_streams ? 1 : 0) || width > kMaxPerLayerWidth) {
+    config->FailKey(kWidth, "a width");
   }
-  return static_cast<uint32_t>(width);
+  const uint32_t rows = config->Count(kVocab).value_or(262144);
+  if (width != 0 && rows != spec->vocab && !family.pads_per_layer) {
+    config->FailKey(kVocab, Format("vocab_size, %u", spec->vocab).c_str());
+  }
+  spec->per_layer_width = static_cast<uint32_t>(width);
+  spec->per_layer_rows = rows;
 }
 
 }  // namespace arn::convert

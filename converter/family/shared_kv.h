@@ -35,7 +35,7 @@ inline LayerKindSpec WithHeads(LayerKindSpec kind, const GlobalHeads& heads) {
 // Returns the factor of the feed-forward width of layers that use the keys and values of others.
 uint32_t SharedFfnFactor(const Family& family, ConfigReader* config);
 
-// Returns the width of a layer's part of the per-layer embeddings; 0: there are none.
-uint32_t PerLayerWidth(const Family& family, ConfigReader* config, uint32_t vocab);
+// Reads per_layer_width and per_layer_rows.
+void ReadPerLayer(const Family& family, ConfigReader* config, DecoderSpec* spec);
 
 }  // namespace arn::convert

@@ -54,6 +54,9 @@ class Planner {
 
   void AddPerLayer(const LayerScope& scope, LayerTensors* out);
   void AddPerLayerEmbeddings();
+  // stream_tensors.cc: residual streams and low-rank residuals.
+  void AddStreams();
+  void AddLayerStreams(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
   std::vector<SourcePart> QkvParts(const LayerScope& scope, const LayerKindSpec& kind);
   void SplitFused(const SourcePart& whole, const LayerKindSpec& kind, SourcePart* q, SourcePart* k,
                   SourcePart* v) const;

@@ -104,6 +104,7 @@ TensorPlan Planner::Make() {
             &plan_.embedding_norm, &plan_.embedding_norm_bias);
   }
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
+  if (spec_.streams.n != 0) AddStreams();
   AddEncoder();
   if (names.relative_position_bias != nullptr) {
     relative_position_bias_ =
@@ -175,6 +176,7 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   if (kind.has_cross_attention) AddCross(i, kind, &layer);
   AddFeedForward(scope, kind, &layer);
   AddPerLayer(scope, &layer);
+  AddLayerStreams(scope, kind, &layer);
   layer.relative_position_bias =
       kind.has_relative_position_bias ? relative_position_bias_ : kNoTensor;
   plan_.layers.push_back(layer);
@@ -282,11 +284,17 @@ void Planner::AddPerLayerEmbeddings() {
   const uint32_t width = spec_.per_layer_width;
   const auto n_layers = static_cast<uint32_t>(spec_.layer_kinds.size());
   const uint32_t cols = width * n_layers;
+  const uint32_t stored = spec_.per_layer_rows, n_own = std::min(stored, spec_.vocab);
+  SourcePart own =
+      Whole(sources_.Take(WeightName(names.per_layer_embedding), {stored, cols}), n_own);
+  std::vector<SourcePart> rows = {own};
+  if (n_own < spec_.vocab) {
+    own.rows = spec_.vocab - n_own;
+    own.block_rows = 1;  // of stride 0: row 0, again and again
+    rows.push_back(own);
+  }
   plan_.per_layer_embedding =
-      AddMatrix("per_layer_embedding", formats_.embedding, false,
-                {Whole(sources_.Take(WeightName(names.per_layer_embedding), {spec_.vocab, cols}),
-                       spec_.vocab)},
-                cols);
+      AddMatrix("per_layer_embedding", formats_.embedding, false, rows, cols);
   SourcePart projection = Part(names.per_layer_projection, cols, spec_.hidden, false);
   projection.factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec_.hidden)));
   plan_.per_layer_projection =

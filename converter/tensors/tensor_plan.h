@@ -87,6 +87,8 @@ struct TensorPlan {
   uint32_t per_layer_embedding = kNoTensor;
   uint32_t per_layer_projection = kNoTensor;
   uint32_t per_layer_norm = kNoTensor;
+  uint32_t stream_in = kNoTensor;
+  uint32_t stream_out = kNoTensor;
   // Encoder, if any.
   std::vector<LayerTensors> encoder_layers;
   uint32_t conv1 = kNoTensor;

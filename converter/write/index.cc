@@ -185,6 +185,11 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_is_bidirectional(spec.is_bidirectional);
   b.add_token_types(plan.token_types);
   if (spec.pooling.exists) b.add_pooling(pooling);
+  b.add_n_streams(spec.streams.n);
+  b.add_active_stream(spec.streams.active);
+  b.add_stream_in(plan.stream_in);
+  b.add_stream_out(plan.stream_out);
+  b.add_stream_epsilon(spec.streams.epsilon);
   return b.Finish();
 }
 

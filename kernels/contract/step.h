@@ -43,8 +43,12 @@ enum class Op : uint8_t {
                      // states per head
   kGate,             // in place on in: times an activated gate, with a norm of groups if it has one
   kPool,             // rows in of each sequence -> out, one row a sequence (of the encoder)
+  // Ops of the decoder again:
+  kMixStreams,  // in and the residual streams: predicts, corrects or averages the streams
+  kMatchRms,    // in -> out: times a factor that gives it the root mean square of another value
+  kThreshold,   // in place on the first columns of in: keeps what exceeds a quantile of them
 };
-inline constexpr uint32_t kOpCount = 24;
+inline constexpr uint32_t kOpCount = 27;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -310,6 +314,44 @@ struct MultiplyParams {
   ValueId by = kNoValue;       // its columns from `first` on; or none
   WeightId scale = kNoWeight;  // [1], or none
   uint32_t first = 0;
+  float factor = 1.0f;
+};
+
+inline constexpr uint32_t kMaxStreams = 8;
+
+// Alternating updates (AltUp; Baykal et al., 2023): a layer works on one of n residual streams,
+// whose change corrects the others.
+enum class StreamRule : uint8_t {
+  // stream_i += sum of coefs[i n + j] stream_j; in = stream_active.
+  kPredict = 0,
+  // stream_i += (1 + coefs[i]) (in - stream_active); in = stream_active, times `scale`.
+  kCorrect = 1,
+  kMean = 2,  // in = the mean of the streams
+};
+inline constexpr uint32_t kStreamRuleCount = 3;
+
+struct MixStreamsParams {
+  static constexpr Op kOp = Op::kMixStreams;
+  ValueId streams = kNoValue;  // the first; the others follow. As wide as `in`.
+  uint16_t n_streams = 0;
+  uint16_t active = 0;         // index of a stream
+  ValueId coefs = kNoValue;    // [n * n], [n] or none
+  WeightId scale = kNoWeight;  // [width of in], or none: StreamRule::kCorrect
+  StreamRule rule = StreamRule::kPredict;
+};
+
+// out = in * rms(like) / sqrt(max(mean(in^2), epsilon)).
+struct MatchRmsParams {
+  static constexpr Op kOp = Op::kMatchRms;
+  ValueId like = kNoValue;
+  float epsilon = 0.0f;
+};
+
+// x = max(0, x - (mean + deviations * standard deviation)), of the first n_columns of `in`.
+struct ThresholdParams {
+  static constexpr Op kOp = Op::kThreshold;
+  uint32_t n_columns = 0;
+  float deviations = 0.0f;
 };
 
 // A head of `in` is [first columns | width of gathered], one of `out` is [n_copied columns | width
@@ -382,7 +424,7 @@ static_assert(std::is_trivially_copyable_v<Step> && sizeof(Step) == 36);
 // Values, weights and matrices that a step names, besides in and out. kNoValue and kNoWeight are
 // left out.
 struct StepOperands {
-  static constexpr uint32_t kMaxValues = 5, kMaxWeights = 3;
+  static constexpr uint32_t kMaxValues = kMaxStreams + 1, kMaxWeights = 3;
   ValueId values[kMaxValues] = {};
   uint32_t n_values = 0;
   WeightId weights[kMaxWeights] = {};  // read whole in every run: vectors, and small f32 matrices

@@ -4,6 +4,7 @@
 
 #include "kernels/contract/check.h"
 #include "kernels/contract/route.h"
+#include "kernels/contract/streams.h"
 #include "kernels/cpu/cpu_state.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
@@ -115,11 +116,39 @@ class Runner {
   }
 
   void Run(const Step& step, const MultiplyParams& p) const {
-    const float scale = p.scale == kNoWeight ? 1.0f : *Vector(p.scale);
+    const float scale = p.factor * (p.scale == kNoWeight ? 1.0f : *Vector(p.scale));
     ForRows(Width(step.in), [&](uint32_t row) {
       const float* by = p.by == kNoValue ? nullptr : Row(p.by, row) + p.first;
       state_.simd.multiply(by, scale, Width(step.in), Row(step.in, row));
     });
+  }
+
+  void Run(const Step& step, const MixStreamsParams& p) const {
+    MixStreamsArgs base = {};
+    base.rule = p.rule;
+    base.n_streams = p.n_streams;
+    base.active = p.active;
+    base.width = Width(step.in);
+    base.scale = Vector(p.scale);
+    ForRows(base.width * base.n_streams, [&](uint32_t row) {
+      MixStreamsArgs a = base;
+      for (uint32_t i = 0; i < a.n_streams; ++i) {
+        a.streams[i] = Row(static_cast<ValueId>(p.streams + i), row);
+      }
+      if (p.coefs != kNoValue) a.coefs = Row(p.coefs, row);
+      MixStreams(a, Row(step.in, row));
+    });
+  }
+
+  void Run(const Step& step, const MatchRmsParams& p) const {
+    ForRows(Width(step.in), [&](uint32_t row) {
+      MatchRms(Row(step.in, row), Row(p.like, row), Width(step.in), p.epsilon, Row(step.out, row));
+    });
+  }
+
+  void Run(const Step& step, const ThresholdParams& p) const {
+    ForRows(p.n_columns,
+            [&](uint32_t row) { Threshold(p.deviations, p.n_columns, Row(step.in, row)); });
   }
 
   // Each head's columns are gathered into dense rows and its result is scattered.
@@ -314,6 +343,15 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kScaleRow: return runner.Run(step, step.Get<ScaleRowParams>());
     case Op::kLinearAttention: return RunLinearAttention(state, step, args);
     case Op::kGate: return runner.Run(step, step.Get<GateParams>());
+    case Op::kMixStreams:
+      if constexpr (kHasStreams) runner.Run(step, step.Get<MixStreamsParams>());
+      return;
+    case Op::kMatchRms:
+      if constexpr (kHasStreams) runner.Run(step, step.Get<MatchRmsParams>());
+      return;
+    case Op::kThreshold:
+      if constexpr (kHasStreams) runner.Run(step, step.Get<ThresholdParams>());
+      return;
   }
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/contract/check.h"
 #include "kernels/contract/route.h"
 #include "kernels/contract/step_clock.h"
+#include "kernels/contract/streams.h"
 #include "kernels/kv/kv_host.h"
 #include "kernels/reference/ops.h"
 #include "kernels/reference/reference_state.h"
@@ -95,6 +96,9 @@ class Runner {
       case Op::kLinearAttention: return Run(step, step.Get<LinearAttentionParams>());
       case Op::kGate: return Run(step, step.Get<GateParams>());
       case Op::kPool: return Run(step, step.Get<PoolParams>());
+      case Op::kMixStreams: return Run(step, step.Get<MixStreamsParams>());
+      case Op::kMatchRms: return Run(step, step.Get<MatchRmsParams>());
+      case Op::kThreshold: return Run(step, step.Get<ThresholdParams>());
     }
   }
 
@@ -154,10 +158,39 @@ class Runner {
   }
 
   void Run(const Step& step, const MultiplyParams& p) {
-    const float scale = p.scale == kNoWeight ? 1.0f : *state_.Vector(p.scale);
+    const float scale = p.factor * (p.scale == kNoWeight ? 1.0f : *state_.Vector(p.scale));
     for (uint32_t row = 0; row < rows_; ++row) {
       const float* by = p.by == kNoValue ? nullptr : Row(p.by, row) + p.first;
       reference::Multiply(by, scale, Width(step.in), Row(step.in, row));
+    }
+  }
+
+  void Run(const Step& step, const MixStreamsParams& p) {
+    MixStreamsArgs base = {};
+    base.rule = p.rule;
+    base.n_streams = p.n_streams;
+    base.active = p.active;
+    base.width = Width(step.in);
+    base.scale = state_.Vector(p.scale);
+    for (uint32_t row = 0; row < rows_; ++row) {
+      MixStreamsArgs a = base;
+      for (uint32_t i = 0; i < a.n_streams; ++i) {
+        a.streams[i] = Row(static_cast<ValueId>(p.streams + i), row);
+      }
+      if (p.coefs != kNoValue) a.coefs = Row(p.coefs, row);
+      MixStreams(a, Row(step.in, row));
+    }
+  }
+
+  void Run(const Step& step, const MatchRmsParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      MatchRms(Row(step.in, row), Row(p.like, row), Width(step.in), p.epsilon, Row(step.out, row));
+    }
+  }
+
+  void Run(const Step& step, const ThresholdParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      Threshold(p.deviations, p.n_columns, Row(step.in, row));
     }
   }
 

@@ -84,7 +84,11 @@ enum class Mixer : uint8_t {
   X(uint32_t, query_temperature_shift, 1, 0, 1)                                                 \
   X(bool, qk_norm_follows_rope, false, 0, 1)                                                    \
   X(float, qkv_clip, 0.0f, 0.0f, kAnyFloat)                                                     \
-  X(bool, norms_follow_sum, false, 0, 1)
+  X(bool, norms_follow_sum, false, 0, 1)                                                        \
+  X(uint32_t, laurel_rank, 0, 0, has_attention * kMaxWidth)                                     \
+  X(float, attention_sum_factor, 1.0f, -kAnyFloat, kAnyFloat)                                   \
+  X(bool, has_gate_threshold, false, 0, 1)                                                      \
+  X(float, gate_threshold, 0.0f, -kAnyFloat, kAnyFloat)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \
@@ -99,7 +103,9 @@ enum class Mixer : uint8_t {
   X(query_low) X(query_low_norm) X(latent_rotated) X(latent) X(latent_norm)                     \
   X(latent_keys) X(latent_values)                                                               \
   X(linear_heads) X(mixer_norm) X(attention_gate) X(mixer_out)                                  \
-  X(attention_sub_norm) X(ffn_sub_norm) X(act_parameters)
+  X(attention_sub_norm) X(ffn_sub_norm) X(act_parameters)                                       \
+  X(laurel_low) X(laurel_out) X(laurel_norm)                                                    \
+  X(stream_router_norm) X(stream_router) X(stream_predict) X(stream_correct) X(stream_scale)
 // clang-format on
 
 // A layer type: everything that may differ between layers but weights.
@@ -114,6 +120,10 @@ struct LayerKind {
   bool has_attention() const { return mixer == Mixer::kAttention || is_hybrid; }
   bool has_state() const { return mixer != Mixer::kAttention && mixer != Mixer::kNone; }
   bool is_linear() const { return mixer == Mixer::kLinearAttention; }
+  // Its steps are the decoder's only.
+  bool has_low_rank_residual_or_threshold() const {
+    return laurel_rank != 0 || attention_sum_factor != 1.0f || has_gate_threshold;
+  }
   uint32_t mixer_out_width() const {
     return is_linear() ? linear_heads * linear_value_dim : mixer_width;
   }

@@ -10,9 +10,19 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 47;
+constexpr uint32_t kStepsPerLayer = 52;
 constexpr uint32_t kStepsOutsideLayers = 6;  // embeddings, norms of theirs, projection, logits
-constexpr uint64_t kViewsPerKind = 30;       // LayerValues but x and norms; q alone
+// With residual streams: two routers, and the per-layer embeddings of each stream.
+constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
+constexpr uint32_t kStreamStepsOutsideLayers = 4 * kMaxStreams + 1;
+constexpr uint64_t kViewsPerKind = 31;  // LayerValues but x and norms; q alone
+
+// True if two layers have the same steps of streams.h.
+bool HaveSameResiduals(const LayerKind& a, const LayerKind& b) {
+  return (a.laurel_rank == 0) == (b.laurel_rank == 0) &&
+         a.has_gate_threshold == b.has_gate_threshold &&
+         (a.attention_sum_factor == 1.0f) == (b.attention_sum_factor == 1.0f);
+}
 
 // True if two layers have the same steps, so that value lifetimes of one fit the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
@@ -25,7 +35,8 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
          ka.mixer == kb.mixer && ka.is_latent() == kb.is_latent() &&
          both(ka.latent_query_rank, kb.latent_query_rank, 0) && ka.is_hybrid == kb.is_hybrid &&
          ka.has_attention_gate == kb.has_attention_gate && both(ka.ffn_dim, kb.ffn_dim, 0) &&
-         both(ka.n_experts, kb.n_experts, 0) && both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
+         (!kHasStreams || HaveSameResiduals(ka, kb)) && both(ka.n_experts, kb.n_experts, 0) &&
+         both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
          both(a.attention_norm, b.attention_norm, kNoWeight) &&
          both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
          both(a.ffn_norm, b.ffn_norm, kNoWeight) &&
@@ -44,12 +55,51 @@ void AddPerLayer(const PerLayerSpec& spec, const LayerValues& v, StepList* steps
   steps->Add(Step(embed, kNoValue, v.per_layer));
   LinearParams projection;
   projection.weight = spec.projection;
-  steps->Add(Step(projection, v.x, v.per_layer_projected));
+  steps->Add(Step(projection, v.embedded(), v.per_layer_projected));
   NormParams norm;
   norm.weight = spec.norm;
   norm.epsilon = spec.norm_epsilon;
   norm.accumulate = true;
   steps->Add(Step(norm, v.per_layer_projected, v.per_layer));
+}
+
+// Adds the projection of a stream, with the root mean square of the first one.
+void ProjectStream(const StreamsSpec& spec, WeightId matrix, ValueId from, ValueId to,
+                   const LayerValues& v, StepList* steps) {
+  LinearParams projection;
+  projection.weight = matrix;
+  steps->Add(Step(projection, from, v.normed));
+  MatchRmsParams match;
+  match.like = v.streams;
+  match.epsilon = spec.epsilon;
+  steps->Add(Step(match, v.normed, to));
+}
+
+// Makes the streams of the embedding, which is the first.
+void SplitIntoStreams(const StreamsSpec& spec, const LayerValues& v, StepList* steps) {
+  for (uint32_t i = 1; i < spec.n; ++i) {
+    ProjectStream(spec, spec.in + i - 1, v.streams, static_cast<ValueId>(v.streams + i), v, steps);
+  }
+}
+
+// Makes x of the streams.
+void JoinStreams(const StreamsSpec& spec, const LayerValues& v, StepList* steps) {
+  for (uint32_t i = 1; i < spec.n; ++i) {
+    const auto stream = static_cast<ValueId>(v.streams + i);
+    ProjectStream(spec, spec.out + i - 1, stream, stream, v, steps);
+  }
+  MixStreamsParams mean;
+  mean.rule = StreamRule::kMean;
+  mean.streams = v.streams;
+  mean.n_streams = static_cast<uint16_t>(spec.n);
+  steps->Add(Step(mean, v.x));
+}
+
+// Returns the room for steps of a decoder.
+uint64_t MaxSteps(uint64_t n_layers, bool has_streams) {
+  const uint64_t streams =
+      kHasStreams && has_streams ? n_layers * kStreamStepsPerLayer + kStreamStepsOutsideLayers : 0;
+  return n_layers * kStepsPerLayer + kStepsOutsideLayers + streams;
 }
 
 // Returns the room for values of a model with this many layer types.
@@ -63,7 +113,7 @@ uint64_t MaxValues(uint64_t n_kinds) {
 uint64_t DecoderProgramBytes(const fbs::Model& model) {
   const uint64_t n_layers = model.layers() == nullptr ? 0 : model.layers()->size();
   const uint64_t n_kinds = model.kinds() == nullptr ? 0 : model.kinds()->size();
-  return (n_layers * kStepsPerLayer + kStepsOutsideLayers + kMaxRopeKinds) * sizeof(Step) +
+  return (MaxSteps(n_layers, model.n_streams() != 0) + kMaxRopeKinds) * sizeof(Step) +
          (EncoderSteps(model.encoder()) + 2 * n_layers) * sizeof(Step) +
          MaxValues(n_kinds + EncoderKinds(model.encoder())) * sizeof(Value) +
          (2 * n_kinds + EncoderKinds(model.encoder())) * sizeof(AttentionKind) + 3 * kSliceAlign;
@@ -72,7 +122,7 @@ uint64_t DecoderProgramBytes(const fbs::Model& model) {
 Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
   *out = Program();
   const uint64_t n_layers = spec.layers.size();
-  const uint64_t max_steps = n_layers * kStepsPerLayer + kStepsOutsideLayers + spec.ropes.size() +
+  const uint64_t max_steps = MaxSteps(n_layers, spec.streams.n != 0) + spec.ropes.size() +
                              EncoderSteps(spec.encoder, n_layers);
   ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
   const uint64_t max_values = MaxValues(spec.kinds.size() + spec.encoder.kinds.size());
@@ -89,7 +139,8 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.weight = spec.embedding;
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
-  builder.Add(Step(embed, kNoValue, v.x));
+  const ValueId embedded = v.embedded();
+  builder.Add(Step(embed, kNoValue, embedded));
   if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
   if (spec.embedding_norm != kNoWeight) {
     NormParams norm;
@@ -97,8 +148,9 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     norm.weight = spec.embedding_norm;
     norm.bias = spec.embedding_norm_bias;
     norm.epsilon = spec.final_norm_epsilon;
-    builder.Add(Step(norm, v.x, v.x));
+    builder.Add(Step(norm, embedded, embedded));
   }
+  if (v.has_streams()) SplitIntoStreams(spec.streams, v, &builder);
   ValueId angles[kMaxRopeKinds];
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
@@ -119,12 +171,15 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     if (i == 0 && is_uniform) {
       for (ValueId id = v.x; id < builder.n_values(); ++id) {
         const bool crosses_layers =
-            id == v.x || id == v.per_layer ||
+            id == v.x || id == v.per_layer || v.IsStream(id) ||
             std::find(angles, angles + spec.ropes.size(), id) != angles + spec.ropes.size();
         if (!crosses_layers) builder.FreezeLifetimes(id);
       }
     }
   }
+  // v.normed may be frozen: only x and the streams are used together with it, and they lived beside
+  // it in the first layer.
+  if (v.has_streams()) JoinStreams(spec.streams, v, &builder);
   LogitsParams logits;
   logits.norm_kind = spec.final_norm_kind;
   logits.norm = spec.final_norm;

@@ -142,6 +142,12 @@ class LayerSteps {
 
   void AddFeedForward(ValueId in) {
     AddLinear(layer_.gate_up, in, v.gate_up);
+    if (kHasStreams && kind_.has_gate_threshold) {
+      ThresholdParams threshold;
+      threshold.n_columns = kind_.ffn_dim;
+      threshold.deviations = kind_.gate_threshold;
+      Add(threshold, v.gate_up);
+    }
     const ValueId activated = AddActivation(v.gate_up, v.activated);
     AddSubNorm(activated, layer_.ffn_sub_norm);
     AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm);
@@ -197,7 +203,43 @@ class LayerSteps {
     multiply.by = v.per_layer;
     multiply.first = place_.index * v.per_layer_width;
     Add(multiply, v.per_layer_gated);
-    AddBlock(v.per_layer_gated, layer_.per_layer_out, v.normed, layer_.per_layer_norm);
+    if (!v.has_streams()) {
+      AddBlock(v.per_layer_gated, layer_.per_layer_out, v.normed, layer_.per_layer_norm);
+      return;
+    }
+    AddLinear(layer_.per_layer_out, v.per_layer_gated, v.normed);
+    for (uint32_t i = 1; i < v.n_streams; ++i) {
+      AddRmsNorm(layer_.per_layer_norm, v.normed, static_cast<ValueId>(v.streams + i),
+                 /*accumulate=*/true);
+    }
+  }
+
+  // Adds x += in + norm(out (low in)), where `in` is the norm of x (Menghani et al., "LAuReL:
+  // Learned Augmented Residual Layer", 2024, arXiv:2411.07501).
+  void AddLaurel(ValueId in) {
+    AddLinear(layer_.laurel_low, in, v.laurel_low);
+    AddRmsNorm(layer_.attention_norm, v.x, v.x, /*accumulate=*/true);
+    AddLinear(layer_.laurel_out, v.laurel_low, v.ffn_normed);
+    AddRmsNorm(layer_.laurel_norm, v.ffn_normed, v.x, /*accumulate=*/true);
+  }
+
+  void AddSumFactor() {
+    MultiplyParams multiply;
+    multiply.factor = kind_.attention_sum_factor;
+    Add(multiply, v.x);
+  }
+
+  // Predicts the streams, and takes the active one as x.
+  void PredictStreams() {
+    const auto active = static_cast<ValueId>(v.streams + v.active_stream);
+    AddStreamRouter(active, layer_.stream_predict, v.stream_predict);
+    MixStreams(StreamRule::kPredict, v.stream_predict, kNoWeight);
+  }
+
+  // Corrects the streams by what the layer made of x.
+  void CorrectStreams() {
+    AddStreamRouter(v.x, layer_.stream_correct, v.stream_correct);
+    MixStreams(StreamRule::kCorrect, v.stream_correct, layer_.stream_scale);
   }
 
   // Queries and the key of latent attention, in absorbed form: a head's query is multiplied by the
@@ -249,6 +291,34 @@ class LayerSteps {
   }
 
  private:
+  void AddRmsNorm(WeightId weight, ValueId in, ValueId out, bool accumulate) {
+    NormParams norm;
+    norm.weight = weight;
+    norm.epsilon = kind_.norm_epsilon;
+    norm.accumulate = accumulate;
+    Add(norm, in, out);
+  }
+
+  void AddStreamRouter(ValueId in, WeightId matrix, ValueId coefs) {
+    AddRmsNorm(layer_.stream_router_norm, in, v.normed, /*accumulate=*/false);
+    AddLinear(layer_.stream_router, v.normed, v.stream_modes);
+    ActParams act;
+    act.activation = Activation::kTanh;
+    Add(act, v.stream_modes);
+    AddLinear(matrix, v.stream_modes, coefs);
+  }
+
+  void MixStreams(StreamRule rule, ValueId coefs, WeightId scale) {
+    MixStreamsParams mix;
+    mix.rule = rule;
+    mix.streams = v.streams;
+    mix.n_streams = static_cast<uint16_t>(v.n_streams);
+    mix.active = static_cast<uint16_t>(v.active_stream);
+    mix.coefs = coefs;
+    mix.scale = scale;
+    Add(mix, v.x);
+  }
+
   template <typename Params>
   void Add(const Params& params, ValueId in, ValueId out = kNoValue) {
     steps_->Add(Step(params, in, out, place_.index));
@@ -267,6 +337,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
               const LayerValues& v, const ValueId* angles, StepList* steps) {
   LayerSteps add(layer, kind, place, v, steps);
   const bool has_mixer = kind.mixer != Mixer::kNone;
+  if (v.has_streams()) add.PredictStreams();
   const ValueId attention_in =
       has_mixer ? add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias) : v.x;
   ValueId ffn_in = kNoValue;
@@ -275,6 +346,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   } else if (kind.is_parallel) {
     ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
   }
+  if (kHasStreams && kind.laurel_rank != 0) add.AddLaurel(attention_in);
   ValueId out = v.attention;
   if (kind.has_state()) {
     out = AddMixer(layer, kind, place.index, attention_in, v.mixer, steps);
@@ -299,6 +371,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     add.AddSubNorm(out, layer.attention_sub_norm);
     add.AddBlock(out, layer.attention_out, v.normed, layer.attention_post_norm);
     add.NormSum(layer.attention_norm, layer.attention_norm_bias);
+    if (kHasStreams && kind.attention_sum_factor != 1.0f) add.AddSumFactor();
   }
   if (layer.cross_q != kNoWeight) add.AddCrossAttention();
   if (kind.ffn_dim != 0 && !kind.is_parallel) {
@@ -310,6 +383,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     add.AddFeedForward(ffn_in);
   }
   if (kind.ffn_dim != 0) add.NormSum(layer.ffn_norm, layer.ffn_norm_bias);
+  if (v.has_streams()) add.CorrectStreams();
   if (layer.per_layer_gate != kNoWeight) add.AddPerLayer();
   if (layer.output_scale != kNoWeight) add.AddOutputScale();
 }

@@ -18,7 +18,8 @@ struct LayerPlace {
 // Adds x += post(Wo attention(pre(x))); with cross-attention x += Wo' attention'(norm(x)); x +=
 // post(Wdown act(Wup pre(x))). Each pre and post is a norm or the identity. In a parallel layer
 // both blocks read x before either sum. With norms_follow_sum, x = norm(x + Wo attention(x)), and
-// likewise the other block. angles: one value per RoPE type.
+// likewise the other block. With streams, x is the active one, predicted before and corrected
+// after. angles: one value per RoPE type.
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
               const LayerValues& values, const ValueId* angles, StepList* steps);
 

@@ -31,6 +31,7 @@ LayerWidths WidthsOf(const LayerKindSpec& kind) {
     w.head_value = kind.latent_value_dim;
     w.head_outputs = kind.n_heads * kind.latent_value_dim;
   }
+  if constexpr (kHasStreams) w.laurel_low = kind.laurel_rank;
   if (kind.n_experts != 0) {
     w.n_experts = kind.n_experts;
     w.topk = 2 * kind.n_experts_used;
@@ -74,6 +75,7 @@ LayerWidths WidestOf(Span<const LayerKindSpec> kinds, Span<const LayerSpec> laye
       &LayerWidths::head_value,
       &LayerWidths::head_outputs,
       &LayerWidths::mixer_out,
+      &LayerWidths::laurel_low,
   };
   static_assert(sizeof kWidths / sizeof kWidths[0] == sizeof(LayerWidths) / sizeof(uint32_t));
   LayerWidths widest;
@@ -124,8 +126,22 @@ LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
       add("per_layer_projected", per_layer * static_cast<uint32_t>(spec.layers.size()));
   v.per_layer_gated = add("per_layer_gated", per_layer);
   v.per_layer_width = per_layer;
+  if constexpr (kHasStreams) {
+    v.laurel_low = add("laurel_low", w.laurel_low);
+    const uint32_t n_streams = spec.streams.n;
+    for (uint32_t i = 0; i < n_streams; ++i) {
+      const ValueId stream = add("stream", spec.hidden);
+      if (i == 0) v.streams = stream;
+    }
+    v.n_streams = n_streams;
+    v.active_stream = spec.streams.active;
+    v.stream_modes = add("stream_modes", n_streams);
+    v.stream_predict = add("stream_predict", n_streams * n_streams);
+    v.stream_correct = add("stream_correct", n_streams);
+  }
   v.mixer.out = add("mixer_out", w.mixer_out);
-  v.ffn_normed = add("ffn_normed", w.has_ffn() && has_ffn_normed ? spec.hidden : 0);
+  const bool uses_ffn_normed = (w.has_ffn() && has_ffn_normed) || w.laurel_low != 0;
+  v.ffn_normed = add("ffn_normed", uses_ffn_normed ? spec.hidden : 0);
   v.gate_up = add("gate_up", w.gate_up);
   v.activated = add("activated", w.activated);
   if (w.n_experts == 0) return v;
@@ -160,6 +176,7 @@ LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, const La
   narrow(&v.head_latent, w.latent);
   narrow(&v.head_value, w.head_value);
   narrow(&v.head_outputs, w.head_outputs);
+  if constexpr (kHasStreams) narrow(&v.laurel_low, w.laurel_low);
   narrow(&v.mixer.mixed, w.mixed);
   narrow(&v.mixer.convolved, w.convolved);
   narrow(&v.mixer.low, w.low);

@@ -1,6 +1,7 @@
 // Intermediate values of a layer, and their widths.
 #pragma once
 
+#include "kernels/contract/streams.h"
 #include "runtime/model/model_spec.h"
 #include "runtime/model/step_list.h"
 
@@ -33,6 +34,18 @@ struct LayerValues {
   ValueId latent_rotated = kNoValue, latent = kNoValue;
   ValueId head_key = kNoValue, head_latent = kNoValue, head_value = kNoValue;
   ValueId head_outputs = kNoValue;
+  ValueId laurel_low = kNoValue;
+  // Residual streams: the first of n_streams values, and what the router says of them.
+  ValueId streams = kNoValue;
+  uint32_t n_streams = 0, active_stream = 0;
+  ValueId stream_modes = kNoValue, stream_predict = kNoValue, stream_correct = kNoValue;
+
+  bool has_streams() const { return kHasStreams && n_streams != 0; }
+  bool IsStream(ValueId id) const {
+    return has_streams() && id >= streams && id < streams + n_streams;
+  }
+  // Returns what the embedding writes.
+  ValueId embedded() const { return has_streams() ? streams : x; }
 };
 
 // Widths of a layer type's values; 0: it has no such value.
@@ -44,6 +57,7 @@ struct LayerWidths {
   uint32_t mixed = 0, convolved = 0, low = 0, time_steps = 0, mix = 0, mixer_out = 0;
   uint32_t query_low = 0, query = 0, latent_rotated = 0, latent = 0;
   uint32_t head_key = 0, head_value = 0, head_outputs = 0;
+  uint32_t laurel_low = 0;
 
   bool has_ffn() const { return gate_up != 0 || n_experts != 0; }
 };

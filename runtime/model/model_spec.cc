@@ -10,6 +10,7 @@
 #include "runtime/model/read_layer.h"
 #include "runtime/model/read_pooling.h"
 #include "runtime/model/read_rope.h"
+#include "runtime/model/read_streams.h"
 #include "runtime/model/read_tensor.h"
 #include "runtime/model/tensor_shapes.h"
 
@@ -124,6 +125,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   if (model.encoder() != nullptr) ARN_TRY(ReadEncoder(*model.encoder(), arena, out, diag));
 
   ARN_TRY(ReadPerLayer(model, out, diag));
+  ARN_TRY(ReadStreams(model, out, diag));
   ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(model.layers()->size()));
   out->layers = layers;
   for (uint32_t i = 0; i < layers.size(); ++i) {

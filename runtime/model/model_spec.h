@@ -92,6 +92,15 @@ struct PerLayerSpec {
   float norm_epsilon = 0.0f;
 };
 
+// Residual streams, of which each layer works on one (AltUp).
+struct StreamsSpec {
+  uint32_t n = 0;  // 0: there is one, x
+  uint32_t active = 0;
+  WeightId in = kNoWeight;   // of the second stream; the others' follow
+  WeightId out = kNoWeight;  // likewise
+  float epsilon = 0.0f;
+};
+
 // norm(activation(weight x)) over pooled rows.
 struct DenseSpec {
   WeightId weight = kNoWeight;
@@ -134,6 +143,7 @@ struct ModelSpec {
   WeightId embedding = kNoWeight;
   float embedding_factor = 1.0f;
   PerLayerSpec per_layer;
+  StreamsSpec streams;
   WeightId embedding_norm = kNoWeight;  // LayerNorm
   WeightId embedding_norm_bias = kNoWeight;
   WeightId positions = kNoWeight;

@@ -65,11 +65,11 @@ Status ReadLayers(const fbs::Encoder& encoder, Arena* arena, const ModelSpec& sp
         kind.is_parallel || kind.norms_follow_sum || kind.n_experts != 0 || kind.window != 0 ||
         kind.chunk != 0 || kind.rope != kNoRope || kind.has_qk_norm ||
         kind.query_temperature != 0.0f || kind.qkv_clip != 0.0f ||
-        kind.activation == Activation::kXielu) {
+        kind.has_low_rank_residual_or_threshold() || kind.activation == Activation::kXielu) {
       return diag->Fail(Status::kUnsupported,
                         "model.encoder.kinds: recurrent states, parallel blocks, experts, windows, "
-                        "chunks, rope, q and k norms, temperatures, clamps and xielu are not "
-                        "supported");
+                        "chunks, rope, q and k norms, temperatures, clamps, xielu, low-rank "
+                        "residuals and thresholds are not supported");
     }
     kind.group = kNoGroup;
   }

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/contract/streams.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "runtime/model/field_checks.h"
@@ -143,6 +144,11 @@ Status CheckFeedForward(const LayerKind& kind, Diag* diag) {
   if (kind.n_experts != 0 && (kind.activation == Activation::kXielu || kind.is_parallel)) {
     return diag->Fail(Status::kUnsupported, "model.kinds: experts %s",
                       kind.is_parallel ? "parallel to attention" : "with xielu");
+  }
+  if (kHasStreams && kind.has_gate_threshold &&
+      (!kind.is_gated || kind.ffn_dim == 0 || kind.n_experts != 0)) {
+    return diag->Fail(Status::kUnsupported, "model.kinds: a threshold %s",
+                      kind.n_experts != 0 ? "of experts" : "without a gate");
   }
   if (kind.router_groups != 0) {
     const uint32_t experts = kind.n_experts / kind.router_groups;

@@ -2,6 +2,7 @@
 
 #include "platform/base/arith.h"
 #include "runtime/bundle/optional_fields.h"
+#include "runtime/model/read_streams.h"
 
 namespace arn {
 namespace {
@@ -301,6 +302,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     ARN_TRY(shapes.Vector("per_layer_norm", index, layer.per_layer_norm(), hidden,
                           &out->per_layer_norm));
   }
+  ARN_TRY(ReadLayerStreams(layer, index, kind, *spec, &shapes, out, diag));
   out->kind = layer.kind();
   ARN_TRY(ReadSubNorms(layer, index, kind, out_width, &shapes, out, diag));
   if (layer.sinks() != kNoIndex) {

@@ -27,6 +27,7 @@ Status CheckLayers(const ModelSpec& spec, Diag* diag) {
     if (kind.has_attention_gate) what = "gated attention";
     if (kind.chunk != 0) what = "chunks";
     if (kind.n_experts != 0) what = "experts";
+    if (kind.has_low_rank_residual_or_threshold()) what = "low-rank residuals or thresholds";
   }
   for (const LayerSpec& layer : spec.layers) {
     if (layer.shares_kv) what = "shared keys and values";
@@ -37,6 +38,7 @@ Status CheckLayers(const ModelSpec& spec, Diag* diag) {
     if (layer.output_scale != kNoWeight) what = "output scales";
   }
   if (spec.per_layer.width != 0) what = "per-layer embeddings";
+  if (spec.streams.n != 0) what = "residual streams";
   if (spec.encoder.exists()) what = "an encoder beside it";
   if (what == nullptr) return Status::kOk;
   return diag->Fail(Status::kUnsupported, "model.pooling: a model with %s is not supported", what);

@@ -125,6 +125,10 @@ std::vector<Param> Params() {
     params.push_back({name, "int8", ARN_KV_INT8, 5e-3, kInt8Both});
     params.push_back({name, "int4", ARN_KV_F32, 0.17, kInt8Activations});
   }
+  for (const char* name : {"residual_streams", "residual_streams_odd"}) {
+    params.push_back({name, "f16", ARN_KV_F32, 1e-5, kFloats});
+    params.push_back({name, "int8", ARN_KV_INT8, 6e-3, kInt8Both});
+  }
   // Its norms are about 2: each doubles what it is given, and its rounding.
   params.push_back({"delta_rule", "f16", ARN_KV_F32, 2.5e-4, 5e-11});
   params.push_back({"delta_rule", "int8", ARN_KV_INT8, 5e-2, 5e-3});

@@ -37,6 +37,9 @@ def layer_norm_config(architecture, model_type, epsilon_key, **changes):
                 **{epsilon_key: 1e-5}, **changes)
 
 
+STREAM_TYPES = ["sliding_attention", "full_attention"] * 3
+
+
 def scan_config(**changes):
   """Config for families with a convolution and a selective scan per layer."""
   c = {
@@ -276,6 +279,29 @@ CASES = {
                    "full_attention": rope(1000000.0, rope_type="proportional",
                                           partial_rotary_factor=0.5),
                    "sliding_attention": rope(10000.0)}), 1, {}),
+    "residual_streams": (
+        config("Gemma3nForCausalLM", "gemma3n_text", tie_word_embeddings=True, hidden_act=ABSENT,
+               hidden_activation="gelu_pytorch_tanh", head_dim=16, num_hidden_layers=6,
+               num_kv_shared_layers=2, intermediate_size=[84, 84, 84, 100, 84, 100],
+               activation_sparsity_pattern=[0.8, 0.8, 0.3, 0.5, 0.0, 0.0], laurel_rank=12,
+               altup_num_inputs=4, sliding_window=8, final_logit_softcapping=12.0,
+               hidden_size_per_layer_input=10, vocab_size_per_layer_input=520, pad_token_id=0,
+               layer_types=STREAM_TYPES,
+               rope_parameters={"full_attention": rope(1000000.0),
+                                "sliding_attention": rope(10000.0)}), 1,
+        {"layer_types": STREAM_TYPES}),
+    "residual_streams_odd": (
+        config("Gemma3nForCausalLM", "gemma3n_text", tie_word_embeddings=False, hidden_act=ABSENT,
+               hidden_activation="gelu", hidden_size=52, head_dim=14, num_key_value_heads=1,
+               num_kv_shared_layers=1, intermediate_size=90, attention_bias=True,
+               activation_sparsity_pattern=[0.0, 0.5, 0.7], laurel_rank=5, altup_num_inputs=3,
+               altup_active_idx=1, altup_correct_scale=False, sliding_window=8,
+               final_logit_softcapping=30.0, hidden_size_per_layer_input=6,
+               vocab_size_per_layer_input=509, pad_token_id=0, layer_types=STREAM_TYPES[:3],
+               rope_parameters={
+                   "full_attention": rope(1000000.0, rope_type="linear", factor=4.0),
+                   "sliding_attention": rope(10000.0)}), 1,
+        {"layer_types": STREAM_TYPES[:3]}),
     "latent_attention": (
         config("DeepseekV3ForCausalLM", "deepseek_v3", head_dim=ABSENT, num_key_value_heads=4,
                q_lora_rank=20, kv_lora_rank=28, qk_rope_head_dim=12, qk_nope_head_dim=10,

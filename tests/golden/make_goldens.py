@@ -99,6 +99,8 @@ def values(name, count, base_seed, amplitude):
   is_scale = name.endswith(("norm.weight", "Norm.weight", "layer_scalar"))
   if is_scale or (".ln_" in name and name.endswith(".weight")):
     return np.float32(1) + unit * np.float32(0.1)
+  if name.endswith("modality_router.weight"):
+    amplitude = np.float32(amplitude) * np.float32(32)
   return unit * np.float32(amplitude)
 
 

@@ -16,6 +16,8 @@ import tempfile
 
 import safetensors.torch
 import torch
+import transformers
+from transformers.models.gemma3n import modeling_gemma3n as gemma3n
 
 from golden_cases import config, rope
 from make_goldens import (DEFAULTS, HERE, MIN_DISTINCT, MIN_MARGIN, amplitude_of, greedy,
@@ -34,6 +36,23 @@ def text(model_type, **changes):
   c = config("", model_type, num_hidden_layers=2, **changes)
   del c["architectures"], c["tie_word_embeddings"]
   return c
+
+
+class Tower(torch.nn.Module):
+  """In place of a vision tower of a library that is not needed for text."""
+
+  def __init__(self, width):
+    super().__init__()
+    self.stem = torch.nn.Linear(width, width)
+
+  @classmethod
+  def from_config(cls, config):
+    if config.model_type == "gemma3n_vision":
+      return cls(config.hidden_size)
+    return transformers.AutoModel.from_config(config)
+
+
+gemma3n.AutoModel = Tower
 
 
 def whole(architecture, model_type, text_config, vision, tied=False, **changes):
@@ -97,6 +116,22 @@ CASES = {
               {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
                "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "patch_size": 4,
                "position_embedding_size": 16}, tied=True), 3),
+    # Ids behind vocab_size_per_layer_input use row 0.
+    "residual_streams": (
+        whole("Gemma3nForConditionalGeneration", "gemma3n",
+              {**text("gemma3n_text", hidden_activation="gelu_pytorch_tanh", head_dim=16,
+                      num_kv_shared_layers=2, intermediate_size=84, laurel_rank=12,
+                      activation_sparsity_pattern=[0.8, 0.0, 0.0, 0.5], sliding_window=8,
+                      final_logit_softcapping=12.0, hidden_size_per_layer_input=10,
+                      vocab_size_per_layer_input=300, pad_token_id=0,
+                      layer_types=["sliding_attention", "full_attention"] * 2,
+                      rope_parameters={"full_attention": rope(1000000.0),
+                                       "sliding_attention": rope(10000.0)}),
+               "num_hidden_layers": 4},
+              {"hidden_size": 16, "vocab_size": 8, "vocab_offset": 509}, tied=True,
+              audio_config={"hidden_size": 16, "vocab_size": 8, "vocab_offset": 517,
+                            "conf_num_hidden_layers": 1, "conf_num_attention_heads": 2,
+                            "input_feat_size": 16}), 3),
     "audio": (
         {"architectures": ["VoxtralForConditionalGeneration"], "model_type": "voxtral",
          "text_config": text("llama"), "audio_config": {**AUDIO, "intermediate_size": 64},
@@ -154,7 +189,9 @@ def old_whole(c):
     inner["rope_parameters"] = {"rope_type": "mrope", **{
         k: v for k, v in rope_parameters.items() if k != "rope_type"}}
   inner = old_config(inner)
-  if "sliding_attention" in rope_parameters and inner["model_type"] != "gemma4_text":
+  if inner["model_type"] == "gemma3n_text":
+    inner["layer_types"] = c["text_config"]["layer_types"]
+  elif "sliding_attention" in rope_parameters and inner["model_type"] != "gemma4_text":
     inner["sliding_window_pattern"] = 2
   if c["model_type"] == "qwen2_vl":
     inner["rope_scaling"]["type"] = inner["rope_scaling"].pop("rope_type")

@@ -21,6 +21,8 @@ const std::map<std::string, std::string>& Refused() {
       {"sparse_mixer", "Vulkan: layer 0, step route: routing by a sparse mixer"},
       {"keys_are_values", "Vulkan: layer 0, step qkv_rope: norms of values"},
       {"per_layer_embeddings", "Vulkan: layer 0, step norm: norms of groups"},
+      {"residual_streams", "Vulkan: layer 0, step norm: norms of groups"},
+      {"residual_streams_odd", "Vulkan: layer 0, step norm: norms of groups"},
       {"latent_attention", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"latent_attention_greedy", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"latent_attention_halves", "Vulkan: layer 0, step head_linear: a matrix for each head"},

@@ -47,6 +47,7 @@ std::vector<float> TinyValues(const std::string& name, uint64_t count, uint64_t 
   const bool is_norm = EndsWith(name, "norm.weight") || EndsWith(name, "Norm.weight") ||
                        EndsWith(name, "layer_scalar") ||
                        (name.find(".ln_") != std::string::npos && EndsWith(name, ".weight"));
+  if (EndsWith(name, "modality_router.weight")) amplitude *= 32.0f;
   uint64_t state = Fnv1a64(name) ^ base_seed;
   std::vector<float> values(count);
   for (float& value : values) {

@@ -10,7 +10,8 @@
 //   unit  = (float)((int64)(u_e >> 40) - 2^23) / 2^23, exact, in [-1, 1)
 //   value = unit * amplitude in float32;
 //           1 + unit * 0.1f for tensors whose name ends in "norm.weight", "Norm.weight" or
-//           "layer_scalar", or contains ".ln_" and ends in ".weight"
+//           "layer_scalar", or contains ".ln_" and ends in ".weight";
+//           unit * amplitude * 32 for "modality_router.weight", whose input is divided by its width
 // F16 and BF16 checkpoints round the values to nearest even.
 #pragma once
 

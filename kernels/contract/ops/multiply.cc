@@ -22,6 +22,7 @@ struct MultiplyContract : OpDefaults<MultiplyParams> {
   static void Dump(const MultiplyParams& p, const Step&, StepText* text) {
     if (p.by != kNoValue) text->Print(" by %%%u from %u", p.by, p.first);
     text->PrintWeight("scale", p.scale);
+    if (p.factor != 1.0f) text->Print(" factor %g", static_cast<double>(p.factor));
   }
 };
 

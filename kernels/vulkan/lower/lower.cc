@@ -109,6 +109,9 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
     case Op::kLinearAttention:
     case Op::kPool:
+    case Op::kMixStreams:
+    case Op::kMatchRms:
+    case Op::kThreshold:
     case Op::kGate: return UnsupportedError(step, "has no shader");
   }
   return UnsupportedError(step, "is not known");

@@ -70,7 +70,7 @@ VALUES = {
     "original_max_position_embeddings": [24],
     "no_rope_layers": [[0, 1, 1], []], "no_rope_layer_interval": [3],
     "moe_norm_min": [0.9], "use_bidirectional_attention": ["vision"],
-    "num_kv_shared_layers": [1], "attention_k_eq_v": [True, False],
+    "num_kv_shared_layers": [0, 1], "attention_k_eq_v": [True, False],
     "num_experts": [4], "num_local_experts": [4], "num_experts_per_tok": [1],
     "norm_topk_prob": [True, False], "decoder_sparse_step": [2], "mlp_only_layers": [[0], []],
     "moe_layers": [[0], []], "interleave_moe_layer_step": [2], "swiglu_limit": [0.5],
@@ -97,6 +97,7 @@ VALUES = {
     "ssm_multipliers": [[0.5, 0.6, 0.7, 0.8, 0.9]], "mlp_multipliers": [[0.5, 0.6]],
     "mamba_hidden_act": ["relu"], "mlp_hidden_act": ["silu"],
     "hybrid_override_pattern": ["M-*-M"], "time_step_min": [0.5],
+    "altup_num_inputs": [2], "altup_active_idx": [1], "altup_correct_scale": [True, False],
     "num_decoder_layers": [2], "num_layers": [1], "num_hidden_layers": [2],
 }
 
@@ -142,6 +143,10 @@ def guesses(key, value):
     values = []
   if key == "layer_types" and isinstance(value, list):
     values = [value[::-1], value[1:] + value[:1], ["full_attention"] * len(value)]
+  if key == "activation_sparsity_pattern" and isinstance(value, list):
+    values = [value[::-1], [0.5] * len(value), value[1:], 0.5]
+  if key == "intermediate_size" and isinstance(value, list):
+    values = [value[::-1], value[0], value[1:]]
   return values
 
 

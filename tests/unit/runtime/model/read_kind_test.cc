@@ -34,7 +34,7 @@ Status ReadBack(const LayerKind& kind, LayerKindSpec* out, Diag* diag) {
                   diag);
 }
 
-// No field but those of Latent() and Scan() has its default.
+// No field but those of the others below has its default.
 LayerKind AttentionWithExperts() {
   LayerKind kind;
   kind.n_heads = 6;
@@ -67,6 +67,20 @@ LayerKind AttentionWithExperts() {
   kind.topk_epsilon = 1e-6f;
   kind.topk_least = 1e-12f;
   kind.router_jitter = 0.01f;
+  return kind;
+}
+
+LayerKind Dense() {
+  LayerKind kind;
+  kind.n_heads = kind.n_kv_heads = 2;
+  kind.head_dim = 16;
+  kind.attention_scale = 1.0f;
+  kind.rope = 0;
+  kind.ffn_dim = 40;
+  kind.laurel_rank = 5;
+  kind.attention_sum_factor = 0.75f;
+  kind.has_gate_threshold = true;
+  kind.gate_threshold = -0.5f;
   return kind;
 }
 
@@ -124,7 +138,8 @@ LayerKind LinearAttention() {
 }
 
 TEST(ReadKind, EveryField_Arrives) {
-  for (const LayerKind& kind : {AttentionWithExperts(), Latent(), Scan(), LinearAttention()}) {
+  for (const LayerKind& kind :
+       {AttentionWithExperts(), Dense(), Latent(), Scan(), LinearAttention()}) {
     LayerKindSpec spec;
     Diag diag;
     ASSERT_EQ(Status::kOk, ReadBack(kind, &spec, &diag)) << diag.text();
@@ -191,6 +206,14 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
          k.router_groups_used = 2;
        }},
       {"kinds.topk_epsilon is -1", [](LayerKind& k) { k.topk_epsilon = -1.0f; }},
+      {"kinds.laurel_rank is 9, expected 0..0", [](LayerKind& k) { k.laurel_rank = 9; }, Scan()},
+      {"kinds.attention_sum_factor is not a finite",
+       [](LayerKind& k) { k.attention_sum_factor = HUGE_VALF; }, Dense()},
+      {"kinds.gate_threshold is not a finite", [](LayerKind& k) { k.gate_threshold = NAN; },
+       Dense()},
+      {"a threshold of experts", [](LayerKind& k) { k.has_gate_threshold = true; }},
+      {"a threshold without a gate", [](LayerKind& k) { k.is_gated = false; }, Dense()},
+      {"a threshold without a gate", [](LayerKind& k) { k.ffn_dim = 0; }, Dense()},
       {"a latent of 19 and 8 rotated elements in 1 heads of 28",
        [](LayerKind& k) { k.latent_dim = 19; }, Latent()},
       {"kinds.latent_key_dim is 0, expected 1..", [](LayerKind& k) { k.latent_key_dim = 0; },
