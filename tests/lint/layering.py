@@ -84,6 +84,7 @@ MAY_INCLUDE = {
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/memory/",
         "runtime/text/",
     ),
+    "runtime/audio": ("platform/",),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),
     "converter": (*CONVERTER, "tools/cli/"),
