@@ -167,7 +167,7 @@ class Finder {
             const auto two_parameters =
                 RenderCalls({{kFirstName, kFirstId, ProbeArguments(2)}}, is_text, content);
             if (!two_parameters || !ReadParameters(*one, *two_parameters)) {
-              found_.arguments = ArgumentSyntax::None;
+              ForgetCalls();
               continue;
             }
           }
@@ -177,7 +177,19 @@ class Finder {
           if (two) ReadSeparator(*two);
           return;
         }
+        ForgetCalls();
       }
+    }
+  }
+
+  void ForgetCalls() {
+    found_.arguments = ArgumentSyntax::None;
+    found_.is_compact = false;
+    for (std::string* const text :
+         {&found_.calls_begin, &found_.name_begin, &found_.name_end, &found_.id_begin,
+          &found_.call_separator, &found_.calls_end, &found_.parameter_begin,
+          &found_.parameter_name_end, &found_.parameter_end, &found_.quote}) {
+      text->clear();
     }
   }
 
@@ -249,8 +261,11 @@ class Finder {
       found_.id_begin = found_.calls_end.substr(0, at);
       found_.calls_end.erase(0, at + id.size());
     }
-    if (found_.calls_begin.find_first_not_of(" \n") == std::string::npos) {
-      found_.arguments = ArgumentSyntax::None;  // nothing tells a call from text
+    // Nothing tells a call from text, or the id is between name and arguments, which a format
+    // cannot say.
+    if (found_.calls_begin.find_first_not_of(" \n") == std::string::npos ||
+        found_.name_end.find(id) != std::string::npos) {
+      found_.arguments = ArgumentSyntax::None;
     }
     return found_.arguments != ArgumentSyntax::None;
   }

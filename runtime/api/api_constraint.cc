@@ -26,9 +26,6 @@ static_assert(ARN_AT_NEXT_TOKEN == Constrainer::kAtNextChoice);
 
 constexpr uint64_t kBlockAlign = 64;
 
-// Format of a model whose bundle says nothing of replies.
-constexpr chat::ReplyFormat kUnknownFormat;
-
 Status ReadToolCalls(const Model& model, const arn_constraint_options& read, ToolCallOptions* out,
                      Diag* diag) {
   if (read.tool_choice > ARN_TOOL_CHOICE_NAMED) {
@@ -42,7 +39,7 @@ Status ReadToolCalls(const Model& model, const arn_constraint_options& read, Too
   if (read.prompt == nullptr && read.prompt_bytes > 0) {
     return diag->Fail(Status::kBadArgument, "prompt is NULL and has %zu bytes", read.prompt_bytes);
   }
-  out->format = model.templates != nullptr ? &model.templates->reply() : &kUnknownFormat;
+  out->format = &ReplyFormatOf(model);
   out->choice = static_cast<ToolChoice>(read.tool_choice);
   out->name = StringView(read.tool_name, read.tool_name_bytes);
   out->is_single = read.single_call == 1;

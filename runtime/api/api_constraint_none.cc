@@ -6,8 +6,9 @@
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
 using namespace arn::api;  // NOLINT(google-build-using-namespace)
 
-arn_status arn_session_set_constraint(arn_session* session, const arn_constraint_options*) {
+arn_status arn_session_set_constraint(arn_session* session, const arn_constraint_options* options) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
+  if (options == nullptr) return ARN_OK;
   return OnSession(session, [](Session& s) {
     return s.diag()->Fail(Status::kUnsupported, "%s", kNoConstraints);
   });

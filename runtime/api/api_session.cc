@@ -116,9 +116,14 @@ Status ReadGenerateOptions(const arn_generate_options* options, StringView* stop
   if (read.no_guesses > 1) {
     return diag->Fail(Status::kBadArgument, "no_guesses is %u, expected 0 or 1", read.no_guesses);
   }
+  if (read.with_logprobs > 1) {
+    return diag->Fail(Status::kBadArgument, "with_logprobs is %u, expected 0 or 1",
+                      read.with_logprobs);
+  }
   out->max_tokens = read.max_tokens;
   out->ignore_eos = read.ignore_eos == 1;
   out->no_guesses = read.no_guesses == 1;
+  out->has_logits = read.with_logprobs == 1;
   out->stops = {stops, read.n_stops};
   out->extra_eos_ids = {read.extra_eos_ids, read.n_extra_eos_ids};
   out->callback = read.callback;

@@ -44,26 +44,32 @@ Status SaveMemory(Session* session, void* buffer, uint64_t capacity, uint64_t* o
   return session->Save({WriteMemory, &sink});
 }
 
-Status ReadVerify(const arn_restore_options* options, bool by_default, bool* out, Diag* diag) {
+// Sets *out but for its bytes. by_default: whether ARN_VERIFY_DEFAULT verifies the pages.
+Status ReadOptions(const arn_restore_options* options, bool by_default, StateSource* out,
+                   Diag* diag) {
   arn_restore_options read = ARN_RESTORE_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_restore_options", &read, diag));
   if (read.verify > ARN_VERIFY_TABLES) {
     return diag->Fail(Status::kUnsupported, "verify %u is not known", read.verify);
   }
-  *out = read.verify == ARN_VERIFY_DEFAULT ? by_default : read.verify == ARN_VERIFY_ALL;
+  if (read.no_constraints > 1) {
+    return diag->Fail(Status::kBadArgument, "no_constraints is %" PRIu64 ", expected 0 or 1",
+                      read.no_constraints);
+  }
+  out->verify_pages =
+      read.verify == ARN_VERIFY_DEFAULT ? by_default : read.verify == ARN_VERIFY_ALL;
+  out->has_constraints = read.no_constraints == 0;
   return Status::kOk;
 }
 
 Status RestoreMemory(Session* session, const void* data, uint64_t bytes,
                      const arn_restore_options* options) {
-  bool verify = true;
-  ARN_TRY(ReadVerify(options, true, &verify, session->diag()));
+  StateSource source;
+  ARN_TRY(ReadOptions(options, true, &source, session->diag()));
   if (bytes > SIZE_MAX) {
     return session->diag()->Fail(Status::kBadArgument, "bytes exceeds the address space");
   }
-  StateSource source;
   source.bytes = {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};
-  source.verify_pages = verify;
   return session->Restore(source);
 }
 
@@ -82,13 +88,14 @@ Status SavePath(Session* session, const char* path) {
   return FinishReplace(&file, session->diag());
 }
 
-Status RestoreMapped(Session* session, const char* path, int fd, bool verify) {
+Status RestoreMapped(Session* session, const char* path, StateSource source) {
   Diag inner;
   MappedFile file;
-  Status status = MapFd(fd, 0, 0, &file, &inner);
+  Status status = MapFd(source.fd, 0, 0, &file, &inner);
   if (status == Status::kBundleTruncated) status = Status::kBadSave;  // the file is empty
   if (status == Status::kOk) {
-    status = session->Restore({file.bytes, fd, 0, verify});
+    source.bytes = file.bytes;
+    status = session->Restore(source);
     inner = *session->diag();
     UnmapFile(&file);
   }
@@ -97,12 +104,11 @@ Status RestoreMapped(Session* session, const char* path, int fd, bool verify) {
 }
 
 Status RestorePath(Session* session, const char* path, const arn_restore_options* options) {
-  bool verify = false;
-  ARN_TRY(ReadVerify(options, false, &verify, session->diag()));
-  int fd = -1;
-  ARN_TRY(OpenToMap(path, &fd, session->diag()));
-  const Status status = RestoreMapped(session, path, fd, verify);
-  CloseMapped(fd);
+  StateSource source;
+  ARN_TRY(ReadOptions(options, false, &source, session->diag()));
+  ARN_TRY(OpenToMap(path, &source.fd, session->diag()));
+  const Status status = RestoreMapped(session, path, source);
+  CloseMapped(source.fd);
   return status;
 }
 

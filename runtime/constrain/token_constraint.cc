@@ -21,6 +21,14 @@ Status Take(Arena* arena, uint64_t n, Span<T>* out) {
   return Status::kOk;
 }
 
+Status CopyText(Arena* arena, StringView* text) {
+  Span<char> copy;
+  ARN_TRY(Take(arena, text->size, &copy));
+  if (text->size > 0) std::memcpy(copy.data(), text->data, text->size);
+  *text = {copy.data(), text->size};
+  return Status::kOk;
+}
+
 }  // namespace
 
 Status TokenConstraint::Compile(const TokenConstraintOptions& options, const TokenSet& tokens,
@@ -68,7 +76,14 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
     ARN_TRY(Take(arena, kMaxForcedBytes, &forced_ids_));
   }
   FindTexts();
-  ConstraintOptions constraint = options.constraint;
+  options_ = options;
+  ConstraintOptions& constraint = options_.constraint;
+  if (CopyText(arena, &constraint.text) != Status::kOk ||
+      CopyText(arena, &constraint.calls.name) != Status::kOk) {
+    return diag->Fail(Status::kOutOfMemory,
+                      "a constraint of %llu bytes is too small for a text of %zu bytes",
+                      static_cast<unsigned long long>(block_bytes), options.constraint.text.size);
+  }
   ARN_TRY(FindSpecials(constraint, arena));
   constraint.calls.specials = specials_;
   // The rest of the block is the engine's.

@@ -100,6 +100,8 @@ class TokenConstraint {
   void ClearFailure() { constraint_->ClearFailure(); }
 
   bool IsEnd(int32_t id) const;
+  // Returns what it was compiled from; the texts are in the block.
+  const TokenConstraintOptions& options() const { return options_; }
   const ConstraintCounts& counts() const { return counts_; }
   uint64_t used_bytes() const { return own_bytes_ + constraint_->used_bytes(); }
   const TimeHistogram& times() const { return times_; }
@@ -149,6 +151,7 @@ class TokenConstraint {
   bool AllowsEnd(uint32_t state) { return ends_allowed_ && CanEnd(state); }
 
   TokenSet tokens_;
+  TokenConstraintOptions options_;
   Constraint* constraint_ = nullptr;  // with one more state, for looking ahead
   Span<State> states_;
   uint32_t n_words_ = 0;        // of a mask

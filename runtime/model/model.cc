@@ -210,6 +210,11 @@ Status CheckWeights(const Model& model, Diag* diag) {
   return Status::kOk;
 }
 
+const chat::ReplyFormat& ReplyFormatOf(const Model& model) {
+  static constexpr chat::ReplyFormat kUnknown;
+  return model.templates != nullptr ? model.templates->reply() : kUnknown;
+}
+
 Status ReadTokenBytes(const Model& model, TokenBytes* out, Diag* diag) {
   const fbs::Tokenizer* table = model.bundle.index->tokenizer();
   if (table == nullptr || !model.tokenizer->HasAppendedBytes()) {

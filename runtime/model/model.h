@@ -83,6 +83,8 @@ Status CheckWeights(const Model& model, Diag* diag);
 // Reads the trees of the tokens' bytes, which are checked the first time. kUnsupported without a
 // tokenizer or trees. Thread-safe.
 Status ReadTokenBytes(const Model& model, TokenBytes* out, Diag* diag);
+// Returns how the model's replies are written; what a bundle without templates has says nothing.
+const chat::ReplyFormat& ReplyFormatOf(const Model& model);
 // Returns the bytes of the table whose rows are looked up in the mapped file, one per token, and
 // which therefore need not stay in memory; empty: none, or the bundle is not mapped.
 Span<const std::byte> RowTable(const Model& model);

@@ -2,6 +2,7 @@
 
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/model/field_checks.h"
 #include "runtime/model/read_encoder.h"
 #include "runtime/model/read_enums.h"
@@ -20,12 +21,6 @@ namespace {
 constexpr uint32_t kMaxLayers = 4096;
 constexpr uint32_t kMaxKinds = 256;
 constexpr uint32_t kMaxTensors = 1u << 20;
-constexpr uint32_t kNoIndex = UINT32_MAX;  // absent field of fbs::Model
-
-template <typename V>
-uint64_t CountOf(const V* vector) {
-  return vector == nullptr ? 0 : vector->size();
-}
 
 Status ReadPositions(const fbs::Model& model, ModelSpec* out, Diag* diag) {
   if (model.positions() == kNoIndex) return Status::kOk;

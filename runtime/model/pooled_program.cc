@@ -1,6 +1,7 @@
 #include "runtime/model/pooled_program.h"
 
 #include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/layer_program.h"
 #include "runtime/model/step_list.h"
@@ -11,11 +12,6 @@ namespace {
 constexpr uint64_t kStepsPerLayer = 16;  // dense layers with attention
 constexpr uint64_t kStepsOutsideLayers = 5 + kMaxRopeKinds;
 constexpr uint64_t kStepsPerDense = 3;
-
-template <typename V>
-uint64_t CountOf(const V* vector) {
-  return vector == nullptr ? 0 : vector->size();
-}
 
 void AddNorm(NormKind kind, WeightId weight, WeightId bias, float epsilon, ValueId x,
              StepList* steps) {

@@ -2,6 +2,7 @@
 
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/model/field_checks.h"
 #include "runtime/model/read_enums.h"
 #include "runtime/model/read_kind.h"
@@ -13,12 +14,6 @@ namespace {
 
 constexpr uint32_t kMaxEncoderLayers = 4096;
 constexpr uint32_t kMaxEncoderKinds = 256;
-constexpr uint32_t kNoIndex = UINT32_MAX;
-
-template <typename V>
-uint64_t CountOf(const V* vector) {
-  return vector == nullptr ? 0 : vector->size();
-}
 
 // Reads the two convolutions of kernel size 3; the second has stride 2.
 Status ReadFeatures(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderSpec* out,

@@ -1,11 +1,10 @@
 #include "runtime/model/read_layer.h"
 
 #include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
 
 namespace arn {
 namespace {
-
-constexpr uint32_t kNoIndex = UINT32_MAX;  // absent field of fbs::Layer
 
 // Finds the layer whose keys and values this layer uses.
 Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,

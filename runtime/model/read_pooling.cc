@@ -2,6 +2,7 @@
 
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/model/field_checks.h"
 #include "runtime/model/read_enums.h"
 #include "runtime/model/read_layer.h"
@@ -13,15 +14,9 @@ namespace {
 
 constexpr uint32_t kMaxDense = 16;
 constexpr uint32_t kMaxPrompts = 1024;
-constexpr uint32_t kNoIndex = UINT32_MAX;
 
 static_assert(static_cast<uint32_t>(fbs::PoolKind::WeightedMean) ==
               static_cast<uint32_t>(PoolKind::kWeightedMean));
-
-template <typename V>
-uint32_t CountOf(const V* vector) {
-  return vector == nullptr ? 0 : vector->size();
-}
 
 // The layers must be able to run without a cache.
 Status CheckLayers(const ModelSpec& spec, Diag* diag) {

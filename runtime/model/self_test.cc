@@ -4,20 +4,17 @@
 
 #include "platform/base/arith.h"
 #include "platform/base/result.h"
+#include "runtime/bundle/optional_fields.h"
 
 namespace arn {
 namespace {
 
-template <typename V>
-uint32_t CountOf(const V* vector) {
-  return vector == nullptr ? 0 : vector->size();
-}
-
 Status CheckRuns(const fbs::SelfTest& test, uint32_t max_context, Diag* diag) {
   const uint32_t n_ids = CountOf(test.ids()), n_runs = CountOf(test.run_tokens());
-  if (n_runs == 0 || n_runs > kMaxTestRuns || CountOf(test.scales()) != n_runs) {
+  const uint32_t n_scales = CountOf(test.scales());
+  if (n_runs == 0 || n_runs > kMaxTestRuns || n_scales != n_runs) {
     return diag->Fail(Status::kBadBundle, "self-test: %u runs with %u scales, expected 1..%u",
-                      n_runs, CountOf(test.scales()), kMaxTestRuns);
+                      n_runs, n_scales, kMaxTestRuns);
   }
   if (n_ids > Min(kMaxTestTokens, max_context)) {
     return diag->Fail(Status::kBadBundle, "self-test: %u tokens, expected at most %u", n_ids,

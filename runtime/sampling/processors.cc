@@ -81,7 +81,7 @@ void PenaliseRepetition(const Row& row) {
 
 // The DRY sampler of ggml-org. The suffix of the history that also ends k tokens earlier
 // has n tokens; then the token that followed it there is penalised. Repetitions do not reach across
-// a breaker.
+// a breaker, or the last token of a sequence of them.
 void PenaliseLoops(const Row& row) {
   constexpr uint32_t kBreaker = 1u << 31;
   constexpr double kFloatMaxLog = 88.7228391;  // log(FLT_MAX): where the exponent stops growing
@@ -91,8 +91,18 @@ void PenaliseLoops(const Row& row) {
   const auto from_end = [&](uint32_t i) { return recent[n - 1 - i]; };
   if (n <= o.dry_allowed_length) return;
   for (const int32_t id : o.dry_breakers) row.marks[id] = kBreaker;
-  uint32_t most = 0;
-  while (most < n && row.marks[from_end(most)] != kBreaker) ++most;
+  uint32_t most = n;
+  for (uint32_t i = 0; i < n && most == n; ++i) {
+    if (row.marks[from_end(i)] == kBreaker) most = i;
+    // Takes the longest of the sequences whose first token this is.
+    ForEachSequence(o.dry_breaker_sequences, [&](Span<const int32_t> sequence) {
+      const auto behind = static_cast<uint32_t>(sequence.size()) - 1;
+      if (behind > i) return;
+      const int32_t* const tokens = recent.begin() + (n - 1 - i);
+      if (std::memcmp(tokens, sequence.data(), sequence.size() * sizeof(int32_t)) != 0) return;
+      most = Min(most, i - behind);
+    });
+  }
   const double base = static_cast<double>(o.dry_base);
   const uint32_t most_exponent =
       base > 1.000001 ? static_cast<uint32_t>(kFloatMaxLog / std::log(base)) : 0;

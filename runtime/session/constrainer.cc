@@ -72,6 +72,19 @@ Status Constrainer::Set(uint32_t sequence, const TokenConstraintOptions& options
     return core_.diag.Fail(Status::kBadArgument, "first is %u, the sequence has %zu tokens", first,
                            sequences_.Ids(sequence).size());
   }
+  ARN_TRY(Compile(sequence, options));
+  ConstraintUse& use = uses_[sequence];
+  if (first == kAtNextChoice) return Status::kOk;
+  use.is_pending = false;
+  use.start = use.end = first;
+  use.hash = kHashSeed;
+  const Status status = Read(sequence);
+  if (status != Status::kOk) Drop(sequence);
+  return status;
+}
+
+// Replaces the sequence's constraint by a new one whose text begins at the next choice.
+Status Constrainer::Compile(uint32_t sequence, const TokenConstraintOptions& options) {
   Drop(sequence);
   const Span<std::byte> block = FreeSlot();
   if (block.empty()) {
@@ -86,17 +99,65 @@ Status Constrainer::Set(uint32_t sequence, const TokenConstraintOptions& options
   ConstraintUse& use = uses_[sequence];
   use.constraint = constraint;
   use.n_dropped = sequences_.At(sequence).n_dropped;
-  if (first == kAtNextChoice) return Status::kOk;
-  use.is_pending = false;
-  use.start = use.end = first;
-  use.hash = kHashSeed;
-  const Status status = Read(sequence);
-  if (status != Status::kOk) Drop(sequence);
-  return status;
+  return Status::kOk;
 }
 
 void Constrainer::DropAll() {
   for (ConstraintUse& use : uses_) use = ConstraintUse();
+}
+
+bool Constrainer::HasSome() const {
+  for (const ConstraintUse& use : uses_) {
+    if (use.constraint != nullptr) return true;
+  }
+  return false;
+}
+
+SavedConstraint Constrainer::ToSave(uint32_t sequence) {
+  SavedConstraint saved;
+  if (!Has(sequence)) return saved;
+  HeedShift(sequence);
+  const ConstraintUse& use = uses_[sequence];
+  saved.owner = sequence;
+  for (uint32_t s = sequence; s-- > 0;) {
+    if (uses_[s].constraint == use.constraint) saved.owner = s;
+  }
+  // After a rewind behind its beginning a text begins again.
+  if (!use.is_pending && use.start <= sequences_.Ids(sequence).size()) {
+    saved.start = use.start;
+    saved.is_cut = use.is_cut;
+  }
+  saved.block_bytes = core_.plan.constraints.bytes_each;
+  saved.options = use.constraint->options();
+  return saved;
+}
+
+Status Constrainer::Restore(uint32_t sequence, const SavedConstraint& saved) {
+  if (!saved.exists()) return Status::kOk;
+  if (saved.owner == sequence) {
+    TokenConstraintOptions options = saved.options;
+    options.constraint.calls.format = &ReplyFormatOf(core_.model);
+    ARN_TRY(Compile(sequence, options));
+  } else {
+    TokenConstraint* const shared = uses_[saved.owner].constraint;
+    if (shared == nullptr) {
+      return core_.diag.Fail(Status::kBadSave,
+                             "sequence %u has the constraint of sequence %u, which has none",
+                             sequence, saved.owner);
+    }
+    uses_[sequence] = ConstraintUse();
+    uses_[sequence].constraint = shared;
+    uses_[sequence].constraint->Reset(sequence);
+    uses_[sequence].n_dropped = sequences_.At(sequence).n_dropped;
+  }
+  if (saved.start == kAtNextChoice) return Status::kOk;
+  ConstraintUse& use = uses_[sequence];
+  use.is_pending = false;
+  use.is_cut = saved.is_cut;
+  use.start = saved.start;
+  use.end = saved.is_cut ? UINT32_MAX : saved.start;
+  use.hash = kHashSeed;
+  return Status::kOk;
 }
 
 TokenConstraint* Constrainer::Find(uint32_t sequence) const {
@@ -143,8 +204,9 @@ Status Constrainer::Read(uint32_t sequence) {
   if (ids.size() < use.end || hash != use.hash) {
     if (use.is_cut) {
       return core_.diag.Fail(Status::kBadState,
-                             "sequence %u has been rewound, and a context shift dropped the "
-                             "beginning of its constrained text: set the constraint again",
+                             "sequence %u has been rewound or restored, and a context shift "
+                             "dropped the beginning of its constrained text: set the constraint "
+                             "again",
                              sequence);
     }
     use.constraint->Reset(sequence);

@@ -10,6 +10,7 @@
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/session/core.h"
 #include "runtime/session/sequences.h"
+#include "runtime/state/state_constraint.h"
 
 namespace arn {
 
@@ -33,7 +34,7 @@ class Constrainer {
   Status Init(const LogitsOps* ops, Diag* diag);
 
   // Where the text that a constraint is about begins: at the next token that is chosen.
-  static constexpr uint32_t kAtNextChoice = UINT32_MAX;
+  static constexpr uint32_t kAtNextChoice = SavedConstraint::kAtNextChoice;
   // Compiles a constraint for a sequence, whose old one is dropped, also on failure. `first`: the
   // position of the constrained text's first token; tokens that follow it are read at once.
   // kBadState without constraint_bytes, or if all constraints are in use.
@@ -42,6 +43,13 @@ class Constrainer {
     if (!uses_.empty()) uses_[sequence] = ConstraintUse();
   }
   void DropAll();
+  bool HasSome() const;
+  // Returns what Restore() needs to go on with the sequence's constraint. The texts are those of
+  // the constraint.
+  SavedConstraint ToSave(uint32_t sequence);
+  // Compiles a saved constraint for a sequence without one; its tokens are read when the next one
+  // is chosen. Sequences are restored in order, so that a fork's owner comes first.
+  Status Restore(uint32_t sequence, const SavedConstraint& saved);
   // The constraint of a sequence, for its statistics; null: none.
   TokenConstraint* Find(uint32_t sequence) const;
   bool Has(uint32_t sequence) const { return Find(sequence) != nullptr; }
@@ -92,6 +100,7 @@ class Constrainer {
  private:
   Span<std::byte> Slot(uint32_t slot) const;
   Span<std::byte> FreeSlot() const;
+  Status Compile(uint32_t sequence, const TokenConstraintOptions& options);
   void HeedShift(uint32_t sequence);
   void Mask(uint32_t sequence, const float* logits, float* out);
   int32_t BestAllowed(uint32_t sequence, const float* logits);

@@ -12,6 +12,9 @@ Status Constrainer::Set(uint32_t, const TokenConstraintOptions&, uint32_t) {
 }
 
 void Constrainer::DropAll() {}
+bool Constrainer::HasSome() const { return false; }
+SavedConstraint Constrainer::ToSave(uint32_t) { return {}; }
+Status Constrainer::Restore(uint32_t, const SavedConstraint&) { return Status::kOk; }
 TokenConstraint* Constrainer::Find(uint32_t) const { return nullptr; }
 void Constrainer::SetEnds(uint32_t, Span<const int32_t>, bool) {}
 Status Constrainer::Read(uint32_t) { return Status::kInternal; }

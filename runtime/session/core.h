@@ -44,6 +44,7 @@ struct SessionCore {
   const Memory memory;
   std::atomic<uint32_t> cancel{0};  // non-zero: the call in progress, or the next one, is to end
   bool is_in_callback = false;      // a callback runs that a call of this session made
+  bool is_behind_logits = false;  // its token has no logits: others before it run together with it
   SessionStats stats;
   Diag diag;  // message of the last failure
   SessionPlan plan;

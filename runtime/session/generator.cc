@@ -76,7 +76,11 @@ bool Generator::DeliverAndContinue(int32_t id, Generation* generation) {
 Status Generator::RunGiven(Span<const int32_t> ids, Generation* generation) {
   GenerateResult* out = generation->out;
   uint32_t n = 0;
-  while (n < ids.size() && out->finish == Finish::kNone) DeliverAndContinue(ids[n++], generation);
+  for (; n < ids.size() && out->finish == Finish::kNone; ++n) {
+    core_.is_behind_logits = n > 0;
+    DeliverAndContinue(ids[n], generation);
+  }
+  core_.is_behind_logits = false;
   const uint32_t n_run = speculator_.TakeRun(sequences_.selected(), ids.subspan(0, n));
   out->n_tokens += n_run;
   n -= n_run;
@@ -91,7 +95,9 @@ Status Generator::RunGiven(Span<const int32_t> ids, Generation* generation) {
 
 uint32_t Generator::MostAtOnce(const Generation& generation) const {
   const uint32_t room = core_.plan.options.context_tokens - sequences_.length();
-  const uint32_t most = Min(runner_.RunTokens(sequences_.selected()), room);
+  const uint32_t at_once =
+      generation.options.has_logits ? 1 : runner_.RunTokens(sequences_.selected());
+  const uint32_t most = Min(at_once, room);
   const uint32_t max_tokens = generation.options.max_tokens;
   return max_tokens == 0 ? most : Min(most, max_tokens - generation.out->n_tokens);
 }

@@ -29,6 +29,8 @@ struct GenerateOptions {
   uint32_t max_tokens = 0;  // 0: until a stop token or the end of the context
   bool ignore_eos = false;
   bool no_guesses = false;  // runs token by token, although the session has speculation
+  // Runs ids that are given or forced one by one, so that the callback finds the logits of each.
+  bool has_logits = false;
   Span<const StringView> stops;
   Span<const int32_t> extra_eos_ids;
   // Called for every new token with the text that is ready to show. A non-zero result stops the

@@ -43,7 +43,7 @@ Status CheckPrefix(const SavingView& view, StateView* out) {
   }
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
-  const StateTarget target = TargetOf(view, scratch);
+  const StateTarget target = TargetOf(view, scratch, false);
   // Copied pages are read anyway, so verify them.
   const bool verify_pages = !view.sequences.OthersAreEmpty() || !CanMap(view, prefix.fd);
   Diag inner;

@@ -2,12 +2,32 @@
 #include <cstring>
 
 #include "platform/os/mapped_file.h"
+#include "runtime/constrain/availability.h"
 #include "runtime/session/saved_pages.h"
 #include "runtime/session/saving.h"
 #include "runtime/state/state_reader.h"
 
 namespace arn {
 namespace {
+
+// Compiles the saved constraints, in place of all there are.
+Status RestoreConstraints(const SavingView& view, const StateView& state, bool has_constraints) {
+  if constexpr (!kHasConstraints) return Status::kOk;
+  const bool had_some = view.constrainer.HasSome();
+  view.constrainer.DropAll();
+  for (uint32_t s = 0; s < state.header().n_sequences && has_constraints; ++s) {
+    SavedSampling sampling;
+    ARN_TRY(state.Sampling(s, view.sequences.sampling_limits(),
+                           view.sequences.SamplingLists(view.sequences.size()), &sampling,
+                           &view.core.diag));
+    const Status status = view.constrainer.Restore(s, sampling.constraint);
+    if (status == Status::kOk) continue;
+    view.constrainer.DropAll();
+    if (had_some) view.sequences.ClearAll();
+    return status;
+  }
+  return Status::kOk;
+}
 
 void RestoreSequences(const SavingView& view, const StateView& state) {
   uint32_t n_pages[kMaxKvGroups][kPageKinds] = {};
@@ -105,9 +125,10 @@ Status Restore(const SavingView& view, const StateSource& source) {
   ARN_TRY(CheckHasState(view, "restored"));
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
-  const StateTarget target = TargetOf(view, scratch);
+  const StateTarget target = TargetOf(view, scratch, source.has_constraints);
   StateView state;
   ARN_TRY(CheckState(source.bytes, target, source.verify_pages, &state, &view.core.diag));
+  ARN_TRY(RestoreConstraints(view, state, source.has_constraints));
   Status status = RestorePages(view, state, source.fd, source.file_offset);
   if (view.executor.CanFallBack(status)) {
     view.recompute.SwitchToFallback(status);  // the current sequences are replaced in any case
@@ -116,6 +137,7 @@ Status Restore(const SavingView& view, const StateSource& source) {
   if (status != Status::kOk) {
     // Some pages are already overwritten, so the old sequences are lost.
     view.sequences.ClearAll();
+    view.constrainer.DropAll();
     return status;
   }
   RestoreSequences(view, state);

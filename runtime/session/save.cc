@@ -11,8 +11,10 @@
 namespace arn {
 namespace {
 
-SavedSampling SamplingOf(const Sequence& sequence) {
-  return {sequence.sampler.options(), sequence.sampler.state(), sequence.n_generated};
+SavedSampling SamplingOf(const SavingView& view, uint32_t s) {
+  const Sequence& sequence = view.sequences.At(s);
+  return {sequence.sampler.options(), sequence.sampler.state(), sequence.n_generated,
+          view.constrainer.ToSave(s)};
 }
 
 // True if the sampler equals a new session's.
@@ -31,7 +33,8 @@ uint32_t SequencesToSave(const SavingView& view) {
   const KvCache& cache = view.cache();
   uint32_t n = view.sequences.size();
   while (n > view.sequences.selected() + 1 && cache.length(n - 1) == 0 &&
-         cache.encoder_rows(n - 1) == 0 && IsNew(view.sequences.At(n - 1).sampler)) {
+         cache.encoder_rows(n - 1) == 0 && IsNew(view.sequences.At(n - 1).sampler) &&
+         !view.constrainer.Has(n - 1)) {
     --n;
   }
   return n;
@@ -44,7 +47,7 @@ void CountState(const SavingView& view, StateCounts* out) {
   out->vocab = view.core.plan.program.vocab;
   for (uint32_t s = 0; s < out->n_sequences; ++s) {
     out->n_tokens += view.cache().length(s);
-    out->n_field_words += CountFieldWords(SamplingOf(view.sequences.At(s)));
+    out->n_field_words += CountFieldWords(SamplingOf(view, s), s);
     out->n_logits += view.logits().Has(s) ? 1 : 0;
     for (uint32_t g = 0; g < out->n_groups; ++g) {
       out->n_entries += view.cache().SeenTable(s, g).n_pages;
@@ -63,7 +66,7 @@ Status SaveIndex(const SavingView& view, const StateCounts& counts, StateGroup* 
   ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     const StateSequence record = {view.cache().length(s), view.logits().Has(s) ? 1u : 0u,
-                                  CountFieldWords(SamplingOf(view.sequences.At(s))),
+                                  CountFieldWords(SamplingOf(view, s), s),
                                   view.cache().encoder_rows(s)};
     ARN_TRY(writer->Append(&record, sizeof record));
   }
@@ -75,7 +78,7 @@ Status SaveIndex(const SavingView& view, const StateCounts& counts, StateGroup* 
     }
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
-    ARN_TRY(WriteFields(SamplingOf(view.sequences.At(s)), writer));
+    ARN_TRY(WriteFields(SamplingOf(view, s), s, writer));
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     for (uint32_t g = 0; g < counts.n_groups; ++g) {

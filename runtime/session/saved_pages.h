@@ -13,9 +13,14 @@ namespace arn {
 // Fails if the session cannot save or restore states. `done` names the action for the message.
 Status CheckHasState(const SavingView& view, const char* done);
 // Returns what a state is checked against. scratch: as in StateTarget.
-inline StateTarget TargetOf(const SavingView& view, uint32_t* const* scratch) {
-  return {&view.core.plan, view.core.model.state_hash, scratch, view.sequences.sampling_limits(),
-          view.sequences.SamplingLists(view.sequences.size())};
+inline StateTarget TargetOf(const SavingView& view, uint32_t* const* scratch,
+                            bool has_constraints) {
+  return {&view.core.plan,
+          view.core.model.state_hash,
+          scratch,
+          view.sequences.sampling_limits(),
+          view.sequences.SamplingLists(view.sequences.size()),
+          has_constraints};
 }
 // True if pages of a file can be mapped over the pools.
 bool CanMap(const SavingView& view, int fd);

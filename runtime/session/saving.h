@@ -6,6 +6,7 @@
 
 #include "platform/base/span.h"
 #include "runtime/session/chooser.h"
+#include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
 #include "runtime/session/executor.h"
 #include "runtime/session/prefiller.h"
@@ -21,6 +22,7 @@ struct SavingView {
   SessionCore& core;
   Executor& executor;
   Sequences& sequences;
+  Constrainer& constrainer;
   Recompute& recompute;
   Runner& runner;
   Chooser& chooser;
@@ -39,6 +41,7 @@ struct StateSource {
   int fd = -1;
   uint64_t file_offset = 0;  // offset of `bytes` in that file
   bool verify_pages = false;
+  bool has_constraints = true;  // false: saved constraints are left out
 };
 
 // Returns the size of what Save() would write now. kUnsupported without a cache.
@@ -47,7 +50,8 @@ Status SaveBytes(const SavingView& view, uint64_t* out_bytes);
 // fails midway; saving again works if the fallback backend took over.
 Status Save(const SavingView& view, const StateSink& sink);
 // Replaces all sequences by those of a saved state. On failure nothing changes, unless the backend
-// itself fails (a device): then all sequences are empty.
+// itself fails (a device), or a saved constraint cannot be compiled where there were constraints:
+// then all sequences are empty.
 Status Restore(const SavingView& view, const StateSource& source);
 // Makes the selected sequence the bundle's prefix, without running it. kNotFound if it has none.
 Status UsePrefix(const SavingView& view);

@@ -95,7 +95,8 @@ void Session::Destroy(Session* session) {
 }
 
 SavingView Session::Saving() {
-  return {core_, executor_, sequences_, recompute_, runner_, chooser_, prefiller_, !owned_.empty()};
+  return {core_,   executor_, sequences_, constrainer_,   recompute_,
+          runner_, chooser_,  prefiller_, !owned_.empty()};
 }
 
 SelfTestView Session::SelfTest() {
@@ -128,6 +129,10 @@ SelfTestView Session::SelfTest() {
 Status Session::Logits(const float** out_logits) {
   *out_logits = nullptr;
   const uint32_t selected = sequences_.selected();
+  if (core_.is_behind_logits) {
+    return core_.diag.Fail(Status::kBadState,
+                           "a token forced behind others has no logits: set with_logprobs");
+  }
   ARN_TRY(chooser_.Need(selected));
   ARN_TRY(chooser_.Fetch());
   *out_logits = sequences_.LogitsOf(selected);
@@ -155,12 +160,6 @@ Status Session::Fork(uint32_t from, uint32_t to) {
 Status Session::Mark() {
   ARN_TRY(runner_.RunPending(sequences_.selected(), 0));
   return sequences_.Mark();
-}
-
-Status Session::Restore(const StateSource& source) {
-  ARN_TRY(arn::Restore(Saving(), source));
-  constrainer_.DropAll();
-  return Status::kOk;
 }
 
 Status Session::Sample(int32_t* out_id) {

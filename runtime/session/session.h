@@ -103,7 +103,7 @@ class Session {
   Status UsePrefix() { return arn::UsePrefix(Saving()); }
   Status SaveBytes(uint64_t* out_bytes) { return arn::SaveBytes(Saving(), out_bytes); }
   Status Save(const StateSink& sink) { return arn::Save(Saving(), sink); }
-  Status Restore(const StateSource& source);
+  Status Restore(const StateSource& source) { return arn::Restore(Saving(), source); }
 
   // KV pages. Trim: gives the memory of unused ones back to the system; kUnsupported if the memory
   // is the caller's or a device's.

@@ -28,10 +28,18 @@ Status ForEachField(const SavedSampling& sampling, const Function& function) {
   return function(kNGeneratedField, Span<const uint32_t>(&sampling.n_generated, 1));
 }
 
+bool IsOfConstraint(uint32_t id) { return id == kConstraintField || id == kSharedConstraintField; }
+
+// Words of a field that is no sampling option; 0: any number.
+uint32_t WordsOf(uint32_t id) {
+  if (IsOfConstraint(id)) return 0;
+  return id == kRandomStateField ? 2 : 1;
+}
+
 }  // namespace
 
-uint32_t CountFieldWords(const SavedSampling& sampling) {
-  uint32_t n = 0;
+uint32_t CountFieldWords(const SavedSampling& sampling, uint32_t s) {
+  uint32_t n = CountConstraintWords(sampling.constraint, s);
   const auto add = [&n](uint32_t, Span<const uint32_t> words) {
     n += kHeadWords + static_cast<uint32_t>(words.size());
     return Status::kOk;
@@ -39,7 +47,8 @@ uint32_t CountFieldWords(const SavedSampling& sampling) {
   return ForEachField(sampling, add) == Status::kOk ? n : 0;
 }
 
-Status WriteFields(const SavedSampling& sampling, StateWriter* writer) {
+Status WriteFields(const SavedSampling& sampling, uint32_t s, StateWriter* writer) {
+  ARN_TRY(WriteConstraint(sampling.constraint, s, writer));
   return ForEachField(sampling, [writer](uint32_t id, Span<const uint32_t> words) {
     const uint32_t head[kHeadWords] = {id, static_cast<uint32_t>(words.size())};
     ARN_TRY(writer->Append(head, sizeof head));
@@ -47,8 +56,8 @@ Status WriteFields(const SavedSampling& sampling, StateWriter* writer) {
   });
 }
 
-Status ReadFields(Span<const std::byte> fields, const SamplingLimits& limits, uint32_t* lists,
-                  SavedSampling* out, Diag* diag) {
+Status ReadFields(Span<const std::byte> fields, uint32_t s, const SamplingLimits& limits,
+                  uint32_t* lists, SavedSampling* out, Diag* diag) {
   *out = SavedSampling();
   uint32_t n_listed = 0;
   for (size_t at = 0; at < fields.size();) {
@@ -61,19 +70,21 @@ Status ReadFields(Span<const std::byte> fields, const SamplingLimits& limits, ui
     const auto [id, n] = head;
     const SamplingOption* option = FindSamplingOption(id);
     const bool is_known = option != nullptr || id == kRandomStateField || id == kNGeneratedField ||
-                          id == kMirostatMuField;
+                          id == kMirostatMuField || IsOfConstraint(id);
     if (!is_known) {
       return diag->Fail(Status::kBadSave,
                         "sampling field %u is unknown to this version of the library", id);
     }
-    const uint32_t wanted = option != nullptr ? option->n_words() : id == kRandomStateField ? 2 : 1;
+    const uint32_t wanted = option != nullptr ? option->n_words() : WordsOf(id);
     if (n > (fields.size() - at) / sizeof(uint32_t) || (wanted != 0 && n != wanted)) {
       return diag->Fail(Status::kBadSave, "sampling field %u has %u words, %zu bytes are left", id,
                         n, fields.size() - at);
     }
     const std::byte* words = fields.data() + at;
-    at += n * sizeof(uint32_t);
-    if (id == kRandomStateField) {
+    at += size_t{n} * sizeof(uint32_t);
+    if (IsOfConstraint(id)) {
+      ARN_TRY(ReadConstraint(id, {words, size_t{n} * sizeof(uint32_t)}, s, &out->constraint, diag));
+    } else if (id == kRandomStateField) {
       std::memcpy(&out->state.random, words, sizeof out->state.random);
     } else if (id == kNGeneratedField) {
       std::memcpy(&out->n_generated, words, sizeof out->n_generated);

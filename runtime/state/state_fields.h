@@ -1,6 +1,6 @@
-// Sampling of a saved sequence: tagged fields. A field is u32 id, u32 n, then n 32-bit words,
-// little endian. Ids below kSamplerFields are those of runtime/sampling/options.def. Options that
-// are off are not written.
+// How a saved sequence's tokens are chosen: tagged fields. A field is u32 id, u32 n, then n 32-bit
+// words, little endian. Ids below kSamplerFields are those of runtime/sampling/options.def. Options
+// that are off are not written. Ids from kConstraintField on: state_constraint.h.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/sampling/sampler.h"
+#include "runtime/state/state_constraint.h"
 #include "runtime/state/state_writer.h"
 
 namespace arn {
@@ -21,15 +22,16 @@ struct SavedSampling {
   SamplingOptions options;
   SamplerState state;
   uint32_t n_generated = 0;  // the last tokens of the sequence, chosen since the last prompt
+  SavedConstraint constraint;
 };
 
-// Returns the words that WriteFields writes.
-uint32_t CountFieldWords(const SavedSampling& sampling);
-Status WriteFields(const SavedSampling& sampling, StateWriter* writer);
-// Reads untrusted fields, at any alignment. Lists go to `lists`, u32 [limits.n_words]. kBadSave: an
-// unknown id, named by its number, a wrong size, or a value out of range. kUnsupported: the session
-// has no room for it.
-Status ReadFields(Span<const std::byte> fields, const SamplingLimits& limits, uint32_t* lists,
-                  SavedSampling* out, Diag* diag);
+// Returns the words that WriteFields writes for sequence `s`.
+uint32_t CountFieldWords(const SavedSampling& sampling, uint32_t s);
+Status WriteFields(const SavedSampling& sampling, uint32_t s, StateWriter* writer);
+// Reads the untrusted fields of sequence `s`, at any alignment. Lists go to `lists`, u32
+// [limits.n_words]. kBadSave: an unknown id, named by its number, a wrong size, or a value out of
+// range. kUnsupported: the session has no room for it.
+Status ReadFields(Span<const std::byte> fields, uint32_t s, const SamplingLimits& limits,
+                  uint32_t* lists, SavedSampling* out, Diag* diag);
 
 }  // namespace arn

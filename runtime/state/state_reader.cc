@@ -220,6 +220,7 @@ Status CheckEncoderRows(const StateSequence& sequence, const SessionPlan& plan, 
 Status CheckSequences(const StateView& view, const StateTarget& target, StateCounts* counts,
                       Diag* diag) {
   const SessionPlan& plan = *target.plan;
+  uint32_t n_constraints = 0;
   for (uint32_t s = 0; s < counts->n_sequences; ++s) {
     const StateSequence sequence = view.Sequence(s);
     if (sequence.n_tokens > plan.options.context_tokens) {
@@ -239,6 +240,10 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
     if (sampling.n_generated > sequence.n_tokens) {
       return diag->Fail(Status::kBadSave, "sequence %u: %u of %u tokens were generated", s,
                         sampling.n_generated, sequence.n_tokens);
+    }
+    if (target.has_constraints) {
+      ARN_TRY(CheckConstraint(sampling.constraint, s, sequence.n_tokens, plan.constraints,
+                              &n_constraints, diag));
     }
     counts->n_field_words += sequence.n_field_words;
     counts->n_tokens += sequence.n_tokens;
@@ -420,7 +425,7 @@ Status StateView::Sampling(uint32_t s, const SamplingLimits& limits, uint32_t* l
   for (uint32_t i = 0; i < s; ++i) first += Sequence(i).n_field_words;
   const Span<const std::byte> fields(At(FieldsOffset() + first * sizeof(uint32_t)),
                                      Sequence(s).n_field_words * sizeof(uint32_t));
-  return ReadFields(fields, limits, lists, out, diag);
+  return ReadFields(fields, s, limits, lists, out, diag);
 }
 
 StateTable StateView::Table(uint32_t s, uint32_t g) const {

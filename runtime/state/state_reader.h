@@ -59,12 +59,14 @@ struct StateTarget {
   uint32_t* const* scratch = nullptr;
   SamplingLimits sampling;
   uint32_t* list_scratch = nullptr;  // u32 [sampling.n_words]
+  bool has_constraints = true;       // false: saved constraints are passed over
 };
 
 // Checks all of `file` except, unless `verify_pages`, the contents of its pages, which may be any
 // bytes. kBadSave: not a state, another version, truncated, or inconsistent; kHashMismatch:
 // damaged; kSaveMismatch: another model, KV type or page size; kContextFull: more than the target
-// holds. diag gives the reason with both values.
+// holds, kUnsupported: no room for its options or constraints. diag gives the reason with both
+// values.
 Status CheckState(Span<const std::byte> file, const StateTarget& target, bool verify_pages,
                   StateView* out, Diag* diag);
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "platform/base/arith.h"
-#include "runtime/bundle/bundle_generated.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/text/characters.h"
 #include "runtime/text/normal_form.h"
 #include "runtime/text/text_writer.h"
@@ -28,10 +28,6 @@ NormalForm FormOf(Kind kind) {
   if (kind == Kind::Nfd) return NormalForm::kNfd;
   if (kind == Kind::Nfkc) return NormalForm::kNfkc;
   return kind == Kind::Nfkd ? NormalForm::kNfkd : NormalForm::kNfc;
-}
-
-StringView ViewOf(const flatbuffers::String* text) {
-  return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
 }
 
 // Returns the position of the non-empty `needle` at or after `start`, or text.size.

@@ -4,17 +4,13 @@
 #include <cstring>
 
 #include "platform/base/arith.h"
-#include "runtime/bundle/bundle_generated.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/text/byte_alphabet.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 
 namespace arn {
 namespace {
-
-StringView ViewOf(const flatbuffers::String* text) {
-  return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
-}
 
 bool StartsWith(StringView text, StringView prefix) {
   return text.size >= prefix.size && std::memcmp(text.data, prefix.data, prefix.size) == 0;

@@ -1,7 +1,7 @@
 #include "runtime/text/token_decoder.h"
 
 #include "platform/base/arith.h"
-#include "runtime/bundle/bundle_generated.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/text/utf8.h"
 
 namespace arn {
@@ -10,10 +10,6 @@ namespace {
 constexpr size_t kMaxTextBytes = 1024;
 // Longer tokens are not cleaned up; no word vocabulary has them.
 constexpr size_t kMaxCleanBytes = 1024;
-
-StringView ViewOf(const flatbuffers::String* text) {
-  return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
-}
 
 // Returns the value of a hexadecimal digit; 16 otherwise.
 uint32_t HexValue(char c) {

@@ -275,7 +275,16 @@ TEST_P(Int8DotTest, AddPackedValueRows_EveryShapeAndRange_AddsTheWeightedSum) {
           const Numbers numbers(n_queries, n, kDotTokens, dot_->weights_signed, dot_->weight_max,
                                 &rng_);
           const std::vector<float> factors(n_queries, 0x1p-16f);
-          const DotWeights weights = {numbers.High(), numbers.Low(), factors.data(), n_queries};
+          DotWeights weights = {numbers.High(), numbers.Low(), factors.data(), n_queries};
+          std::vector<int16_t> words(n_queries * kDotTokens);
+          if (dot_->packed_takes_words) {
+            for (uint32_t q = 0; q < n_queries; ++q) {
+              std::copy(numbers.values[q].begin(), numbers.values[q].end(),
+                        words.begin() + static_cast<ptrdiff_t>(q * kDotTokens));
+            }
+            weights.high = weights.low = nullptr;
+            weights.words = words.data();
+          }
           const uint32_t n_channels = units % 2 == 0 ? 32 : 16;  // of a range
           std::vector<float> sums(n_queries * size_t{dim}, 3.0f);
           for (uint32_t channel = 0; channel < dim; channel += n_channels) {

@@ -1,145 +1,13 @@
 // Constraints in sessions of a real model, against brute force: masks of a stand-alone constraint
 // applied to the logits.
-#include <arenite/arenite.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "tests/harness/bundles.h"
-#include "tests/support/tiny_checkpoint.h"
+#include "tests/golden/constraint_fixture.h"
 
 namespace arn::test {
 namespace {
-
-constexpr const char* kPrompt = "Once upon a time, there was a";
-constexpr const char* kSchema = R"({
-  "type": "object",
-  "properties": {
-    "name": {"type": "string", "maxLength": 12},
-    "age": {"type": "integer", "minimum": 0, "maximum": 99},
-    "pets": {"type": "array", "items": {"enum": ["cat", "dog", "frog"]}, "maxItems": 3}
-  },
-  "required": ["name", "age", "pets"],
-  "additionalProperties": false
-})";
-
-struct DestroyConstraint {
-  void operator()(arn_constraint* constraint) const { arn_constraint_destroy(constraint); }
-};
-using ConstraintPtr = std::unique_ptr<arn_constraint, DestroyConstraint>;
-
-// `text` must outlive the options.
-arn_constraint_options Options(uint32_t kind, const char* text) {
-  arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
-  options.kind = kind;
-  options.text = text;
-  options.text_bytes = std::strlen(text);
-  return options;
-}
-
-class ConstraintTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (!HasConverter()) return;
-    folder_ = new TempFolder();
-    const std::string bundle = (*folder_ / "fable.arn").string();
-    ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), bundle, {"--weights", "f32"}));
-    char error[512] = "";
-    arn_model* model = nullptr;
-    ASSERT_EQ(ARN_OK, arn_model_open(bundle.c_str(), nullptr, error, sizeof error, &model))
-        << error;
-    model_ = model;
-  }
-  static void TearDownTestSuite() {
-    arn_model_close(model_);
-    delete folder_;
-  }
-  void SetUp() override { ARN_NEEDS_CONVERTER(); }
-
-  static uint32_t Vocab() {
-    arn_model_info info = ARN_MODEL_INFO_INIT;
-    EXPECT_EQ(ARN_OK, arn_model_get_info(model_, &info));
-    return info.vocab;
-  }
-  static bool IsEnd(int32_t id) {
-    arn_model_info info = ARN_MODEL_INFO_INIT;
-    EXPECT_EQ(ARN_OK, arn_model_get_info(model_, &info));
-    for (uint32_t i = 0; i < info.n_eos_ids; ++i) {
-      if (static_cast<int32_t>(info.eos_ids[i]) == id) return true;
-    }
-    return false;
-  }
-  static SessionPtr NewConstrained(uint32_t sequences = 1, uint32_t threads = 1) {
-    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-    options.context_tokens = 256;
-    options.max_sequences = sequences;
-    options.n_threads = threads;
-    options.constraint_bytes = 4 << 20;
-    return NewSession(model_, options);
-  }
-  static std::vector<int32_t> PromptIds() {
-    std::vector<int32_t> ids(64);
-    size_t n = 0;
-    EXPECT_EQ(ARN_OK, arn_tokenize(model_, kPrompt, std::string(kPrompt).size(), 0, nullptr, 0,
-                                   ids.data(), ids.size(), &n));
-    ids.resize(n);
-    return ids;
-  }
-  static void Start(arn_session* session, const arn_constraint_options& options) {
-    const std::vector<int32_t> ids = PromptIds();
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session, ids.data(), ids.size()));
-    ASSERT_EQ(ARN_OK, arn_session_set_constraint(session, &options))
-        << arn_session_last_error(session);
-  }
-  static ConstraintPtr StandAlone(const arn_constraint_options& options) {
-    char error[512] = "";
-    arn_constraint* constraint = nullptr;
-    EXPECT_EQ(ARN_OK, arn_constraint_create(model_, &options, nullptr, 8 << 20, error, sizeof error,
-                                            &constraint))
-        << error;
-    return ConstraintPtr(constraint);
-  }
-  static std::vector<bool> MaskOf(arn_constraint* constraint) {
-    std::vector<uint32_t> bits((Vocab() + 31) / 32);
-    EXPECT_EQ(ARN_OK, arn_constraint_mask(constraint, bits.data(), bits.size()));
-    std::vector<bool> mask(Vocab());
-    for (uint32_t id = 0; id < Vocab(); ++id) mask[id] = (bits[id / 32] >> (id % 32) & 1) != 0;
-    return mask;
-  }
-  static std::string Text(const std::vector<int32_t>& ids) {
-    std::string text(4096, '\0');
-    size_t n = 0;
-    EXPECT_EQ(ARN_OK, arn_detokenize(model_, ids.data(), ids.size(), ARN_DETOKENIZE_SKIP_SPECIAL,
-                                     text.data(), text.size(), &n));
-    text.resize(n);
-    return text;
-  }
-  // Decodes until a stop token, which is not returned.
-  static std::vector<int32_t> DecodeAll(arn_session* session, size_t most = 100) {
-    std::vector<int32_t> ids;
-    while (ids.size() < most) {
-      int32_t id = 0;
-      const arn_status status = arn_session_decode(session, &id);
-      EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session);
-      if (status != ARN_OK || IsEnd(id)) break;
-      ids.push_back(id);
-    }
-    return ids;
-  }
-
-  void CheckMasks(const ConstraintPtr& constraint);
-
-  static TempFolder* folder_;
-  static arn_model* model_;
-};
-TempFolder* ConstraintTest::folder_ = nullptr;
-arn_model* ConstraintTest::model_ = nullptr;
 
 TEST_F(ConstraintTest, Greedy_IsTheMaskedArgmax) {
   const std::string regexes[] = {"[a-z]{3,9} (and|or) [0-9]+\\.", "(cat|dog|horse)( runs){2}!?",
@@ -173,8 +41,37 @@ TEST_F(ConstraintTest, Greedy_IsTheMaskedArgmax) {
   }
 }
 
+class ConstraintMasks : public ConstraintTest {
+ protected:
+  static void Check(const ConstraintPtr& constraint) {
+    uint32_t random = 1;
+    for (int step = 0; step < 60; ++step) {
+      const std::vector<bool> mask = MaskOf(constraint.get());
+      std::vector<int32_t> allowed;
+      for (uint32_t id = 0; id < Vocab(); ++id) {
+        uint32_t is_allowed = 2;
+        ASSERT_EQ(ARN_OK,
+                  arn_constraint_test(constraint.get(), static_cast<int32_t>(id), &is_allowed));
+        ASSERT_EQ(mask[id], is_allowed == 1) << id << " at step " << step;
+        if (mask[id] && !IsEnd(static_cast<int32_t>(id))) {
+          allowed.push_back(static_cast<int32_t>(id));
+        }
+      }
+      if (allowed.empty()) break;
+      random = random * 1664525u + 1013904223u;
+      size_t accepted = 0;
+      ASSERT_EQ(ARN_OK,
+                arn_constraint_accept(constraint.get(), &allowed[(random >> 8) % allowed.size()], 1,
+                                      &accepted, nullptr));
+      ASSERT_EQ(1u, accepted);
+    }
+    uint32_t can_end = 0;
+    ASSERT_EQ(ARN_OK, arn_constraint_can_end(constraint.get(), &can_end));
+  }
+};
+
 // The mask, bit by bit, is what one test after the other says.
-TEST_F(ConstraintTest, Mask_IsTheTestOfEveryToken) {
+TEST_F(ConstraintMasks, AreTheTestsOfEveryToken) {
   const struct {
     uint32_t kind;
     const char* text;
@@ -186,34 +83,8 @@ TEST_F(ConstraintTest, Mask_IsTheTestOfEveryToken) {
                {ARN_CONSTRAINT_REGEX, R"([^\u00e9]*)"}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.text);
-    CheckMasks(StandAlone(Options(c.kind, c.text)));
+    Check(StandAlone(Options(c.kind, c.text)));
   }
-}
-
-void ConstraintTest::CheckMasks(const ConstraintPtr& constraint) {
-  uint32_t random = 1;
-  for (int step = 0; step < 60; ++step) {
-    const std::vector<bool> mask = MaskOf(constraint.get());
-    std::vector<int32_t> allowed;
-    for (uint32_t id = 0; id < Vocab(); ++id) {
-      uint32_t is_allowed = 2;
-      ASSERT_EQ(ARN_OK,
-                arn_constraint_test(constraint.get(), static_cast<int32_t>(id), &is_allowed));
-      ASSERT_EQ(mask[id], is_allowed == 1) << id << " at step " << step;
-      if (mask[id] && !IsEnd(static_cast<int32_t>(id))) {
-        allowed.push_back(static_cast<int32_t>(id));
-      }
-    }
-    if (allowed.empty()) break;
-    random = random * 1664525u + 1013904223u;
-    size_t accepted = 0;
-    ASSERT_EQ(ARN_OK,
-              arn_constraint_accept(constraint.get(), &allowed[(random >> 8) % allowed.size()], 1,
-                                    &accepted, nullptr));
-    ASSERT_EQ(1u, accepted);
-  }
-  uint32_t can_end = 0;
-  ASSERT_EQ(ARN_OK, arn_constraint_can_end(constraint.get(), &can_end));
 }
 
 // Probabilities of masked logits after temperature, top-k, top-p and min-p, in double.
@@ -349,6 +220,58 @@ TEST_F(ConstraintTest, Generate_EqualsDecode_AndEnds) {
   }
 }
 
+// The log-probabilities of forced tokens too are those of their places.
+TEST_F(ConstraintTest, Logprobs_OfForcedTokens_AreTheirOwn) {
+  struct Seen {
+    arn_session* session;
+    std::vector<int32_t> ids;
+    std::vector<float> logprobs;
+    size_t n_refused = 0;
+  };
+  const std::string schema = kSchema;
+  const arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str());
+  std::vector<int32_t> ids;
+  for (const uint32_t with_logprobs : {0u, 1u}) {
+    const SessionPtr session = NewConstrained();
+    Start(session.get(), options);
+    Seen seen{session.get(), {}, {}};
+    arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+    generate.with_logprobs = with_logprobs;
+    generate.user = &seen;
+    generate.callback = [](void* user, int32_t id, const char*, size_t) -> int32_t {
+      Seen& to = *static_cast<Seen*>(user);
+      if (id < 0) return 0;
+      float logprob = 1;
+      const arn_status status = arn_session_logprobs(to.session, id, 0, nullptr, &logprob);
+      EXPECT_TRUE(status == ARN_OK || status == ARN_BAD_STATE);
+      to.n_refused += status == ARN_BAD_STATE ? 1 : 0;
+      to.ids.push_back(id);
+      to.logprobs.push_back(logprob);
+      return 0;
+    };
+    arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result))
+        << arn_session_last_error(session.get());
+    if (with_logprobs == 0) {
+      EXPECT_GT(seen.n_refused, 3u);
+      ids = seen.ids;
+    }
+    EXPECT_EQ(with_logprobs == 0, seen.n_refused > 0);
+    EXPECT_EQ(ids, seen.ids);
+    const SessionPtr plain = NewConstrained();
+    const std::vector<int32_t> prompt = PromptIds();
+    ASSERT_EQ(ARN_OK, arn_session_prefill(plain.get(), prompt.data(), prompt.size()));
+    for (size_t i = 0; i < seen.ids.size(); ++i) {
+      float logprob = 0;
+      ASSERT_EQ(ARN_OK, arn_session_logprobs(plain.get(), seen.ids[i], 0, nullptr, &logprob));
+      if (seen.logprobs[i] <= 0) {
+        EXPECT_NEAR(logprob, seen.logprobs[i], 1e-3) << i;
+      }
+      ASSERT_EQ(ARN_OK, arn_session_prefill(plain.get(), &seen.ids[i], 1));
+    }
+  }
+}
+
 TEST_F(ConstraintTest, ARewind_GivesTheSameAgain) {
   const std::string schema = kSchema;
   const SessionPtr session = NewConstrained();
@@ -414,33 +337,6 @@ TEST_F(ConstraintTest, ForksAndBatches_GiveWhatOneSequenceGives) {
   EXPECT_EQ(Text(chosen), Text(got[2]));
 }
 
-TEST_F(ConstraintTest, ARestore_GoesOnFromThePosition) {
-  const std::string schema = kSchema;
-  arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str());
-  const SessionPtr session = NewConstrained();
-  Start(session.get(), options);
-  const uint32_t first = arn_session_length(session.get());
-  for (int i = 0; i < 7; ++i) {
-    int32_t id = 0;
-    ASSERT_EQ(ARN_OK, arn_session_decode(session.get(), &id));
-  }
-  std::vector<uint8_t> state(16 << 20);
-  uint64_t bytes = 0;
-  ASSERT_EQ(ARN_OK, arn_session_save_memory(session.get(), state.data(), state.size(), &bytes));
-  const std::vector<int32_t> rest = DecodeAll(session.get());
-
-  const SessionPtr other = NewConstrained();
-  ASSERT_EQ(ARN_OK, arn_session_restore_memory(other.get(), state.data(), bytes, nullptr));
-  options.first = first;
-  ASSERT_EQ(ARN_OK, arn_session_set_constraint(other.get(), &options))
-      << arn_session_last_error(other.get());
-  EXPECT_EQ(rest, DecodeAll(other.get()));
-  // The prompt does not fit the schema.
-  ASSERT_EQ(ARN_OK, arn_session_restore_memory(other.get(), state.data(), bytes, nullptr));
-  options.first = 0;
-  EXPECT_EQ(ARN_BAD_STATE, arn_session_set_constraint(other.get(), &options));
-}
-
 TEST_F(ConstraintTest, Beams_AreAllAllowed_AndOneIsGreedy) {
   arn_constraint_options options =
       Options(ARN_CONSTRAINT_REGEX, " (big|small|little) (cat|dog|bird) who (ran|sang)\\.");
@@ -495,41 +391,6 @@ TEST_F(ConstraintTest, WhatIsRefused_IsNamed) {
   EXPECT_EQ(ARN_BAD_STATE, arn_session_set_constraint(plain.get(), &options));
   arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
   EXPECT_EQ(ARN_NOT_FOUND, arn_session_constraint_stats(session.get(), &stats));
-}
-
-// The text goes on where the context drops its beginning, and stays what the constraint says; only
-// a rewind is refused then.
-TEST_F(ConstraintTest, AContextShift_GoesOn) {
-  arn_session_options session_options = ARN_SESSION_OPTIONS_INIT;
-  session_options.context_tokens = 128;
-  session_options.overflow = ARN_OVERFLOW_SHIFT;
-  session_options.pinned_tokens = 8;
-  session_options.constraint_bytes = 4 << 20;
-  const SessionPtr session = NewSession(model_, session_options);
-  arn_constraint_options options =
-      Options(ARN_CONSTRAINT_REGEX, "(([A-Z][a-z]+|[a-z]+)( [a-z]+){2,5}\\. ){30}");
-  Start(session.get(), options);
-  std::vector<int32_t> ids;
-  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
-  generate.max_tokens = 200;
-  generate.callback = [](void* user, int32_t id, const char*, size_t) {
-    if (id >= 0) static_cast<std::vector<int32_t>*>(user)->push_back(id);
-    return 0;
-  };
-  generate.user = &ids;
-  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
-  ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result))
-      << arn_session_last_error(session.get());
-  ASSERT_EQ(200u, ids.size());
-  EXPECT_LE(arn_session_length(session.get()), 128u);
-  const ConstraintPtr constraint = StandAlone(options);
-  size_t n_accepted = 0;
-  ASSERT_EQ(ARN_OK,
-            arn_constraint_accept(constraint.get(), ids.data(), ids.size(), &n_accepted, nullptr));
-  EXPECT_EQ(ids.size(), n_accepted);
-  ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), arn_session_length(session.get()) - 3));
-  int32_t id = 0;
-  EXPECT_EQ(ARN_BAD_STATE, arn_session_decode(session.get(), &id));
 }
 
 TEST_F(ConstraintTest, MemoryPlan_HasALine) {

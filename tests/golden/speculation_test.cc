@@ -27,6 +27,7 @@ struct Request {
   const char* schema = nullptr;
   std::vector<std::string> stops;
   uint32_t max_tokens = 250;
+  bool wants_logprobs = true;
 };
 
 // All that a program sees of a text.
@@ -34,6 +35,7 @@ struct Seen {
   const arn_session* session = nullptr;
   std::vector<int32_t> ids;
   std::vector<float> logprobs;
+  bool wants_logprobs = true;
   std::vector<std::string> pieces;
   uint32_t finish = 0, n_tokens = 0;
   arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
@@ -43,7 +45,7 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t bytes) {
   Seen& seen = *static_cast<Seen*>(user);
   seen.ids.push_back(id);
   seen.pieces.emplace_back(text, bytes);
-  if (id < 0) return 0;
+  if (id < 0 || !seen.wants_logprobs) return 0;
   float logprob = 0;
   arn_token_logprob top[2];
   EXPECT_EQ(ARN_OK, arn_session_logprobs(seen.session, id, 2, top, &logprob));
@@ -84,6 +86,7 @@ class SpeculationTest : public testing::Test {
     const SessionPtr session = NewSession(model_, options);
     if (session == nullptr) return seen;
     seen.session = session.get();
+    seen.wants_logprobs = request.wants_logprobs;
     const std::vector<int32_t> prompt = Prompt();
     EXPECT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
     if (request.sampling) {
@@ -105,6 +108,7 @@ class SpeculationTest : public testing::Test {
     generate.stops = stops.data();
     generate.n_stops = stops.size();
     generate.callback = OnToken;
+    generate.with_logprobs = request.wants_logprobs ? 1 : 0;
     generate.user = &seen;
     arn_generate_result result = ARN_GENERATE_RESULT_INIT;
     EXPECT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result))
@@ -195,6 +199,10 @@ TEST_F(SpeculationTest, Constraint_TheSameTextInFewerRuns) {
     request.sampling->temperature = temperature;
     request.sampling->seed = 5;
     SCOPED_TRACE(request.name);
+    // Each forced token has its own log-probability.
+    EXPECT_EQ(Generate(request, ARN_SPECULATE_NONE).logprobs,
+              Generate(request, ARN_SPECULATE_NGRAM).logprobs);
+    request.wants_logprobs = false;
     const Seen plain = Generate(request, ARN_SPECULATE_NONE);
     const Seen guessing = Generate(request, ARN_SPECULATE_NGRAM);
     EXPECT_EQ(plain.ids, guessing.ids);

@@ -206,6 +206,32 @@ TEST_F(ToolCallsTest, Generate_CallsTools_AndGivesEvents) {
 }
 
 // The same tokens as by hand: generate up to the budget, append the end, generate on.
+// The named tool and the place in the reply are saved too.
+TEST_F(ToolCallsTest, ARestore_GoesOnInTheCall) {
+  const SessionPtr session = NewPrefilled(kPrompt);
+  const arn_constraint_options constraint = Calls(ARN_TOOL_CHOICE_NAMED, kPrompt);
+  ASSERT_EQ(ARN_OK, arn_session_set_constraint(session.get(), &constraint))
+      << arn_session_last_error(session.get());
+  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = 6;
+  Generate(session.get(), generate);
+  std::vector<uint8_t> state(16 << 20);
+  uint64_t bytes = 0;
+  ASSERT_EQ(ARN_OK, arn_session_save_memory(session.get(), state.data(), state.size(), &bytes));
+  const SessionPtr other = NewPrefilled(kPrompt);
+  ASSERT_EQ(ARN_OK, arn_session_restore_memory(other.get(), state.data(), bytes, nullptr))
+      << arn_session_last_error(other.get());
+  Events events[2];
+  generate.max_tokens = 100;
+  generate.callback = Events::OnToken;
+  generate.user = &events[0];
+  EXPECT_EQ(ARN_FINISH_EOS, Generate(session.get(), generate).finish);
+  generate.user = &events[1];
+  EXPECT_EQ(ARN_FINISH_EOS, Generate(other.get(), generate).finish);
+  EXPECT_GT(events[0].ids.size(), 4u);
+  EXPECT_EQ(events[0].ids, events[1].ids);
+}
+
 TEST_F(ToolCallsTest, ReasoningBudget_EndsTheReasoning) {
   const std::string prompt = std::string(kPrompt) + "<think>\n";
   constexpr uint32_t kBudget = 6, kTokens = 40;

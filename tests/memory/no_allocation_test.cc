@@ -407,8 +407,8 @@ TEST(NoAllocation_Sampling, EveryOption_AllocatesNothing) {
   sampling.dry_multiplier = 0.5f;
   sampling.mirostat_tau = 4.0f;
   sampling.forced_first = 3;
-  sampling.bias_ids = sampling.bad_words = ids;
-  sampling.n_bias_ids = sampling.n_bad_words = 4;
+  sampling.bias_ids = sampling.bad_words = sampling.dry_breaker_sequences = ids;
+  sampling.n_bias_ids = sampling.n_bad_words = sampling.n_dry_breaker_sequences = 4;
   sampling.bias_values = values;
   sampling.n_bias_values = 2;
   sampling.suppress_tokens = sampling.begin_suppress_tokens = sampling.dry_breakers = ids;

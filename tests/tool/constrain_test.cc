@@ -229,5 +229,41 @@ TEST_F(ConstrainTest, Chat_ConstrainsEachAnswer) {
   }
 }
 
+TEST_F(ConstrainTest, SaveAndRestore_GoOnInTheText_UnlessItHasEnded) {
+  const std::string schema = Write("short.json", R"({"properties": {
+    "name": {"type": "string", "maxLength": 8}, "age": {"type": "integer", "minimum": 0,
+    "maximum": 99}}, "type": "object", "required": ["name", "age"],
+    "additionalProperties": false})");
+  const std::string state = (folder_ / "text.state").string();
+  const auto restored = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", bundle_, "--restore", state, "--json"});
+    const ProcessResult result = RunArenite(more);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  };
+  const std::vector<std::string> flags = {"--json-schema", schema, "--temperature", "0.9",
+                                          "--seed",        "4",    "--max-tokens"};
+  const auto with = [&flags](const std::vector<std::string>& more) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const auto whole = RunJson(with({"100"}));
+  const auto begin = RunJson(with({"6", "--save", state}));
+  EXPECT_EQ("length", begin["finish"]);
+  const auto rest = restored({"--max-tokens", "100"});
+  EXPECT_EQ("eos", rest["finish"]);
+  EXPECT_TRUE(rest.contains("constraint"));
+  std::vector<int32_t> ids = begin["ids"];
+  for (const int32_t id : rest["ids"]) ids.push_back(id);
+  EXPECT_EQ(whole["ids"].get<std::vector<int32_t>>(), ids);
+  // A prompt, or another constraint, begins another text.
+  EXPECT_FALSE(restored({"--prompt", " and", "--max-tokens", "4"}).contains("constraint"));
+  EXPECT_EQ("maybe", restored({"--choices", "maybe"})["text"]);
+  // So does what comes after a text that has ended.
+  RunJson(with({"100", "--save", state}));
+  EXPECT_FALSE(restored({"--max-tokens", "4"}).contains("constraint"));
+}
+
 }  // namespace
 }  // namespace arn::test

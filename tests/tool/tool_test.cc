@@ -292,6 +292,31 @@ TEST_F(ToolTest, Run_BadWords_DoNotCome) {
   EXPECT_EQ(std::string::npos, without.find(" " + two + " ")) << without;
 }
 
+TEST_F(ToolTest, Run_DryBreakers_AreTokensAndSequences) {
+  const std::string text = "the fox";
+  const auto sampling = RunJson(
+      "run", {"--prompt", kPrompt, "--max-tokens", "2", "--temperature", "0", "--json",
+              "--dry-multiplier", "1", "--dry-breaker", text, "--dry-breaker", "."})["sampling"];
+  const auto text_of = [&](const std::vector<int32_t>& ids) {
+    std::string list;
+    for (const int32_t id : ids) list += (list.empty() ? "" : ",") + std::to_string(id);
+    return RunJson("detokenize", {"--ids", list})["text"].get<std::string>();
+  };
+  // Tokens with a stop in them; sequences for the text.
+  const std::vector<int32_t> ids = sampling["dry_breakers"];
+  ASSERT_FALSE(ids.empty());
+  EXPECT_NE(std::string::npos, text_of({ids.front()}).find('.'));
+  EXPECT_NE(std::string::npos, text_of({ids.back()}).find('.'));
+  const std::vector<int32_t> sequences = sampling["dry_breaker_sequences"];
+  const auto first_end = std::find(sequences.begin(), sequences.end(), -1);
+  ASSERT_NE(sequences.end(), first_end);  // several
+  const auto last = std::find(sequences.rbegin(), sequences.rend(), -1).base();
+  for (const std::string& found :
+       {text_of({sequences.begin(), first_end}), text_of({last, sequences.end()})}) {
+    EXPECT_NE(std::string::npos, found.find(text)) << found;
+  }
+}
+
 TEST_F(ToolTest, Run_BadSamplingValues_AreNamed) {
   const auto error = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"run", bundle_, "--prompt", kPrompt});

@@ -20,7 +20,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct BenchArguments {
   ModelArguments model;
   SessionArguments session;
   DeviceArguments device;
@@ -134,7 +134,7 @@ void WriteMeasurement(const Measurement& m, bool with_stats, LimitsByThreads* li
   json->EndObject();
 }
 
-void PrintJson(const Arguments& arguments, const Model& model,
+void PrintJson(const BenchArguments& arguments, const Model& model,
                const std::vector<Measurement>& measurements, LimitsByThreads* limits) {
   JsonWriter json;
   json.BeginObject();
@@ -162,7 +162,7 @@ void PrintJson(const Arguments& arguments, const Model& model,
   Print(json.EndObject().Finish());
 }
 
-std::vector<Case> Cases(const Arguments& arguments) {
+std::vector<Case> Cases(const BenchArguments& arguments) {
   std::vector<Case> cases;
   for (const uint32_t depth : ParseCounts(arguments.depth, "--depth")) {
     for (const uint32_t n : ParseCounts(arguments.prefill, "--prefill")) {
@@ -191,7 +191,7 @@ uint32_t NeededContext(const std::vector<Case>& cases, const Model& model) {
   return static_cast<uint32_t>(needed);
 }
 
-int RunRows(const Arguments& arguments) {
+int RunRows(const BenchArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
@@ -201,7 +201,7 @@ int RunRows(const Arguments& arguments) {
        ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 
-int RunSpeculate(const Arguments& arguments) {
+int RunSpeculate(const BenchArguments& arguments) {
   const std::vector<uint32_t> tokens = ParseCounts(arguments.decode, "--decode");
   if (tokens.size() != 1 || tokens[0] == 0) {
     throw Error("--speculate: --decode takes one number of tokens, found '" + arguments.decode +
@@ -216,7 +216,7 @@ int RunSpeculate(const Arguments& arguments) {
        ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 
-int Run(const Arguments& arguments) {
+int Run(const BenchArguments& arguments) {
   if (!arguments.rows.empty()) return RunRows(arguments);
   if (arguments.session.speculate != "none") return RunSpeculate(arguments);
   const std::vector<Case> cases = Cases(arguments);
@@ -276,7 +276,7 @@ int Run(const Arguments& arguments) {
 
 Command AddBench(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("bench", "Measures the speed of prefill and decode");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<BenchArguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("-p,--prefill", arguments->prefill,
                   "Numbers of tokens to prefill, such as 128,512 (0: none)")

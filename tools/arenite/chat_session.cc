@@ -64,7 +64,7 @@ std::unique_ptr<Reply> MakeReply(const ChatArguments& arguments, const Model& mo
 }
 
 ChatArguments Resolved(ChatArguments arguments, const Model& model) {
-  arguments.sampling = WithBadWords(std::move(arguments.sampling), model);
+  arguments.sampling = WithTexts(std::move(arguments.sampling), model);
   return arguments;
 }
 
@@ -143,6 +143,7 @@ void Chat::Turn(const std::string& text, Role role) {
     return reply_ != nullptr || Show(piece, Reply::Part::kText);
   };
   last_ = conversation_.Say(prompt, format_->IsWhole(), answer_options_, show_text, reply_.get());
+  if (constraint_) DropConstraint(session_);
   progress_.Clear();
   if (!can_write_) throw Error("cannot write to standard output");
   if (!last_.is_unread) {
@@ -222,7 +223,7 @@ void Chat::Set(const std::string& name, const std::string& value) {
   } catch (const CLI::ParseError& error) {
     throw Error(cli::Explain(app, error));
   }
-  sampling = WithBadWords(std::move(sampling), model_);
+  sampling = WithTexts(std::move(sampling), model_);
   const arn_sampling chosen = ChooseSampling(sampling, model_.get());
   session_.Check(arn_session_set_sampling(session_.get(), &chosen));
   sampling_ = chosen;

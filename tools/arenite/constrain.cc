@@ -18,7 +18,7 @@ namespace {
 constexpr int kExitRefusedText = 1;
 constexpr int kExitRefusedConstraint = 2;
 
-struct Arguments {
+struct ConstrainArguments {
   ConstraintArguments constraint;
   std::string instances, bundle;
   uint32_t tokens = 2000;
@@ -32,7 +32,7 @@ struct DestroyConstraint {
 };
 using ConstraintHandle = std::unique_ptr<arn_constraint, DestroyConstraint>;
 
-Model OpenTokenizer(const Arguments& arguments) {
+Model OpenTokenizer(const ConstrainArguments& arguments) {
   ModelArguments model;
   model.bundle = arguments.bundle;
   return OpenModel(model);
@@ -138,7 +138,7 @@ std::string JsonRefusal(const std::string& reason) {
   return json.EndObject().Finish();
 }
 
-int Check(const Arguments& arguments) {
+int Check(const ConstrainArguments& arguments) {
   const Model model = OpenTokenizer(arguments);
   const ConstraintText text(arguments.constraint);
   std::vector<std::string> lines = ReadLines(arguments.instances);
@@ -299,7 +299,7 @@ void PrintTimes(Measured* measured, bool as_json, bool with_all) {
   Print(text);
 }
 
-int Bench(const Arguments& arguments) {
+int Bench(const ConstrainArguments& arguments) {
   const Model model = OpenTokenizer(arguments);
   const ConstraintText text(arguments.constraint);
   constexpr int kCompiles = 20;
@@ -341,7 +341,7 @@ std::vector<Command> AddConstrain(CLI::App* app) {
   CLI::App* sub = app->add_subcommand(
       "constrain", "Tests texts against a JSON schema, a regular expression, a grammar or tools");
   sub->require_subcommand(1);
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ConstrainArguments>();
   const auto add = [&](const char* name, const char* description) {
     CLI::App* one = sub->add_subcommand(name, description);
     AddConstraintOptions(one, &arguments->constraint, 1);

@@ -123,14 +123,36 @@ void ReserveConstraint(const ConstraintText& text, arn_session_options* options)
   options->max_constraints = 1;
 }
 
+void ReserveSavedConstraint(const ConstraintArguments& arguments, const Model& model,
+                            arn_session_options* options) {
+  arn_constraint_options any = ARN_CONSTRAINT_OPTIONS_INIT;
+  any.kind = ARN_CONSTRAINT_REGEX;
+  any.text = "a";
+  any.text_bytes = 1;
+  arn_constraint* constraint = nullptr;
+  const uint64_t bytes = ParseBytes(arguments.memory, "--constraint-memory");
+  const arn_status status =
+      arn_constraint_create(model.get(), &any, nullptr, bytes, nullptr, 0, &constraint);
+  arn_constraint_destroy(constraint);
+  if (status != ARN_OK) return;
+  options->constraint_bytes = bytes;
+  options->max_constraints = 1;
+}
+
 void SetConstraint(const ConstraintText& text, const Session& session, const std::string& prompt) {
   const arn_constraint_options options = text.Options(prompt);
   session.Check(arn_session_set_constraint(session.get(), &options));
 }
 
-arn_constraint_stats_data ReadConstraint(const Session& session) {
+void DropConstraint(const Session& session) {
+  session.Check(arn_session_set_constraint(session.get(), nullptr));
+}
+
+std::optional<arn_constraint_stats_data> ReadConstraint(const Session& session) {
   arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
-  session.Check(arn_session_constraint_stats(session.get(), &stats));
+  const arn_status status = arn_session_constraint_stats(session.get(), &stats);
+  if (status == ARN_NOT_FOUND) return std::nullopt;
+  session.Check(status);
   return stats;
 }
 

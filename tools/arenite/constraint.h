@@ -48,11 +48,16 @@ class ConstraintText {
 
 // Reserves memory for one constraint in a session.
 void ReserveConstraint(const ConstraintText& text, arn_session_options* options);
+// The same for one that a saved session may have, if the model can have constraints.
+void ReserveSavedConstraint(const ConstraintArguments& arguments, const Model& model,
+                            arn_session_options* options);
 
 // Compiles the constraint for the selected sequence. Throws Error.
 void SetConstraint(const ConstraintText& text, const Session& session,
                    const std::string& prompt = "");
-arn_constraint_stats_data ReadConstraint(const Session& session);
+void DropConstraint(const Session& session);
+// Returns nothing without a constraint.
+std::optional<arn_constraint_stats_data> ReadConstraint(const Session& session);
 
 // Returns "constraint  12 steps, ...".
 std::string ConstraintLine(const arn_constraint_stats_data& stats);

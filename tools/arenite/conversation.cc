@@ -196,7 +196,9 @@ void Conversation::Save(const std::string& path) {
 }
 
 void Conversation::Load(const std::string& path) {
-  session_.Check(arn_session_restore(session_.get(), path.c_str(), nullptr));
+  arn_restore_options options = ARN_RESTORE_OPTIONS_INIT;
+  options.no_constraints = 1;  // each answer has its own
+  session_.Check(arn_session_restore(session_.get(), path.c_str(), &options));
   ids_ = SessionIds();
   held_text_ = model_.Detokenize(ids_, ARN_DETOKENIZE_DEFAULT);
 }

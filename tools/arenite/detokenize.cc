@@ -10,13 +10,13 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct DetokenizeArguments {
   ModelArguments model;
   std::string ids;
   bool no_special = false;
 };
 
-int Run(const Arguments& arguments) {
+int Run(const DetokenizeArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const uint32_t flags =
       arguments.no_special ? ARN_DETOKENIZE_SKIP_SPECIAL : ARN_DETOKENIZE_DEFAULT;
@@ -31,7 +31,7 @@ int Run(const Arguments& arguments) {
 
 Command AddDetokenize(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("detokenize", "Prints the text of token ids, as JSON");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DetokenizeArguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("--ids", arguments->ids, "Token ids: 1,2,3")->required();
   sub->add_flag("--no-special", arguments->no_special, "Leaves special tokens out of the text");

@@ -11,7 +11,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct EmbedArguments {
   ModelArguments model;
   EmbedderArguments embedder;
   std::optional<std::string> text, file, out, prompt, prompt_name;
@@ -20,7 +20,7 @@ struct Arguments {
 };
 
 // Returns the text of the prompt that the options choose; nullopt: the checkpoint's default.
-std::optional<std::string> PromptOf(const Model& model, const Arguments& arguments) {
+std::optional<std::string> PromptOf(const Model& model, const EmbedArguments& arguments) {
   if (!arguments.prompt_name) return arguments.prompt;
   const char *name = nullptr, *text = nullptr;
   std::string names;
@@ -42,7 +42,7 @@ void WriteVectors(const std::vector<float>& vectors, uint32_t width, JsonWriter*
   json->EndArray();
 }
 
-int Run(const Arguments& arguments) {
+int Run(const EmbedArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const std::vector<std::string> texts =
       arguments.file ? ReadLines(*arguments.file) : std::vector<std::string>{*arguments.text};
@@ -86,7 +86,7 @@ int Run(const Arguments& arguments) {
 
 Command AddEmbed(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("embed", "Computes the vectors of texts");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<EmbedArguments>();
   AddModelOptions(sub, &arguments->model);
   CLI::Option_group* group = sub->add_option_group("text", "Exactly one of these is required");
   group->add_option("--text", arguments->text, "Text");

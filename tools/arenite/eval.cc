@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kDefaultWindow = 512;
 
-struct Arguments {
+struct EvalArguments {
   ModelArguments model;
   SessionArguments session;
   std::string file;
@@ -160,7 +160,7 @@ void PrintRow(const Model& model, const Score& score, bool is_reference, JsonWri
 }
 
 // Prints a table of the bundle and of others compared with it.
-void PrintTable(const Arguments& arguments, const Model& model, const Session& reference,
+void PrintTable(const EvalArguments& arguments, const Model& model, const Session& reference,
                 const arn_session_options& options, const Text& text) {
   JsonWriter json;
   JsonWriter* out = arguments.json ? &json : nullptr;
@@ -197,7 +197,7 @@ void PrintTable(const Arguments& arguments, const Model& model, const Session& r
   if (arguments.json) Print(json.EndArray().EndObject().Finish());
 }
 
-int Run(const Arguments& arguments) {
+int Run(const EvalArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   Text text;
   text.ids = model.Tokenize(ReadFile(arguments.file), ARN_TOKENIZE_DEFAULT);
@@ -258,7 +258,7 @@ int Run(const Arguments& arguments) {
 
 Command AddEval(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("eval", "Prints the perplexity of a model on a text");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<EvalArguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("--file", arguments->file, "Text file, read byte for byte")->required();
   AddSessionOptions(sub, &arguments->session, "512, at most the model's");

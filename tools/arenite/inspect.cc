@@ -12,7 +12,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   ModelArguments model;
   SessionArguments session;
   bool json = false, program = false;
@@ -163,7 +163,7 @@ void PrintJson(const Model& model) {
   Print(json.EndObject().Finish());
 }
 
-int Run(const Arguments& arguments) {
+int Run(const InspectArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   if (arguments.program) {
     Print(model.ProgramText(ToSessionOptions(arguments.session)));
@@ -179,7 +179,7 @@ int Run(const Arguments& arguments) {
 
 Command AddInspect(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("inspect", "Prints the contents of a bundle");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<InspectArguments>();
   AddModelOptions(sub, &arguments->model);
   CLI::Option* json = sub->add_flag("--json", arguments->json, "Prints one JSON object");
   sub->add_flag("--program", arguments->program,

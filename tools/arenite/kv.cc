@@ -11,7 +11,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct KvArguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
@@ -52,7 +52,7 @@ void ReadLayer(const Session& session, uint32_t i, uint32_t n, KvFileLayer* laye
   put(values, &layer->values);
 }
 
-int Export(const Arguments& arguments) {
+int Export(const KvArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   std::vector<int32_t> ids;
   if (arguments.restore.empty()) ids = PromptIds(model, arguments.prompt);
@@ -61,7 +61,9 @@ int Export(const Arguments& arguments) {
                                          ids.empty() ? model.info().max_context : ids.size() + 1);
   const Session session(model, options);
   if (ids.empty()) {
-    session.Check(arn_session_restore(session.get(), arguments.restore.c_str(), nullptr));
+    arn_restore_options tokens_only = ARN_RESTORE_OPTIONS_INIT;
+    tokens_only.no_constraints = 1;
+    session.Check(arn_session_restore(session.get(), arguments.restore.c_str(), &tokens_only));
   } else {
     session.Check(arn_session_prefill(session.get(), ids.data(), ids.size()));
   }
@@ -91,7 +93,7 @@ void DropLast(size_t n, KvFileLayer* layer) {
   }
 }
 
-int Import(const Arguments& arguments) {
+int Import(const KvArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   arn_session_options options = ToSessionOptions(arguments.session);
   options.context_tokens = ChooseContext(arguments.session, model, model.info().max_context);
@@ -125,13 +127,13 @@ std::vector<Command> AddKv(CLI::App* app) {
       app->add_subcommand("kv", "Keys and values of a prompt, to and from a safetensors file");
   sub->require_subcommand(1);
   const auto add = [&](const char* name, const char* description,
-                       const std::shared_ptr<Arguments>& arguments) {
+                       const std::shared_ptr<KvArguments>& arguments) {
     CLI::App* one = sub->add_subcommand(name, description);
     AddModelOptions(one, &arguments->model);
     AddSessionOptions(one, &arguments->session, "the tokens");
     return one;
   };
-  const auto from = std::make_shared<Arguments>(), to = std::make_shared<Arguments>();
+  const auto from = std::make_shared<KvArguments>(), to = std::make_shared<KvArguments>();
   from->session.kv = "f32";
   CLI::App* exports =
       add("export", "Writes the keys and values of a prompt or a saved session", from);

@@ -12,7 +12,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct LogitsArguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
@@ -20,7 +20,7 @@ struct Arguments {
   std::string out;
 };
 
-int Run(const Arguments& arguments) {
+int Run(const LogitsArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const std::vector<int32_t> ids = PromptIds(model, arguments.prompt);
   const EncoderInput encoder_input(model, arguments.encoder_input);
@@ -48,7 +48,7 @@ int Run(const Arguments& arguments) {
 
 Command AddLogits(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("logits", "Writes the logits after every token of a prompt");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LogitsArguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
   AddEncoderOptions(sub, &arguments->encoder_input);

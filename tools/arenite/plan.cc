@@ -15,7 +15,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct PlanArguments {
   ModelArguments model;
   SessionArguments session;
   bool has_kv = false;  // --kv was given
@@ -24,7 +24,7 @@ struct Arguments {
   bool json = false;
 };
 
-int RunFit(const Arguments& arguments, const Model& model) {
+int RunFit(const PlanArguments& arguments, const Model& model) {
   const uint64_t bytes = ParseBytes(*arguments.fit, "--fit");
   std::vector<std::string> kv_types = KvTypeNames();
   if (arguments.has_kv) kv_types = {arguments.session.kv};
@@ -44,7 +44,7 @@ int RunFit(const Arguments& arguments, const Model& model) {
   return 0;
 }
 
-void WriteSvg(const Arguments& arguments, const Model& model, const arn_memory_plan& plan,
+void WriteSvg(const PlanArguments& arguments, const Model& model, const arn_memory_plan& plan,
               const std::vector<arn_kv_group_info>& groups) {
   cli::ArenaPicture picture;
   picture.title = Format("%s: the memory of a session, keys and values in %s",
@@ -87,7 +87,7 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   Print(json.EndObject().Finish());
 }
 
-int Run(const Arguments& arguments) {
+int Run(const PlanArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   if (arguments.fit) return RunFit(arguments, model);
   const arn_session_options options = ToSessionOptions(arguments.session);
@@ -107,7 +107,7 @@ int Run(const Arguments& arguments) {
 Command AddPlan(CLI::App* app) {
   CLI::App* sub =
       app->add_subcommand("plan", "Prints a session's memory plan: the bytes of each region");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   AddModelOptions(sub, &arguments->model);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddPoolOptions(sub, &arguments->session);

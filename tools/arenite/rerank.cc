@@ -15,7 +15,7 @@ namespace {
 // Room for a pair template beside the texts.
 constexpr size_t kTemplateBytes = 65536;
 
-struct Arguments {
+struct RerankArguments {
   ModelArguments model;
   EmbedderArguments embedder;
   std::string query, file, instruction;
@@ -23,7 +23,7 @@ struct Arguments {
   bool json = false;
 };
 
-int Run(const Arguments& arguments) {
+int Run(const RerankArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const std::vector<std::string> documents = ReadLines(arguments.file);
   Embedder embedder(model, arguments.embedder, 0, documents,
@@ -67,7 +67,7 @@ int Run(const Arguments& arguments) {
 
 Command AddRerank(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("rerank", "Orders documents by their relevance to a query");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RerankArguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("--query", arguments->query, "Query")->required();
   sub->add_option("--file", arguments->file, "File with a document in each line; -: standard input")

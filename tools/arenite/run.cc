@@ -22,7 +22,7 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
@@ -88,7 +88,7 @@ std::string EndOfPrompt(const Model& model, const std::vector<int32_t>& ids) {
 
 // Returns the tokens to prefill: the prompt's or, for a restored session, the added ones, possibly
 // none.
-std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments) {
+std::vector<int32_t> IdsToPrefill(const Model& model, const RunArguments& arguments) {
   const PromptArguments& prompt = arguments.prompt;
   if (arguments.restore.empty()) return PromptIds(model, prompt);
   if (!prompt.IsGiven()) return {};
@@ -98,7 +98,7 @@ std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments
 }
 
 // True if a restored session keeps its sampling and its random numbers: no sampling flag is given.
-bool KeepsSampling(const Arguments& arguments) {
+bool KeepsSampling(const RunArguments& arguments) {
   return !arguments.restore.empty() && !IsGiven(arguments.sampling);
 }
 
@@ -120,8 +120,17 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   return output.has_failed ? 1 : 0;
 }
 
-void Restore(const std::string& path, const Session& session) {
-  const arn_status status = arn_session_restore(session.get(), path.c_str(), nullptr);
+// A text under a constraint goes on unless a prompt or a constraint begins another.
+bool KeepsConstraint(const RunArguments& arguments) {
+  return !arguments.restore.empty() && !arguments.prompt.IsGiven() &&
+         !HasConstraint(arguments.constraint);
+}
+
+void Restore(const RunArguments& arguments, const Session& session) {
+  const std::string& path = arguments.restore;
+  arn_restore_options options = ARN_RESTORE_OPTIONS_INIT;
+  options.no_constraints = KeepsConstraint(arguments) ? 0 : 1;
+  const arn_status status = arn_session_restore(session.get(), path.c_str(), &options);
   if (status == ARN_BAD_SAVE || status == ARN_HASH_MISMATCH) {
     throw Error(path + ": not a session that --save wrote, or a damaged one: " +
                 arn_session_last_error(session.get()));
@@ -140,8 +149,18 @@ void CheckRoom(const Outcome& outcome, const SessionArguments& session) {
              n, context));
 }
 
+// Texts that have ended go on without their constraint.
+void Save(const RunArguments& arguments, const Outcome& outcome, const Session& session) {
+  for (uint32_t i = 0; i < outcome.completions.size(); ++i) {
+    if (outcome.completions[i].finish != ARN_FINISH_EOS || !outcome.constraint) continue;
+    if (outcome.completions.size() > 1) session.Check(arn_session_select(session.get(), i));
+    DropConstraint(session);
+  }
+  session.Check(arn_session_save(session.get(), arguments.save.c_str()));
+}
+
 // Generates a completion of the selected sequence.
-arn_status Complete(const Arguments& arguments, const Session& session, Output* output,
+arn_status Complete(const RunArguments& arguments, const Session& session, Output* output,
                     Outcome* outcome) {
   output->now = Completion();
   std::vector<arn_stop_string> stops;
@@ -153,6 +172,7 @@ arn_status Complete(const Arguments& arguments, const Session& session, Output* 
   options.n_stops = stops.size();
   options.callback = OnToken;
   options.user = output;
+  options.with_logprobs = arguments.logprobs ? 1 : 0;
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
   const arn_status status = arn_session_generate(session.get(), &options, &result);
   session.Check(output->status);
@@ -165,8 +185,8 @@ arn_status Complete(const Arguments& arguments, const Session& session, Output* 
 
 // Prefills, and generates the completions, each in a fork of the prompt. A signal ends it with
 // ARN_FINISH_CANCELLED.
-void Generate(const Arguments& arguments, const EncoderInput& encoder_input, const Session& session,
-              Output* output, Outcome* outcome) {
+void Generate(const RunArguments& arguments, const EncoderInput& encoder_input,
+              const Session& session, Output* output, Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
   PrefillProgress progress(session, arguments.quiet);
   encoder_input.Encode(session);
@@ -290,7 +310,7 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
   if (with_stats) std::fputs(DeviceReport(outcome.state).c_str(), stderr);
 }
 
-int Run(Arguments arguments) {
+int Run(RunArguments arguments) {
   const EncoderArguments& encoder = arguments.encoder_input;
   const bool has_encoder_input = encoder.text || encoder.ids || encoder.features;
   if (arguments.restore.empty() && !has_encoder_input && !UsePipe(&arguments.prompt)) {
@@ -326,9 +346,10 @@ int Run(Arguments arguments) {
     constraint.emplace(arguments.constraint);
     ReserveConstraint(*constraint, &options);
   }
+  if (KeepsConstraint(arguments)) ReserveSavedConstraint(arguments.constraint, model, &options);
   const bool keeps_sampling = KeepsSampling(arguments);
   if (!keeps_sampling) {
-    outcome.sampling_arguments = WithBadWords(arguments.sampling, model);
+    outcome.sampling_arguments = WithTexts(arguments.sampling, model);
     outcome.sampling = ChooseSampling(outcome.sampling_arguments, model.get());
     ReserveSampling(outcome.sampling, &options);
     if (arguments.completions > 1 && outcome.sampling.temperature == 0.0f) {
@@ -350,7 +371,7 @@ int Run(Arguments arguments) {
   CheckRoom(outcome, arguments.session);
   const Clock::time_point create_start = Clock::now();
   const Session session(model, options);
-  if (!arguments.restore.empty()) Restore(arguments.restore, session);
+  if (!arguments.restore.empty()) Restore(arguments, session);
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
   if (!keeps_sampling) {
     session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
@@ -367,11 +388,9 @@ int Run(Arguments arguments) {
   output.is_streaming = !arguments.json;
   output.shows_ids = model.info().has_tokenizer == 0;
   Generate(arguments, encoder_input, session, &output, &outcome);
-  if (!arguments.save.empty()) {
-    session.Check(arn_session_save(session.get(), arguments.save.c_str()));
-  }
+  outcome.constraint = ReadConstraint(session);
+  if (!arguments.save.empty()) Save(arguments, outcome, session);
   if (output.has_failed) throw Error("cannot write to standard output");
-  if (constraint) outcome.constraint = ReadConstraint(session);
   outcome.state = ReadDevice(session);
   if (arguments.device.stats) outcome.state.residency = model.Residency();
   const arn_backend_info backend = session.Backend();
@@ -393,14 +412,15 @@ int Run(Arguments arguments) {
 
 Command AddRun(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("run", "Generates text from a prompt");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunArguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
   AddEncoderOptions(sub, &arguments->encoder_input);
   CLI::Option* restore =
       sub->add_option("--restore", arguments->restore,
                       "Continues the session saved in this file; a prompt is appended to it. Its "
-                      "sampling continues too unless a sampling flag is given");
+                      "sampling continues too unless a sampling flag is given, and a text under a "
+                      "constraint unless there is a prompt or a constraint");
   CLI::Option* save =
       sub->add_option("--save", arguments->save, "Saves the session to this file at the end");
   sub->add_option(

@@ -156,26 +156,66 @@ CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* argument
   }
   group->add_option("--bad-word", arguments->bad_words,
                     "Text that is not generated, alone or behind a space; may be given again");
+  group->add_option("--dry-breaker", arguments->dry_breakers,
+                    "DRY: text that no repetition reaches across; may be given again");
   return group;
 }
 
-SamplingArguments WithBadWords(SamplingArguments arguments, const Model& model) {
+namespace {
+
+// Returns the value of the option whose field of arn_sampling is at `offset`, as given.
+SamplingArguments::Value* Given(size_t offset, SamplingArguments* arguments) {
   const std::vector<arn_sampling_option_info> table = Table();
-  for (size_t i = 0; i < table.size() && !arguments.bad_words.empty(); ++i) {
-    if (table[i].offset != offsetof(arn_sampling, bad_words)) continue;
-    SamplingArguments::Value& value = arguments.values[i];
-    value.is_given = true;
-    for (const std::string& word : arguments.bad_words) {
-      if (word.empty()) throw Error("--bad-word is empty");
-      for (const std::string& text : {word, " " + word}) {
-        const std::vector<int32_t> ids =
-            model.Tokenize(text, ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
-        if (!value.ids.empty()) value.ids.push_back(-1);
-        value.ids.insert(value.ids.end(), ids.begin(), ids.end());
-      }
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (table[i].offset != offset) continue;
+    arguments->values[i].is_given = true;
+    return &arguments->values[i];
+  }
+  throw Error("the library lacks a sampling option");
+}
+
+void AddSequence(const std::vector<int32_t>& ids, SamplingArguments::Value* value) {
+  if (!value->ids.empty()) value->ids.push_back(-1);
+  value->ids.insert(value->ids.end(), ids.begin(), ids.end());
+}
+
+// Adds the tokens that have the text in them, and those that end with its beginning, with the
+// tokens of the rest (get_overlapping_token_sequences of ggml-org's sampler).
+void AddDryBreaker(const std::string& text, const Model& model, SamplingArguments* arguments) {
+  if (text.empty()) throw Error("--dry-breaker is empty");
+  SamplingArguments::Value* const ids = Given(offsetof(arn_sampling, dry_breakers), arguments);
+  SamplingArguments::Value* const sequences =
+      Given(offsetof(arn_sampling, dry_breaker_sequences), arguments);
+  const auto n = static_cast<int32_t>(model.info().vocab);
+  for (int32_t id = 0; id < n; ++id) {
+    const std::string token = model.Detokenize({id}, ARN_DETOKENIZE_SKIP_SPECIAL);
+    if (token.find(text) != std::string::npos) {
+      ids->ids.push_back(id);
+      continue;
+    }
+    for (size_t size = 1; size < text.size() && size <= token.size(); ++size) {
+      if (token.compare(token.size() - size, size, text, 0, size) != 0) continue;
+      std::vector<int32_t> sequence =
+          model.Tokenize(text.substr(size), ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
+      sequence.insert(sequence.begin(), id);
+      AddSequence(sequence, sequences);
     }
   }
+}
+
+}  // namespace
+
+SamplingArguments WithTexts(SamplingArguments arguments, const Model& model) {
+  for (const std::string& word : arguments.bad_words) {
+    if (word.empty()) throw Error("--bad-word is empty");
+    for (const std::string& text : {word, " " + word}) {
+      AddSequence(model.Tokenize(text, ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN),
+                  Given(offsetof(arn_sampling, bad_words), &arguments));
+    }
+  }
+  for (const std::string& text : arguments.dry_breakers) AddDryBreaker(text, model, &arguments);
   arguments.bad_words.clear();
+  arguments.dry_breakers.clear();
   return arguments;
 }
 
@@ -189,7 +229,7 @@ std::vector<CLI::Option*> DrawOptions(CLI::Option_group* group) {
 }
 
 bool IsGiven(const SamplingArguments& arguments) {
-  return !arguments.bad_words.empty() ||
+  return !arguments.bad_words.empty() || !arguments.dry_breakers.empty() ||
          std::any_of(arguments.values.begin(), arguments.values.end(),
                      [](const auto& value) { return value.is_given; });
 }

@@ -27,16 +27,17 @@ struct SamplingArguments {
     std::vector<int32_t> ids;
     std::vector<float> floats;
   };
-  std::vector<Value> values;           // by the index of arn_sampling_get_option
-  std::vector<std::string> bad_words;  // texts
+  std::vector<Value> values;                         // by the index of arn_sampling_get_option
+  std::vector<std::string> bad_words, dry_breakers;  // texts
 };
 CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* arguments);
 
 // Returns the flags of a group that greedy decoding and beam search ignore.
 std::vector<CLI::Option*> DrawOptions(CLI::Option_group* group);
 
-// Returns the arguments with the tokens of their bad words, alone and behind a space.
-SamplingArguments WithBadWords(SamplingArguments arguments, const Model& model);
+// Returns the arguments with the tokens of their texts: bad words, alone and behind a space, and
+// DRY's breakers.
+SamplingArguments WithTexts(SamplingArguments arguments, const Model& model);
 
 // True if any of the flags is given.
 bool IsGiven(const SamplingArguments& arguments);

@@ -10,14 +10,14 @@
 namespace arn::tool {
 namespace {
 
-struct Arguments {
+struct TokenizeArguments {
   ModelArguments model;
   std::optional<std::string> text, file;
   bool no_special = false;
   bool plain = false;
 };
 
-int Run(const Arguments& arguments) {
+int Run(const TokenizeArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const std::string text = arguments.file ? ReadFile(*arguments.file) : *arguments.text;
   JsonWriter json;
@@ -33,7 +33,7 @@ int Run(const Arguments& arguments) {
 
 Command AddTokenize(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("tokenize", "Prints the token ids of a text, as JSON");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TokenizeArguments>();
   AddModelOptions(sub, &arguments->model);
   CLI::Option_group* group = sub->add_option_group("text", "Exactly one of these is required");
   group->add_option("--text", arguments->text, "Text to tokenize");

@@ -35,11 +35,11 @@ Answer::Answer(const Prompter& prompter, std::string model_name, const std::stri
 
 void Answer::Count(const Event& finish) {
   ++n_ended_;
-  n_tokens_ += finish.n_tokens;
-  n_reasoning_ += finish.n_reasoning;
+  counts_.n_tokens += finish.n_tokens;
+  counts_.n_reasoning += finish.n_reasoning;
   if (finish.choice % n_per_prompt_ != 0) return;
-  n_prompt_ += finish.n_prompt;
-  n_cached_ += finish.n_cached;
+  counts_.n_prompt += finish.n_prompt;
+  counts_.n_cached += finish.n_cached;
 }
 
 Json Answer::Head(const char* object) const {
@@ -49,23 +49,34 @@ Json Answer::Head(const char* object) const {
 std::string Answer::Chunk(Json choice) const {
   Json chunk = Head(chunk_object_);
   chunk["choices"] = Json::array({std::move(choice)});
-  return Dump(chunk);
+  return Frame(chunk);
+}
+
+std::string Answer::Frame(const Json& value, const std::string& event) {
+  return (event.empty() ? "" : "event: " + event + "\n") + "data: " + Dump(value) + "\n\n";
 }
 
 Json Answer::Usage() const {
-  return {{"prompt_tokens", n_prompt_},
-          {"completion_tokens", n_tokens_},
-          {"total_tokens", n_prompt_ + n_tokens_},
-          {"prompt_tokens_details", {{"cached_tokens", n_cached_}}},
-          {"completion_tokens_details", {{"reasoning_tokens", n_reasoning_}}}};
+  return {{"prompt_tokens", counts_.n_prompt},
+          {"completion_tokens", counts_.n_tokens},
+          {"total_tokens", counts_.n_prompt + counts_.n_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", counts_.n_cached}}},
+          {"completion_tokens_details", {{"reasoning_tokens", counts_.n_reasoning}}}};
 }
 
-std::string Answer::UsageChunk() const {
-  Json chunk = Head(chunk_object_);
-  chunk["choices"] = Json::array();
-  chunk["usage"] = Usage();
-  return Dump(chunk);
+std::vector<std::string> Answer::LastChunks(bool includes_usage) const {
+  std::vector<std::string> chunks;
+  if (includes_usage) {
+    Json chunk = Head(chunk_object_);
+    chunk["choices"] = Json::array();
+    chunk["usage"] = Usage();
+    chunks.push_back(Frame(chunk));
+  }
+  chunks.push_back("data: [DONE]\n\n");
+  return chunks;
 }
+
+std::string Answer::ErrorChunk(const ApiError& error) { return "data: " + error.Json() + "\n\n"; }
 
 std::string Answer::Whole() const {
   Json whole = Head(object_);
@@ -92,6 +103,15 @@ Json Answer::TokenJson(int32_t id, float logprob) const {
   return {{"token", TokenText(id)},
           {"logprob", static_cast<double>(logprob)},
           {"bytes", std::move(bytes)}};
+}
+
+Json Answer::LogprobOf(const Event& event) const {
+  Json token = TokenJson(event.id, event.logprob);
+  token["top_logprobs"] = Json::array();
+  for (const arn_token_logprob& top : event.top) {
+    token["top_logprobs"].push_back(TokenJson(top.id, top.logprob));
+  }
+  return token;
 }
 
 }  // namespace arn::serve

@@ -1,4 +1,5 @@
-// Answer: the events of a request as JSON: one object at the end, or chunks as they come.
+// Answer: the events of a request as JSON: one object at the end, or frames of a stream
+// (server-sent events) as they come.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +24,36 @@ class Answer {
 
   // Adds an event to the whole answer.
   virtual void Add(const Event& event) = 0;
-  // Returns the chunks of an event, each a JSON text; and those before the first event.
+  // Returns the frames of an event; those before the first event, and behind the last.
   virtual std::vector<std::string> Chunks(const Event& event) = 0;
   virtual std::vector<std::string> FirstChunks() { return {}; }
-  // Returns the last chunk, with the usage and no choice.
-  std::string UsageChunk() const;
-  std::string Whole() const;
+  virtual std::vector<std::string> LastChunks(bool includes_usage) const;
+  virtual std::string ErrorChunk(const ApiError& error);
+  virtual std::string Whole() const;
   // True once all choices have ended.
   bool IsComplete() const { return n_ended_ == n_choices_; }
   // Counts what a finish says. Call it once for each kFinish, before Add and Chunks.
   void Count(const Event& finish);
 
  protected:
+  struct Counts {
+    uint64_t n_prompt = 0, n_cached = 0, n_tokens = 0, n_reasoning = 0;
+  };
+
   virtual Json Choices() const = 0;
   Json Head(const char* object) const;
   std::string Chunk(Json choice) const;
+  // Returns {"data: " JSON}, behind {"event: " name} if there is one.
+  static std::string Frame(const Json& value, const std::string& event = "");
   Json Usage() const;
+  const Counts& counts() const { return counts_; }
+  const std::string& id() const { return id_; }
+  const std::string& model_name() const { return model_name_; }
+  int64_t created() const { return created_; }
   // Returns {"token", "logprob", "bytes"}.
   Json TokenJson(int32_t id, float logprob) const;
+  // Returns that of an event's token, with "top_logprobs".
+  Json LogprobOf(const Event& event) const;
   std::string TokenText(int32_t id) const;
   uint32_t n_choices() const { return n_choices_; }
 
@@ -52,7 +65,7 @@ class Answer {
   const int64_t created_;
   const uint32_t n_choices_, n_per_prompt_;
   uint32_t n_ended_ = 0;
-  uint64_t n_prompt_ = 0, n_cached_ = 0, n_tokens_ = 0, n_reasoning_ = 0;
+  Counts counts_;
 };
 
 std::unique_ptr<Answer> MakeChatAnswer(const Prompter& prompter, const std::string& model_name,
@@ -62,6 +75,9 @@ std::unique_ptr<Answer> MakeCompletionAnswer(const Prompter& prompter,
                                              const std::string& model_name, uint32_t n_choices,
                                              uint32_t n_per_prompt,
                                              std::vector<std::string> echoes);
+// `echo`: the fields of the request that the answer repeats.
+std::unique_ptr<Answer> MakeResponseAnswer(const Prompter& prompter, const std::string& model_name,
+                                           Json echo);
 
 // Returns n letters and digits at random.
 std::string RandomName(size_t n);

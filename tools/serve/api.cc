@@ -83,19 +83,23 @@ HttpReply Api::Guard(const std::function<HttpReply()>& make) {
   return reply;
 }
 
-HttpReply Api::Reply(const HttpRequest& request, bool is_chat) {
+HttpReply Api::Reply(const HttpRequest& request, Kind kind) {
   const auto mailbox = std::make_shared<Mailbox>();
   std::shared_ptr<Answer> answer;
   ReplyRequest read;
   {
     const std::lock_guard<std::mutex> lock(reading_);
-    read = is_chat ? reader_.ReadChat(request.body) : reader_.ReadCompletion(request.body);
+    read = kind == Kind::kChat         ? reader_.ReadChat(request.body)
+           : kind == Kind::kCompletion ? reader_.ReadCompletion(request.body)
+                                       : reader_.ReadResponse(request.body);
   }
   const uint32_t n = read.parts[0].n;
   const auto n_choices = static_cast<uint32_t>(read.parts.size()) * n;
   const std::string& name = options_.limits.model_name;
-  answer = is_chat ? MakeChatAnswer(prompter_, name, n_choices)
-                   : MakeCompletionAnswer(prompter_, name, n_choices, n, std::move(read.echoes));
+  answer = kind == Kind::kChat ? MakeChatAnswer(prompter_, name, n_choices)
+           : kind == Kind::kCompletion
+               ? MakeCompletionAnswer(prompter_, name, n_choices, n, std::move(read.echoes))
+               : MakeResponseAnswer(prompter_, name, std::move(read.response_fields));
   for (Work& work : read.parts) work.mailbox = mailbox;
   const bool streams = read.streams, includes_usage = read.includes_usage;
   Closing closing(mailbox.get());
@@ -140,23 +144,21 @@ HttpReply Api::Stream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Answer> 
   reply.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
   const auto has_begun = std::make_shared<bool>(false);
   reply.stream = [mailbox, answer, includes_usage, has_begun](std::string* out) {
-    const auto add = [out](const std::string& json) { *out += "data: " + json + "\n\n"; };
     if (!*has_begun) {
       *has_begun = true;
-      for (const std::string& chunk : answer->FirstChunks()) add(chunk);
+      for (const std::string& chunk : answer->FirstChunks()) *out += chunk;
       if (!out->empty()) return true;
     }
     const auto event = mailbox->Take(kPatience);
     if (!event) return true;
     if (event->kind == Event::Kind::kError) {
-      add(event->error->Json());
+      *out += answer->ErrorChunk(*event->error);
       return false;
     }
     if (event->kind == Event::Kind::kFinish) answer->Count(*event);
-    for (const std::string& chunk : answer->Chunks(*event)) add(chunk);
+    for (const std::string& chunk : answer->Chunks(*event)) *out += chunk;
     if (!answer->IsComplete()) return true;
-    if (includes_usage) add(answer->UsageChunk());
-    *out += "data: [DONE]\n\n";
+    for (const std::string& chunk : answer->LastChunks(includes_usage)) *out += chunk;
     return false;
   };
   reply.on_end = [mailbox] { mailbox->Close(); };
@@ -326,8 +328,9 @@ void Api::AddTo(HttpServer* server) {
   get("/v1/models", [this](const HttpRequest&) { return Models(); });
   get("/v1/models/:model", [this](const HttpRequest& r) { return ModelNamed(r.parameter); });
   get("/v1/status", [this](const HttpRequest&) { return Status(); });
-  post("/v1/chat/completions", [this](const HttpRequest& r) { return Reply(r, true); });
-  post("/v1/completions", [this](const HttpRequest& r) { return Reply(r, false); });
+  post("/v1/chat/completions", [this](const HttpRequest& r) { return Reply(r, Kind::kChat); });
+  post("/v1/completions", [this](const HttpRequest& r) { return Reply(r, Kind::kCompletion); });
+  post("/v1/responses", [this](const HttpRequest& r) { return Reply(r, Kind::kResponse); });
   post("/v1/embeddings", [this](const HttpRequest& r) { return Embed(r); });
   post("/v1/rerank", [this](const HttpRequest& r) { return Rerank(r); });
   post("/tokenize", [this](const HttpRequest& r) { return Tokenize(r); });

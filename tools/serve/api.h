@@ -39,7 +39,8 @@ class Api {
 
  private:
   HttpReply Guard(const std::function<HttpReply()>& make);
-  HttpReply Reply(const HttpRequest& request, bool is_chat);
+  enum class Kind : uint8_t { kChat, kCompletion, kResponse };
+  HttpReply Reply(const HttpRequest& request, Kind kind);
   HttpReply Collect(const HttpRequest& request, std::shared_ptr<Mailbox> mailbox,
                     std::shared_ptr<Answer> answer);
   HttpReply Stream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Answer> answer,

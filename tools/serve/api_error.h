@@ -18,6 +18,10 @@ class ApiError : public std::runtime_error {
         code_(std::move(code)) {}
 
   int status() const { return status_; }
+  const std::string& param() const { return param_; }
+  const std::string& code() const { return code_; }
+  // Returns the same error of another field.
+  ApiError At(const std::string& param) const;
   // {"error": {"message", "type", "param", "code"}}.
   std::string Json() const;
 

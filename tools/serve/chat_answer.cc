@@ -33,7 +33,6 @@ class ChatAnswer : public Answer {
     std::string finish;
   };
 
-  Json LogprobOf(const Event& event) const;
   static std::string FinishOf(const Event& event, const Choice& choice);
   static Json CallJson(const Call& call);
   std::string DeltaChunk(uint32_t index, Json delta) const;
@@ -41,15 +40,6 @@ class ChatAnswer : public Answer {
 
   std::vector<Choice> choices_;
 };
-
-Json ChatAnswer::LogprobOf(const Event& event) const {
-  Json token = TokenJson(event.id, event.logprob);
-  token["top_logprobs"] = Json::array();
-  for (const arn_token_logprob& top : event.top) {
-    token["top_logprobs"].push_back(TokenJson(top.id, top.logprob));
-  }
-  return token;
-}
 
 std::string ChatAnswer::FinishOf(const Event& event, const Choice& choice) {
   if (event.finish == ARN_FINISH_LENGTH || event.finish == ARN_FINISH_CONTEXT) return "length";

@@ -49,6 +49,14 @@ std::string ApiError::Json() const {
   return whole.dump(-1, ' ', false, nlohmann::detail::error_handler_t::replace);
 }
 
+ApiError ApiError::At(const std::string& param) const {
+  std::string message = what();
+  if (!param_.empty() && message.compare(0, param_.size(), param_) == 0) {
+    message.replace(0, param_.size(), param);
+  }
+  return {status_, type_, message, param, code_};
+}
+
 ApiError BadField(const std::string& param, const std::string& message) {
   return {400, "invalid_request_error", param + " " + message, param, "invalid_value"};
 }

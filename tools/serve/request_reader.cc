@@ -4,6 +4,7 @@
 
 #include "tools/cli/format.h"
 #include "tools/serve/chat_messages.h"
+#include "tools/serve/response_request.h"
 #include "tools/serve/sampling_fields.h"
 
 namespace arn::serve {
@@ -184,7 +185,7 @@ Prompt RequestReader::ReadPrompt(Fields* fields, Settings* settings) const {
   return prompter_.OfMessages(messages, settings->tools, variables.empty() ? "" : variables.dump());
 }
 
-void RequestReader::AddPart(const Prompt& prompt, const char* param, uint32_t n,
+void RequestReader::AddPart(const Prompt& prompt, const std::string& param, uint32_t n,
                             ReplyRequest* request) const {
   if (prompt.ids.empty()) {
     throw BadField(param, "has no tokens, and the model has no token that begins a text");
@@ -202,7 +203,11 @@ void RequestReader::AddPart(const Prompt& prompt, const char* param, uint32_t n,
 }
 
 ReplyRequest RequestReader::ReadChat(const std::string& body) const {
-  const Json json = ParseBody(body);
+  return ReadChatFields(ParseBody(body), [](const std::string& field) { return field; });
+}
+
+ReplyRequest RequestReader::ReadChatFields(const Json& json,
+                                           std::string (*name_of)(const std::string&)) const {
   Fields fields(json, "");
   ReplyRequest request;
   const auto settings = std::make_shared<Settings>();
@@ -216,9 +221,22 @@ ReplyRequest RequestReader::ReadChat(const std::string& body) const {
   }
   const Prompt prompt = ReadPrompt(&fields, settings.get());
   fields.End();
+  if (settings->constraint) settings->constraint->param = name_of(settings->constraint->param);
   request.settings = settings;
-  AddPart(prompt, "messages", n, &request);
+  AddPart(prompt, name_of("messages"), n, &request);
   return request;
+}
+
+ReplyRequest RequestReader::ReadResponse(const std::string& body) const {
+  Json json = ParseBody(body);
+  const Json chat = ChatOfResponse(json);
+  try {
+    ReplyRequest request = ReadChatFields(chat, ResponseField);
+    request.response_fields = ResponseFields(json, *request.settings);
+    return request;
+  } catch (const ApiError& error) {
+    throw error.At(ResponseField(error.param()));
+  }
 }
 
 ReplyRequest RequestReader::ReadCompletion(const std::string& body) const {

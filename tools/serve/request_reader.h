@@ -1,4 +1,5 @@
-// RequestReader: the bodies of /v1/chat/completions and /v1/completions, checked, as work.
+// RequestReader: the bodies of /v1/chat/completions, /v1/completions and /v1/responses, checked, as
+// work.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct ReplyRequest {
   std::shared_ptr<const Settings> settings;
   std::vector<Work> parts;
   std::vector<std::string> echoes;  // the prompt of each part, if it is to be repeated
+  Json response_fields;             // of the request, which a response repeats
   bool streams = false;
   bool includes_usage = false;
 };
@@ -33,19 +35,24 @@ class RequestReader {
   RequestReader(const Prompter& prompter, RequestLimits limits)
       : prompter_(prompter), limits_(std::move(limits)) {}
 
-  // Both throw ApiError.
+  // All throw ApiError.
   ReplyRequest ReadChat(const std::string& body) const;
   ReplyRequest ReadCompletion(const std::string& body) const;
+  ReplyRequest ReadResponse(const std::string& body) const;
   // The text that the chat template makes of a chat request.
   std::string ApplyTemplate(const std::string& body) const;
 
  private:
+  // `name_of`: what the client calls a field of a chat request, for errors.
+  ReplyRequest ReadChatFields(const Json& json,
+                              std::string (*name_of)(const std::string& field)) const;
   // Reads what both kinds of request have.
   void ReadCommon(Fields* fields, Settings* settings, ReplyRequest* request, uint32_t* n) const;
   void ReadReasoning(Fields* fields, Settings* settings, Json* variables) const;
   // Reads messages, tools and variables, and renders them.
   Prompt ReadPrompt(Fields* fields, Settings* settings) const;
-  void AddPart(const Prompt& prompt, const char* param, uint32_t n, ReplyRequest* request) const;
+  void AddPart(const Prompt& prompt, const std::string& param, uint32_t n,
+               ReplyRequest* request) const;
 
   const Prompter& prompter_;
   const RequestLimits limits_;

@@ -176,9 +176,11 @@ class arn_sampling(Struct):
       ("dry_breakers", POINTER(c_int32)),
       ("n_dry_breakers", c_uint32),
       ("top_n_sigma", c_float),
+      ("dry_breaker_sequences", POINTER(c_int32)),
+      ("n_dry_breaker_sequences", c_uint32),
   ]
   _initial_ = (0.0, 0, 1.0, 0.0, 0, 1.0, 0, 0.0, 0.0, 0, 0, 1.0, 0.0, 0.1, 0.0, 1.75, 2, 0, 0.0,
-      0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0)
+      0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0, None, 0)
 
 arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
 
@@ -384,9 +386,10 @@ class arn_generate_options(Struct):
       ("on_event", arn_reply_callback),
       ("reasoning_budget", c_uint32),
       ("no_guesses", c_uint32),
+      ("with_logprobs", c_uint32),
   ]
   _initial_ = (0, 0, None, 0, None, 0, arn_token_callback(0), None, None, arn_reply_callback(0), 0,
-      0)
+      0, 0)
 
 
 class arn_generate_result(Struct):
@@ -402,8 +405,9 @@ class arn_restore_options(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
       ("verify", c_uint32),
+      ("no_constraints", c_uint64),
   ]
-  _initial_ = (0,)
+  _initial_ = (0, 0)
 
 
 class arn_beam_options(Struct):

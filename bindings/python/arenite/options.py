@@ -156,6 +156,8 @@ class Sampling:
   """DRY: token ids that no repetition reaches across."""
   top_n_sigma: float = 0.0
   """Keeps tokens within this many standard deviations of the largest logit; 0: off."""
+  dry_breaker_sequences: tuple[int, ...] = ()
+  """DRY: token sequences, separated by -1, that no repetition reaches across."""
 
 
 @dataclasses.dataclass(frozen=True)

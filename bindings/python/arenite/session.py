@@ -254,7 +254,7 @@ class Session(Closing):
                      any_whitespace: bool = False, any_spelling: bool = False,
                      choose_forced: bool = False, first: Optional[int] = None) -> None:
     """Compiles a constraint for the text that follows, in the session's constraint_bytes. `first`:
-    the position of the text's first token, if it has begun already (after a restore). Choices are
+    the position of the text's first token, if it has begun already. Choices are
     separated by "\\0"."""
     options = _constraint_options(kind, text, any_order, choose_forced, first)
     options.any_whitespace = any_whitespace
@@ -360,16 +360,21 @@ class Session(Closing):
     self._call("arn_session_save_memory", memory, size.value, ctypes.byref(size))
     return memory.raw[:size.value]
 
-  def restore(self, path: Path, *, verify: Verify = Verify.DEFAULT) -> None:
-    """Replaces all sequences by saved ones; a file that does not match changes nothing."""
+  def restore(self, path: Path, *, verify: Verify = Verify.DEFAULT,
+              constraints: bool = True) -> None:
+    """Replaces all sequences by saved ones; a file that does not match changes nothing.
+    constraints=False leaves saved constraints out."""
     options = _abi.arn_restore_options()
     options.verify = verify
+    options.no_constraints = not constraints
     self._call("arn_session_restore", os.fsencode(path), ctypes.byref(options))
 
-  def restore_bytes(self, data: bytes, *, verify: Verify = Verify.DEFAULT) -> None:
+  def restore_bytes(self, data: bytes, *, verify: Verify = Verify.DEFAULT,
+                    constraints: bool = True) -> None:
     """Same, from the result of save_bytes()."""
     options = _abi.arn_restore_options()
     options.verify = verify
+    options.no_constraints = not constraints
     self._call("arn_session_restore_memory", ctypes.c_char_p(data), len(data),
                ctypes.byref(options))
 

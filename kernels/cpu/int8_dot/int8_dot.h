@@ -21,6 +21,7 @@ namespace arn::cpu {
 // Maximum tokens per tile, and tokens per block of keys.
 inline constexpr uint32_t kDotTokens = 64;
 inline constexpr uint32_t kDotBlock = 16;
+inline constexpr uint32_t kDotBlocks = kDotTokens / kDotBlock;
 
 // Limits for multiplying without packing the tile. 32767 * 255 * kDotRowDim stays below 2^31, so
 // scores of whole 16-bit queries fit i32.
@@ -76,6 +77,8 @@ struct DotWeights {
   const uint8_t* low;
   const float* factors;  // [n]: scales of the 16-bit weights
   uint32_t n;
+  // [n, kDotTokens]: the 16-bit weights, instead of them; if Int8Dot::packed_takes_words
+  const int16_t* words = nullptr;
 };
 
 struct Int8Dot {
@@ -119,7 +122,7 @@ struct Int8Dot {
   // Maximum weight, and whether its bytes are signed like those of queries.
   int32_t weight_max = 0;
   bool weights_signed = false;
-  // score_packed_rows reads DotQueries::words.
+  // score_packed_rows reads DotQueries::words, and add_packed_value_rows DotWeights::words.
   bool packed_takes_words = false;
   // Bytes of a row per dot product; rows of packed keys are padded to a multiple of it. Packed
   // values keep this many tokens of a channel together.

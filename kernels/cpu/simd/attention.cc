@@ -271,7 +271,7 @@ class TileRunner {
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
       TileScores<kDotTokens> tile;
-      tile.Load(scores);
+      LoadScores(quantised, q, &tile);
       Weigh(q, position, rows.n, scores, &tile);
       tile.Store(scores);
     }

@@ -222,6 +222,17 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
   return max / kLargest;
 }
 
+// Scale of the integers that stand for weights up to `max`, and its inverse.
+struct WeightScale {
+  float factor, inverse;
+  HWY_INLINE WeightScale(const Int8Dot& dot, float max) {
+    const auto most = static_cast<float>(dot.weight_max);
+    const bool nothing = !(max > most / 1e38f);
+    factor = nothing ? 0.0f : max / most;
+    inverse = nothing ? 0.0f : most / max;
+  }
+};
+
 // Quantises the weights times the scales of their values to 16 bits in two planes. Returns the
 // factor.
 HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
@@ -229,11 +240,9 @@ HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens
   const D d;
   const hn::Repartition<uint16_t, D> d16;
   const hn::Repartition<uint8_t, D> d8;
-  const float max = weights.Largest();
-  const auto most = static_cast<float>(dot.weight_max);
-  const bool nothing = !(max > most / 1e38f);
-  const V factor = hn::Set(d, nothing ? 0.0f : most / max), round = hn::Set(d, kRoundToInteger);
-  const auto nearest = [&](V w) HWY_ATTR { return hn::BitCast(d16, hn::MulAdd(w, factor, round)); };
+  const WeightScale scale(dot, weights.Largest());
+  const V by = hn::Set(d, scale.inverse), round = hn::Set(d, kRoundToInteger);
+  const auto nearest = [&](V w) HWY_ATTR { return hn::BitCast(d16, hn::MulAdd(w, by, round)); };
   const auto rounding = hn::Set(d16, dot.weights_signed ? 128 : 0);
   // Four vectors at a time: two of each 4 bytes are kept, and each plane takes one of them.
   for (size_t i = 0; i < kDotTokens / kLanes; i += 4, high += 4 * kLanes, low += 4 * kLanes) {
@@ -246,7 +255,26 @@ HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens
     // The low byte is the same, signed or unsigned.
     hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, low);
   }
-  return nothing ? 0.0f : max / most;
+  return scale.factor;
+}
+
+// The same, as words; weight_max is at most 32767.
+HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
+                                 int16_t* words) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Repartition<int16_t, D> d16;
+  const WeightScale scale(dot, weights.Largest());
+  const V by = hn::Set(d, scale.inverse), round = hn::Set(d, kRoundToInteger);
+  const auto zero = hn::BitCast(di, round);
+  const auto nearest = [&](V w) HWY_ATTR {
+    return hn::Sub(hn::BitCast(di, hn::MulAdd(w, by, round)), zero);
+  };
+  for (size_t i = 0; i < kDotTokens / kLanes; i += 2, words += 2 * kLanes) {
+    hn::StoreU(hn::OrderedDemote2To(d16, nearest(weights.v[i]), nearest(weights.v[i + 1])), d16,
+               words);
+  }
+  return scale.factor;
 }
 
 }  // namespace arn::cpu::HWY_NAMESPACE

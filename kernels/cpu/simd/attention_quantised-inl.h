@@ -20,6 +20,8 @@
 #include "kernels/cpu/simd/attention_float-inl.h"
 #include "kernels/cpu/simd/attention_int8-inl.h"
 #include "kernels/cpu/simd/attention_scratch.h"
+#include "kernels/cpu/simd/fold_queries-inl.h"
+#include "kernels/cpu/simd/kv_ranges-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -51,30 +53,6 @@ HWY_INLINE void Split(uint32_t bits, const uint8_t* from, size_t n, uint8_t bias
   return bits == 4 ? SplitBits<4>(from, n, bias, out) : SplitBits<2>(from, n, bias, out);
 }
 
-// Stores a vector of f16 numbers as floats.
-template <class V16>
-HWY_INLINE void StoreHalves(V16 bits, float* out) {
-  const D d;
-  hn::StoreU(hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits)), d, out);
-}
-
-// Loads n f16 pairs as two rows of floats, zero-padded to whole vectors.
-HWY_INLINE void LoadPairs(const uint16_t* pairs, size_t n, float* scale, float* least) {
-  const hn::Rebind<uint16_t, D> d16;
-  hn::Vec<decltype(d16)> s, l;
-  const auto separate = [&](const uint16_t* from, size_t i) HWY_ATTR {
-    hn::LoadInterleaved2(d16, from, s, l);
-    StoreHalves(s, scale + i);
-    StoreHalves(l, least + i);
-  };
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) separate(pairs + 2 * i, i);
-  if (i == n) return;
-  uint16_t left[2 * kLanes] = {};
-  std::memcpy(left, pairs + 2 * i, 2 * (n - i) * sizeof(uint16_t));
-  separate(left, i);
-}
-
 // Arguments for computing a quantised tile.
 struct QuantisedTile {
   const Int8Dot& dot;
@@ -92,143 +70,56 @@ struct QuantisedTile {
   }
 };
 
-// Applies a key range to a query: folded[stride] = q * scale. Returns q . least.
-HWY_INLINE float FoldQuery(const float* q, const float* scale, const float* least, size_t stride,
-                           float* folded) {
-  const D d;
-  V sum = hn::Zero(d);
-  for (size_t i = 0; i < stride; i += kLanes) {
-    const V x = hn::LoadU(d, q + i);
-    hn::StoreU(hn::Mul(x, hn::LoadU(d, scale + i)), d, folded + i);
-    sum = hn::MulAdd(x, hn::LoadU(d, least + i), sum);
-  }
-  return hn::ReduceSum(d, sum);
-}
-
-// Stores the low 16 bits of stride integers, as two planes of signed bytes; integer(i) has
-// [i, i + kLanes).
-template <typename Integer>
-HWY_INLINE void StorePlanes(size_t stride, const Integer& integer, uint8_t* high, uint8_t* low) {
-  const hn::Repartition<uint16_t, D> d16;
-  const hn::Repartition<uint8_t, D> d8;
-  constexpr size_t kFour = 4 * kLanes;
-  // Four vectors at a time; `last` is the last there is.
-  const auto four = [&](size_t i, size_t last, uint8_t* to_high, uint8_t* to_low) HWY_ATTR {
-    const auto at = [&](size_t v)
-                        HWY_ATTR { return hn::BitCast(d16, integer(Min(i + v * kLanes, last))); };
-    const auto a = hn::ConcatEven(d16, at(1), at(0)), b = hn::ConcatEven(d16, at(3), at(2));
-    const auto half = hn::Set(d16, uint16_t{128});
-    const auto upper_a = hn::BitCast(d8, hn::Add(a, half));
-    const auto upper_b = hn::BitCast(d8, hn::Add(b, half));
-    hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, to_high);
-    hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, to_low);
-  };
-  size_t i = 0;
-  for (; i + kFour <= stride; i += kFour) four(i, stride - kLanes, high + i, low + i);
-  if (i < stride) {
-    uint8_t planes[2][kFour];
-    four(i, stride - kLanes, planes[0], planes[1]);
-    std::memcpy(high + i, planes[0], stride - i);
-    std::memcpy(low + i, planes[1], stride - i);
-  }
-}
-
-// The same, as words.
-template <typename Integer>
-HWY_INLINE void StoreWords(size_t stride, const Integer& integer, int16_t* words) {
-  const hn::Repartition<int16_t, D> d16;
-  const hn::Rebind<int16_t, D> half;
-  size_t i = 0;
-  for (; i + 2 * kLanes <= stride; i += 2 * kLanes) {
-    hn::StoreU(hn::OrderedDemote2To(d16, integer(i), integer(i + kLanes)), d16, words + i);
-  }
-  if (i < stride) hn::StoreU(hn::DemoteTo(half, integer(i)), half, words + i);
-}
-
-// FoldQuery(), with the result quantised to 16 bits: folded = *factor * integer. Writes the
-// integers as words if `words` is not null, otherwise as two planes of `stride` signed bytes, 256 *
-// high + low. If a folded query is not finite the factor is NaN. Keys of 4 or 2 bits need no bias,
-// and so no sums of the planes.
-HWY_INLINE float QuantizeFolded(const float* q, const float* scale, const float* least,
-                                size_t stride, float* folded, int32_t* high, int32_t* low,
-                                int16_t* words, float* factor) {
-  const D d;
-  const hn::RebindToSigned<D> di;
-  constexpr float kLargest = 127 * 256 + 127;
-  V sum = hn::Zero(d);
-  // As integers, magnitudes keep their order, and non-finite values are the largest.
-  const auto size_bits = hn::Set(di, 0x7FFFFFFF);
-  auto largest = hn::Zero(di);
-  for (size_t i = 0; i < stride; i += kLanes) {
-    const V x = hn::LoadU(d, q + i), y = hn::Mul(x, hn::LoadU(d, scale + i));
-    hn::StoreU(y, d, folded + i);
-    largest = hn::Max(largest, hn::And(hn::BitCast(di, y), size_bits));
-    sum = hn::MulAdd(x, hn::LoadU(d, least + i), sum);
-  }
-  const float max = F32FromBits(static_cast<uint32_t>(hn::ReduceMax(di, largest)));
-  const bool is_finite = max < HUGE_VALF;
-  // Also zeros if the quotient would overflow.
-  const bool is_zero = !is_finite || !(max > kLargest / 1e38f);
-  *factor = !is_finite ? std::nanf("") : is_zero ? 0.0f : max / kLargest;
-  const V inverse = hn::Set(d, is_zero ? 0.0f : kLargest / max);
-  const V round = hn::Set(d, kRoundToInteger);
-  if (!is_finite) std::memset(folded, 0, stride * sizeof(float));  // 0 times infinity is not 0
-  const auto rounded = [&](size_t i) HWY_ATTR {
-    return hn::BitCast(di, hn::MulAdd(hn::LoadU(d, folded + i), inverse, round));
-  };
-  if (words == nullptr) {
-    StorePlanes(stride, rounded, reinterpret_cast<uint8_t*>(high), reinterpret_cast<uint8_t*>(low));
-  } else {
-    const auto zero = hn::BitCast(di, round);
-    StoreWords(
-        stride, [&](size_t i) HWY_ATTR { return hn::Sub(rounded(i), zero); }, words);
-  }
-  return hn::ReduceSum(d, sum);
-}
-
-// Computes the scores of tokens [begin, begin + n_tokens), which share a range, from packed keys,
-// or from rows.
-HWY_INLINE void ScoreRange(const QuantisedTile& tile, uint32_t begin, uint32_t n_tokens) {
+// Computes the unscaled scores of tokens that share ranges, from packed keys or from rows. The
+// folded queries start at row `row`.
+HWY_INLINE void ScoreRange(const QuantisedTile& tile, const KeyRange& range, size_t row,
+                           const int16_t* words) {
   const AttentionScratch& s = tile.s;
-  const D d;
-  float* scale = s.ranges;
-  float* least = scale + s.stride;
-  float* folded = least + s.stride;
-  const uint32_t dim = tile.group.head_dim;
-  const uint32_t bits = tile.group.quantised_k_bits;
-  const bool takes_rows = tile.TakesPackedRows(bits, tile.rows.k_row_bytes);
-  // The planes' memory, if there are words instead.
-  auto* words = takes_rows && tile.dot.packed_takes_words
-                    ? reinterpret_cast<int16_t*>(s.folded_high)
-                    : nullptr;
-  const auto* pairs = static_cast<const uint16_t*>(tile.rows.k_scales[begin / kKvStrip]);
-  LoadPairs(pairs, dim, scale, least);
-  for (size_t i = AlignUp(dim, kLanes); i < s.stride; ++i) scale[i] = least[i] = 0.0f;
-  for (uint32_t q = 0; q < tile.n; ++q) {
-    const float* from = s.q + size_t{tile.first + q} * s.stride;
-    s.folded_least[q] = QuantizeFolded(
-        from, scale, least, s.stride, folded, s.folded_high + size_t{q} * s.quads,
-        s.folded_low + size_t{q} * s.quads,
-        words == nullptr ? nullptr : words + size_t{q} * s.stride, s.folded_factors + q);
-    s.no_sums[q] = 0;
-  }
-  const DotQueries queries = {s.folded_high, s.folded_low, s.no_sums, s.no_sums,
-                              s.quads,       tile.n,       nullptr,   words};
-  float* scores = s.scores + size_t{tile.first} * kDotTokens + begin;
-  const auto n_blocks = static_cast<uint32_t>(CeilDiv(n_tokens, kDotBlock));
-  if (takes_rows) {
-    tile.dot.score_packed_rows(queries, tile.rows.k + begin / kKvStrip, n_blocks,
+  const uint32_t dim = tile.group.head_dim, bits = tile.group.quantised_k_bits;
+  const DotQueries queries = {s.folded_high + row * s.quads,
+                              s.folded_low + row * s.quads,
+                              s.no_sums,
+                              s.no_sums,
+                              s.quads,
+                              tile.n,
+                              nullptr,
+                              words == nullptr ? nullptr : words + row * s.stride};
+  float* scores = s.scores + size_t{tile.first} * kDotTokens + range.begin;
+  const auto n_blocks = static_cast<uint32_t>(CeilDiv(range.n, kDotBlock));
+  if (tile.TakesPackedRows(bits, tile.rows.k_row_bytes)) {
+    tile.dot.score_packed_rows(queries, tile.rows.k + range.begin / kKvStrip, n_blocks,
                                tile.rows.k_row_bytes, bits, scores);
   } else {
-    tile.dot.scores(queries, s.quantised_keys + begin / kDotBlock * tile.dot.KeyBlockBytes(dim),
+    tile.dot.scores(queries,
+                    s.quantised_keys + range.begin / kDotBlock * tile.dot.KeyBlockBytes(dim),
                     n_blocks, dim, scores);
   }
-  for (uint32_t q = 0; q < tile.n; ++q, scores += kDotTokens) {
-    const V factor = hn::Set(d, s.folded_factors[q]), constant = hn::Set(d, s.folded_least[q]);
-    for (size_t i = 0; i < n_blocks * kDotBlock; i += kLanes) {
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, scores + i), factor, constant), d, scores + i);
-    }
+}
+
+// Folds the queries with n ranges and computes the scores of their tokens.
+HWY_INLINE void ScoreRanges(const QuantisedTile& tile, const KeyRange* ranges, uint32_t n) {
+  const AttentionScratch& s = tile.s;
+  const bool takes_words = tile.dot.packed_takes_words &&
+                           tile.TakesPackedRows(tile.group.quantised_k_bits, tile.rows.k_row_bytes);
+  // The planes' memory, if there are words instead.
+  auto* words = takes_words ? reinterpret_cast<int16_t*>(s.folded_high) : nullptr;
+  for (uint32_t q = 0; q < tile.n; q += kFoldedRows) {
+    const size_t row = q * size_t{s.stride}, block = q * size_t{kDotBlocks};
+    const QueryFolder folder = {s.q + tile.first * size_t{s.stride} + row,
+                                Min(tile.n - q, kFoldedRows),
+                                tile.group.head_dim,
+                                s.stride,
+                                s.ranges,
+                                words,
+                                reinterpret_cast<uint8_t*>(s.folded_high) + row,
+                                reinterpret_cast<uint8_t*>(s.folded_low) + row,
+                                s.folded_factors + block,
+                                s.folded_least + block};
+    folder.Fold(ranges, n);
   }
+  // Values of 4 or 2 bits need no bias, and so no sums of the planes.
+  std::memset(s.no_sums, 0, tile.n * sizeof(int32_t));
+  for (uint32_t r = 0; r < n; ++r) ScoreRange(tile, ranges[r], size_t{r} * tile.n, words);
 }
 
 // Computes the scores of a tile's tokens and prefetches `next`.
@@ -253,12 +144,16 @@ HWY_INLINE void ScoreQuantised(const QuantisedTile& tile, const Int8Rows& next) 
     }
   }
   if (bits != 0) {
-    const uint32_t range = tile.group.group_size;
-    for (uint32_t t = 0; t < rows.n;) {
-      const uint32_t n = Min(rows.n - t, range - (tile.position + t) % range);
-      ScoreRange(tile, t, n);
-      t += n;
+    const uint32_t size = tile.group.group_size;
+    KeyRange ranges[kDotBlocks];
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < rows.n; t += ranges[n++].n) {
+      ranges[n] = {t, Min(rows.n - t, size - (tile.position + t) % size),
+                   static_cast<const uint16_t*>(rows.k_scales[t / kKvStrip])};
     }
+    // Many queries fill the memory of all ranges' folded queries, and need no overlap.
+    const uint32_t together = takes_rows ? n : 1;
+    for (uint32_t r = 0; r < n; r += together) ScoreRanges(tile, ranges + r, together);
     return;
   }
   const D d;
@@ -283,33 +178,17 @@ HWY_INLINE void ScoreQuantised(const QuantisedTile& tile, const Int8Rows& next) 
   }
 }
 
-// Loads the value ranges of n tokens of a page: the scale of range g and token t goes to scale[g *
-// width + t], zero-padded after the last token to whole vectors. scratch: 2 * n * n_ranges floats,
-// each half rounded up to kMaxLanes.
-HWY_INLINE void LoadValueRanges(const uint16_t* pairs, uint32_t n, uint32_t n_ranges, size_t width,
-                                float* scale, float* least, float* scratch) {
-  if (n_ranges == 1) return LoadPairs(pairs, n, scale, least);
-  if (n_ranges == 2 && n % kLanes == 0) {
-    const hn::Rebind<uint16_t, D> d16;
-    hn::Vec<decltype(d16)> s[2], l[2];
-    for (size_t i = 0; i < n; i += kLanes, pairs += 4 * kLanes) {
-      hn::LoadInterleaved4(d16, pairs, s[0], l[0], s[1], l[1]);
-      for (size_t g = 0; g < 2; ++g) {
-        StoreHalves(s[g], scale + g * width + i);
-        StoreHalves(l[g], least + g * width + i);
-      }
-    }
-    return;
-  }
-  const size_t half = AlignUp(size_t{n} * n_ranges, kMaxLanes);
-  LoadPairs(pairs, size_t{n} * n_ranges, scratch, scratch + half);
-  for (float* to : {scale, least}) {
-    const float* from = to == scale ? scratch : scratch + half;
-    for (uint32_t g = 0; g < n_ranges; ++g) {
-      float* row = to + g * width;
-      for (uint32_t t = 0; t < n; ++t) row[t] = from[t * n_ranges + g];
-      for (size_t t = n; t < AlignUp(n, kLanes); ++t) row[t] = 0.0f;
-    }
+// Loads a query's scores after ScoreQuantised().
+HWY_INLINE void LoadScores(const QuantisedTile& tile, uint32_t query,
+                           TileScores<kDotTokens>* scores) {
+  const D d;
+  scores->Load(tile.s.scores + size_t{query} * kDotTokens);
+  if (tile.group.quantised_k_bits == 0) return;
+  const size_t row = size_t{query - tile.first} * kDotBlocks;
+  const float *factors = tile.s.folded_factors + row, *least = tile.s.folded_least + row;
+  for (size_t i = 0; i < scores->kVectors; ++i) {
+    const size_t block = i * kLanes / kDotBlock;
+    scores->v[i] = hn::MulAdd(scores->v[i], hn::Set(d, factors[block]), hn::Set(d, least[block]));
   }
 }
 
@@ -370,32 +249,47 @@ HWY_INLINE void AddQuantisedValues(const QuantisedTile& tile) {
       }
     }
   }
-  const size_t at = size_t{tile.first} * kDotTokens;
-  const DotWeights weights = {s.w_high + at, s.w_low + at, s.w_factors + tile.first, tile.n};
-  for (uint32_t g = 0; g < n_ranges; ++g) {
-    const uint32_t channel = g * range, n_channels = Min(range, dim - channel);
-    for (uint32_t q = tile.first; q < tile.first + tile.n; ++q) {
-      TileScores<kDotTokens> w;
-      w.Load(s.scores + size_t{q} * kDotTokens);
-      float constant = 0.0f;
-      if (bits == 0) {
-        for (size_t i = 0; i < w.kVectors; ++i) {
-          w.v[i] = hn::Mul(w.v[i], hn::LoadU(d, scale + i * kLanes));
+  // The planes' memory, if there are words instead.
+  auto* words =
+      takes_rows && dot.packed_takes_words ? reinterpret_cast<int16_t*>(s.w_high) : nullptr;
+  // The weights of many ranges are quantised before the first is used: nothing waits for maxima.
+  const uint32_t together = Max(1u, kTileQueries / tile.n);
+  for (uint32_t first = 0; first < n_ranges; first += together) {
+    const uint32_t end = Min(n_ranges, first + together);
+    for (uint32_t g = first; g < end; ++g) {
+      const uint32_t channel = g * range, n_channels = Min(range, dim - channel);
+      for (uint32_t i = 0; i < tile.n; ++i) {
+        const uint32_t q = tile.first + i;
+        const size_t row = size_t{g - first} * tile.n + i;
+        TileScores<kDotTokens> w;
+        w.Load(s.scores + size_t{q} * kDotTokens);
+        if (bits == 0) {
+          for (size_t v = 0; v < w.kVectors; ++v) {
+            w.v[v] = hn::Mul(w.v[v], hn::LoadU(d, scale + v * kLanes));
+          }
+        } else {
+          const float constant = ScaleWeights(scale + g * kDotTokens, least + g * kDotTokens, &w);
+          AddToAll(constant, n_channels, s.sums + size_t{q} * s.stride + channel);
         }
-      } else {
-        constant = ScaleWeights(scale + g * kDotTokens, least + g * kDotTokens, &w);
+        s.w_factors[row] =
+            HWY_ARCH_X86 && words != nullptr
+                ? QuantizeWeights(dot, w, words + row * kDotTokens)
+                : QuantizeWeights(dot, w, s.w_high + row * kDotTokens, s.w_low + row * kDotTokens);
       }
-      s.w_factors[q] = QuantizeWeights(dot, w, s.w_high + size_t{q} * kDotTokens,
-                                       s.w_low + size_t{q} * kDotTokens);
-      if (bits != 0) AddToAll(constant, n_channels, s.sums + size_t{q} * s.stride + channel);
     }
-    float* sums = s.sums + size_t{tile.first} * s.stride + channel;
-    if (takes_rows) {
-      dot.add_packed_value_rows(weights, rows.v, n_quads, rows.v_row_bytes, bits, channel,
-                                n_channels, s.stride, sums);
-    } else {
-      dot.add_values(weights, dot.ValueAt(s.values, channel), n_quads, width, n_channels, s.stride,
-                     sums);
+    for (uint32_t g = first; g < end; ++g) {
+      const uint32_t channel = g * range, n_channels = Min(range, dim - channel);
+      const size_t row = size_t{g - first} * tile.n, at = row * kDotTokens;
+      const DotWeights weights = {s.w_high + at, s.w_low + at, s.w_factors + row, tile.n,
+                                  words == nullptr ? nullptr : words + at};
+      float* sums = s.sums + size_t{tile.first} * s.stride + channel;
+      if (takes_rows) {
+        dot.add_packed_value_rows(weights, rows.v, n_quads, rows.v_row_bytes, bits, channel,
+                                  n_channels, s.stride, sums);
+      } else {
+        dot.add_values(weights, dot.ValueAt(s.values, channel), n_quads, width, n_channels,
+                       s.stride, sums);
+      }
     }
   }
 }
@@ -421,8 +315,8 @@ HWY_INLINE void ScoreSlots(const QuantisedSlots& slots, const KvHeadBlock& block
   for (uint32_t t = 0, n = 0; t < slots.n; t += n) {
     const uint32_t slot = slots.slot + t;
     n = Min(slots.n - t, range - slot % range);
-    LoadPairs(static_cast<const uint16_t*>(block.scales) + size_t{2} * (slot / range) * dim, dim,
-              scale, least);
+    LoadRanges(static_cast<const uint16_t*>(block.scales) + size_t{2} * (slot / range) * dim, dim,
+               scale, least);
     for (uint32_t q = slots.first; q < slots.first + slots.n_queries; ++q) {
       float* scores = s.scores + size_t{q} * kDotTokens + t;
       const V constant =
@@ -450,7 +344,7 @@ HWY_INLINE void AddSlots(const QuantisedSlots& slots, const KvHeadBlock& block, 
     // A range ends inside a vector: dequantises the values instead.
     float* least = scale + AlignUp(n_ranges, kLanes);
     for (uint32_t t = 0; t < slots.n; ++t, v += s.stride, pairs += 2 * n_ranges) {
-      LoadPairs(pairs, n_ranges, scale, least);
+      LoadRanges(pairs, n_ranges, scale, least);
       for (uint32_t i = 0; i < dim; ++i) v[i] = least[i / range] + scale[i / range] * v[i];
     }
     return AddValueRows(weights, slots.n_queries, rows, slots.n, AlignUp(dim, kLanes), s.stride,

@@ -64,11 +64,11 @@ struct AttentionScratch {
   uint8_t* unsplit;         // packed as bytes, before splitting into 4 or 2 bits
   uint8_t* quantised_keys;  // packed
   float* ranges;
-  int32_t* folded_high;  // queries times a range's scales, quantised like q_high
+  int32_t* folded_high;  // queries times scales of ranges, quantised like q_high
   int32_t* folded_low;
-  int32_t* no_sums;  // [queries]: zeros
-  float* folded_factors;
-  float* folded_least;  // q . least
+  int32_t* no_sums;       // [queries]: zeros
+  float* folded_factors;  // [queries, kDotBlocks]
+  float* folded_least;    // [queries, kDotBlocks]: q . least
 };
 
 // If `at` is null, only computes the size.
@@ -107,8 +107,8 @@ inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, u
   s.folded_high = reinterpret_cast<int32_t*>(s.values);
   s.folded_low = at == nullptr ? nullptr : s.folded_high + queries * s.quads;
   take(&s.no_sums, queries);
-  take(&s.folded_factors, queries);
-  take(&s.folded_least, queries);
+  take(&s.folded_factors, queries * kDotBlocks);
+  take(&s.folded_least, queries * kDotBlocks);
   take(&s.w_high, queries * kDotTokens);
   take(&s.w_low, queries * kDotTokens);
   take(&s.w_factors, queries);

@@ -7,11 +7,6 @@
 // table of one set with the mask of another.
 #pragma once
 
-// What a build for one machine leaves out (ARENITE_SIMD=native).
-#ifndef ARN_SKIPPED_SIMD_TARGETS
-#define ARN_SKIPPED_SIMD_TARGETS 0
-#endif
-
-#define HWY_DISABLED_TARGETS                                                           \
-  (ARN_SKIPPED_SIMD_TARGETS | HWY_SSSE3 | HWY_AVX3_DL | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | \
-   HWY_AVX10_2 | HWY_NEON_BF16 | HWY_NEON | HWY_ALL_SVE)
+#define HWY_DISABLED_TARGETS                                                              \
+  (HWY_SSSE3 | HWY_AVX3_DL | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_AVX10_2 | HWY_NEON_BF16 | \
+   HWY_NEON | HWY_ALL_SVE)

@@ -53,6 +53,14 @@ struct Sum {
   HWY_INLINE void Add(hn::Vec<Of16<D>> a, hn::Vec<Of16<D>> b) {
     even = hn::ReorderWidenMulAccumulate(Of32<D>(), a, b, even, odd);
   }
+  // The same. With 16 registers GCC must not add the products of several calls first: it would
+  // spill them.
+  HWY_INLINE void AddInOrder(hn::Vec<Of16<D>> a, hn::Vec<Of16<D>> b) {
+    Add(a, b);
+#if HWY_TARGET != HWY_AVX3
+    asm("" : "+v"(even.raw));
+#endif
+  }
   // Lane i is the sum over words 2 i and 2 i + 1.
   HWY_INLINE Vector Pairs() const { return hn::RearrangeToOddPlusEven(even, odd); }
 };

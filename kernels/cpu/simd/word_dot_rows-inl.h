@@ -37,25 +37,30 @@ HWY_INLINE Words FieldOf(Words bytes, uint32_t j) {
   if constexpr (kBits == 0) return bytes;
   const D16 d;
   const auto mask = hn::Set(d, (1 << kBits) - 1);
+  if ((j + 1) * kBits == 8) return hn::ShiftRight<8 - kBits>(bytes);
   switch (j) {
     case 0: return hn::And(bytes, mask);
     case 1: return hn::And(hn::ShiftRight<kBits>(bytes), mask);
-    case 2: return hn::And(hn::ShiftRight<2 * kBits>(bytes), mask);
-    default: return hn::ShiftRight<3 * kBits>(bytes);
+    default: return hn::And(hn::ShiftRight<2 * kBits>(bytes), mask);
   }
 }
 
-// Adds the lanes of four vectors; lane i of the result is the sum of v[i].
+// Adds the lanes of two vectors in part: the sum of the even (odd) lanes is the sum of a (b).
 template <class V>
-HWY_INLINE hn::Vec<hn::CappedTag<int32_t, 4>> AddLanes(V a, V b, V c, V d) {
+HWY_INLINE V AddInPart(V a, V b) {
+  const D32 d32;
+  return hn::Add(hn::InterleaveLower(d32, a, b), hn::InterleaveUpper(d32, a, b));
+}
+
+// Adds the lanes of four vectors, given AddInPart() of the first and the last two; lane i of the
+// result is the sum of vector i.
+template <class V>
+HWY_INLINE hn::Vec<hn::CappedTag<int32_t, 4>> AddLanes(V first, V last) {
   const D32 d32;
   const hn::Repartition<int64_t, D32> d64;
-  const auto ab =
-      hn::BitCast(d64, hn::Add(hn::InterleaveLower(d32, a, b), hn::InterleaveUpper(d32, a, b)));
-  const auto cd =
-      hn::BitCast(d64, hn::Add(hn::InterleaveLower(d32, c, d), hn::InterleaveUpper(d32, c, d)));
-  const auto sum = hn::Add(hn::BitCast(d32, hn::InterleaveLower(d64, ab, cd)),
-                           hn::BitCast(d32, hn::InterleaveUpper(d64, ab, cd)));
+  const auto a = hn::BitCast(d64, first), b = hn::BitCast(d64, last);
+  const auto sum = hn::Add(hn::BitCast(d32, hn::InterleaveLower(d64, a, b)),
+                           hn::BitCast(d32, hn::InterleaveUpper(d64, a, b)));
   if constexpr (kSums == 4) {
     return sum;
   } else {
@@ -76,9 +81,26 @@ HWY_INLINE void AddProducts(const int16_t* words, size_t stride, const int8_t* r
     for (uint32_t t = 0; t < kTokens; ++t) {
       const Words x = FieldOf<kBits>(row[t], j);
       for (uint32_t q = 0; q < kQueries; ++q) {
-        sums[q][t].Add(x, hn::LoadU(D16(), words + q * stride + first));
+        const Words w = hn::LoadU(D16(), words + q * stride + first);
+        kBits == 0 ? sums[q][t].Add(x, w) : sums[q][t].AddInOrder(x, w);
       }
     }
+  }
+}
+
+// Adds the products of kTokens rows.
+template <uint32_t kBits, uint32_t kQueries, uint32_t kTokens>
+HWY_INLINE void AddRowProducts(const int16_t* words, size_t stride, const int8_t* rows,
+                               size_t row_bytes, Sum<D8> (&sums)[kQueries][kTokens]) {
+  for (auto& query : sums) {
+    for (auto& sum : query) sum.Clear();
+  }
+  size_t first = 0;
+  for (; first + kWords <= row_bytes; first += kWords) {
+    AddProducts<kBits, true>(words, stride, rows, first, row_bytes, sums);
+  }
+  if (kBits == 0 && first < row_bytes) {
+    AddProducts<0, false>(words, stride, rows, first, row_bytes, sums);
   }
 }
 
@@ -86,37 +108,23 @@ HWY_INLINE void AddProducts(const int16_t* words, size_t stride, const int8_t* r
 template <uint32_t kBits, uint32_t kQueries>
 void ScoreStrips(const int16_t* words, size_t stride, const int8_t* const* strips,
                  uint32_t n_strips, size_t row_bytes, float* out) {
-  constexpr uint32_t kTokens = 4 * kQueries <= kMaxSums ? 4 : 2;
+  constexpr uint32_t kTokens = 4 * kQueries <= kMaxSums ? 4 : 2;  // their sums stay in registers
   const hn::CappedTag<float, 4> d;
-  for (uint32_t token = 0; token < n_strips * kKvStrip; token += kTokens) {
+  for (uint32_t token = 0; token < n_strips * kKvStrip; token += 4) {
     const int8_t* rows = strips[token / kKvStrip] + token % kKvStrip * row_bytes;
-    Sum<D8> sums[kQueries][kTokens];
-    for (auto& query : sums) {
-      for (auto& sum : query) sum.Clear();
-    }
-    size_t first = 0;
-    for (; first + kWords <= row_bytes; first += kWords) {
-      AddProducts<kBits, true>(words, stride, rows, first, row_bytes, sums);
-    }
-    if (kBits == 0 && first < row_bytes) {
-      AddProducts<0, false>(words, stride, rows, first, row_bytes, sums);
-    }
-    if constexpr (kTokens == 4) {
+    hn::Vec<D32> parts[kQueries][2];
+    for (uint32_t t = 0; t < 4; t += kTokens, rows += kTokens * row_bytes) {
+      Sum<D8> sums[kQueries][kTokens];
+      AddRowProducts<kBits>(words, stride, rows, row_bytes, sums);
       for (uint32_t q = 0; q < kQueries; ++q) {
-        const auto sum = AddLanes(sums[q][0].Pairs(), sums[q][1].Pairs(), sums[q][2].Pairs(),
-                                  sums[q][3].Pairs());
-        hn::StoreU(hn::ConvertTo(d, sum), d, out + size_t{q} * kDotTokens + token);
+        for (uint32_t i = 0; i < kTokens; i += 2) {
+          parts[q][(t + i) / 2] = AddInPart(sums[q][i].Pairs(), sums[q][i + 1].Pairs());
+        }
       }
-    } else {
-      for (uint32_t q = 0; q < kQueries; q += 2) {
-        const uint32_t r = Min(q + 1, kQueries - 1);
-        float two[4];
-        const auto sum = AddLanes(sums[q][0].Pairs(), sums[q][1].Pairs(), sums[r][0].Pairs(),
-                                  sums[r][1].Pairs());
-        hn::StoreU(hn::ConvertTo(d, sum), d, two);
-        std::memcpy(out + size_t{q} * kDotTokens + token, two, 2 * sizeof(float));
-        std::memcpy(out + size_t{r} * kDotTokens + token, two + 2, 2 * sizeof(float));
-      }
+    }
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      hn::StoreU(hn::ConvertTo(d, AddLanes(parts[q][0], parts[q][1])), d,
+                 out + size_t{q} * kDotTokens + token);
     }
   }
 }
@@ -154,24 +162,28 @@ void ScorePackedRows(const DotQueries& queries, const int8_t* const* strips, uin
 // Some channels of rows of values, as many as D has lanes.
 template <class D, uint32_t kBits>
 struct Channels {
+  static constexpr bool kTwoBlocks = kBits != 0 && HWY_MAX_LANES_D(D) == 32;
   // kBits 0: bytes [at, at + left) of a row. Otherwise the value at bit `shift` of bytes [at, at +
-  // Lanes(D)); if a row is one block, the second block has the row's next value instead.
+  // Lanes(D)); if a row is one block, the second block has the row's next value instead. Values
+  // stay where they are in their bytes, which makes sums larger by a power of two.
   size_t at, left;
-  int shift;
   bool one_block;
-  hn::Vec<Of32<D>> shifts;
+  hn::Vec<D> mask;
+  float scales[2];  // of the sums of the first block and of the second
 
   HWY_INLINE Channels(size_t row_bytes, uint32_t channel, uint32_t n_left)
-      : at(kBits == 0 ? channel : channel % row_bytes),
-        left(n_left),
-        shift(kBits == 0 ? 0 : static_cast<int>(channel / row_bytes * kBits)),
-        one_block(row_bytes == 16) {
-    const Of32<D> d;
-    shifts = hn::Set(d, shift);
+      : at(kBits == 0 ? channel : channel % row_bytes), left(n_left), one_block(row_bytes == 16) {
+    const D d;
+    const auto shift = kBits == 0 ? 0 : static_cast<uint32_t>(channel / row_bytes) * kBits;
+    constexpr uint32_t kValue = (1 << kBits) - 1;
+    mask = hn::Set(d, static_cast<int8_t>(kValue << shift));
+    scales[0] = scales[1] = 1.0f / static_cast<float>(1u << shift);
     if constexpr (kTwoBlocks) {
-      const hn::Half<Of32<D>> half;
-      const auto second = hn::Set(half, shift + static_cast<int>(kBits));
-      if (one_block) shifts = hn::Combine(d, second, hn::LowerHalf(half, shifts));
+      if (!one_block) return;
+      const hn::Half<D> half;
+      const auto second = hn::Set(half, static_cast<int8_t>(kValue << (shift + kBits)));
+      mask = hn::Combine(d, second, hn::LowerHalf(half, mask));
+      scales[1] = 1.0f / static_cast<float>(1u << (shift + kBits));
     }
   }
 
@@ -182,16 +194,8 @@ struct Channels {
     return left >= HWY_MAX_LANES_D(D) ? hn::LoadU(d, row + at) : hn::LoadN(d, row + at, left);
   }
   HWY_INLINE hn::Vec<D> Values(hn::Vec<D> bytes) const {
-    if constexpr (kBits == 0) return bytes;
-    const D d;
-    const auto x = hn::BitCast(Of32<D>(), bytes);
-    const auto mask = hn::Set(d, (1 << kBits) - 1);
-    if constexpr (kTwoBlocks) return hn::And(hn::BitCast(d, hn::Shr(x, shifts)), mask);
-    return hn::And(hn::BitCast(d, hn::ShiftRightSame(x, shift)), mask);
+    return kBits == 0 ? bytes : hn::And(bytes, mask);
   }
-
- private:
-  static constexpr bool kTwoBlocks = kBits != 0 && HWY_MAX_LANES_D(D) == 32;
 };
 
 // Widens the lower (upper) half of each block.
@@ -208,48 +212,60 @@ HWY_INLINE hn::Vec<Of16<D>> Widen(D d, hn::Vec<D> x) {
   }
 }
 
-// Adds 4 * kVectors channels of each block of D, from 4 * kFirst on, of n_pairs pairs of tokens.
-template <class D, uint32_t kBits, uint32_t kQueries, uint32_t kFirst, uint32_t kVectors>
-HWY_INLINE void AddChannels(const Channels<D, kBits>& channels, const int16_t* words,
-                            const float* factors, const int8_t* const* strips, uint32_t n_pairs,
-                            size_t row_bytes, size_t stride, float* out) {
+// Adds the products of two rows, given kQueries pairs of weights kDotTokens apart, for 4 * kVectors
+// channels of each block of D from 4 * kFirst on.
+template <class D, uint32_t kBits, uint32_t kFirst, uint32_t kQueries, uint32_t kVectors>
+HWY_INLINE void AddPair(const Channels<D, kBits>& channels, const int16_t* words,
+                        const int8_t* rows, size_t row_bytes, Sum<D> (&sums)[kQueries][kVectors]) {
   const D d;
   constexpr bool kSigned = kBits == 0;
+  const auto a = channels.Load(rows), b = channels.Load(rows + row_bytes);
+  hn::Vec<Of16<D>> x[kVectors];
+  if constexpr (kFirst == 0) {
+    const auto both = channels.Values(hn::InterleaveLower(d, a, b));
+    x[0] = Widen<kSigned, false>(d, both);
+    x[1] = Widen<kSigned, true>(d, both);
+  }
+  if constexpr (kFirst + kVectors == 4) {
+    const auto both = channels.Values(hn::InterleaveUpper(d, a, b));
+    x[kVectors - 2] = Widen<kSigned, false>(d, both);
+    x[kVectors - 1] = Widen<kSigned, true>(d, both);
+  }
+  for (uint32_t q = 0; q < kQueries; ++q) {
+    const auto w = Pair<D>(words + q * kDotTokens);
+    for (uint32_t v = 0; v < kVectors; ++v) sums[q][v].Add(x[v], w);
+  }
+}
+
+// Adds 4 * kVectors channels of each block of D, from 4 * kFirst on, of n_strips strips.
+template <class D, uint32_t kBits, uint32_t kQueries, uint32_t kFirst, uint32_t kVectors>
+HWY_INLINE void AddChannels(const Channels<D, kBits>& channels, const int16_t* words,
+                            const float* factors, const int8_t* const* strips, uint32_t n_strips,
+                            size_t row_bytes, size_t stride, float* out) {
   Sum<D> sums[kQueries][kVectors];
   for (auto& query : sums) {
     for (auto& sum : query) sum.Clear();
   }
-  const int8_t* rows = nullptr;
-  for (uint32_t i = 0; i < n_pairs; ++i, words += 2, rows += 2 * row_bytes) {
-    if (i % (kKvStrip / 2) == 0) rows = strips[i / (kKvStrip / 2)];
-    const auto a = channels.Load(rows), b = channels.Load(rows + row_bytes);
-    hn::Vec<Of16<D>> x[kVectors];
-    if constexpr (kFirst == 0) {
-      const auto both = channels.Values(hn::InterleaveLower(d, a, b));
-      x[0] = Widen<kSigned, false>(d, both);
-      x[1] = Widen<kSigned, true>(d, both);
-    }
-    if constexpr (kFirst + kVectors == 4) {
-      const auto both = channels.Values(hn::InterleaveUpper(d, a, b));
-      x[kVectors - 2] = Widen<kSigned, false>(d, both);
-      x[kVectors - 1] = Widen<kSigned, true>(d, both);
-    }
-    for (uint32_t q = 0; q < kQueries; ++q) {
-      const auto w = Pair<D>(words + q * kDotTokens);
-      for (uint32_t v = 0; v < kVectors; ++v) sums[q][v].Add(x[v], w);
-    }
+  // After the last token, rows up to a whole strip are readable and have zero weights.
+  for (uint32_t i = 0; i < n_strips; ++i, words += kKvStrip) {
+    const int8_t* rows = strips[i];
+    AddPair<D, kBits, kFirst>(channels, words, rows, row_bytes, sums);
+    AddPair<D, kBits, kFirst>(channels, words + 2, rows + 2 * row_bytes, row_bytes, sums);
+    AddPair<D, kBits, kFirst>(channels, words + 4, rows + 4 * row_bytes, row_bytes, sums);
+    AddPair<D, kBits, kFirst>(channels, words + 6, rows + 6 * row_bytes, row_bytes, sums);
   }
   for (uint32_t q = 0; q < kQueries; ++q) {
     float* to = out + q * stride + size_t{4} * kFirst;
     for (uint32_t v = 0; v < kVectors; v += 2, to += 8) {
       const auto first = sums[q][v].Pairs(), second = sums[q][v + 1].Pairs();
+      const float factor = factors[q] * channels.scales[0];
       if constexpr (HWY_MAX_LANES_D(D) == 16) {
-        AddTo(first, factors[q], to);
-        AddTo(second, factors[q], to + 4);
+        AddTo(first, factor, to);
+        AddTo(second, factor, to + 4);
       } else {
         const Of32<D> d32;
-        AddTo(hn::ConcatLowerLower(d32, second, first), factors[q], to);
-        AddTo(hn::ConcatUpperUpper(d32, second, first), factors[q], to + 16);
+        AddTo(hn::ConcatLowerLower(d32, second, first), factor, to);
+        AddTo(hn::ConcatUpperUpper(d32, second, first), factors[q] * channels.scales[1], to + 16);
       }
     }
   }
@@ -257,16 +273,16 @@ HWY_INLINE void AddChannels(const Channels<D, kBits>& channels, const int16_t* w
 
 template <class D, uint32_t kBits, uint32_t kQueries>
 void AddLanesOf(const int16_t* words, const float* factors, const int8_t* const* strips,
-                uint32_t n_pairs, size_t row_bytes, uint32_t channel, uint32_t left, size_t stride,
+                uint32_t n_strips, size_t row_bytes, uint32_t channel, uint32_t left, size_t stride,
                 float* out) {
   const Channels<D, kBits> channels(row_bytes, channel, left);
   if constexpr (4 * kQueries <= kMaxSums) {
-    AddChannels<D, kBits, kQueries, 0, 4>(channels, words, factors, strips, n_pairs, row_bytes,
+    AddChannels<D, kBits, kQueries, 0, 4>(channels, words, factors, strips, n_strips, row_bytes,
                                           stride, out);
   } else {
-    AddChannels<D, kBits, kQueries, 0, 2>(channels, words, factors, strips, n_pairs, row_bytes,
+    AddChannels<D, kBits, kQueries, 0, 2>(channels, words, factors, strips, n_strips, row_bytes,
                                           stride, out);
-    AddChannels<D, kBits, kQueries, 2, 2>(channels, words, factors, strips, n_pairs, row_bytes,
+    AddChannels<D, kBits, kQueries, 2, 2>(channels, words, factors, strips, n_strips, row_bytes,
                                           stride, out);
   }
 }
@@ -274,7 +290,7 @@ void AddLanesOf(const int16_t* words, const float* factors, const int8_t* const*
 // Adds channels [channel, channel + n_channels).
 template <uint32_t kBits, uint32_t kQueries>
 void AddRows(const int16_t* words, const float* factors, const int8_t* const* strips,
-             uint32_t n_pairs, uint32_t row_bytes, uint32_t channel, uint32_t n_channels,
+             uint32_t n_strips, uint32_t row_bytes, uint32_t channel, uint32_t n_channels,
              size_t stride, float* out) {
   constexpr uint32_t kLanes = HWY_MAX_LANES_D(D8);
   const uint32_t end = channel + n_channels;
@@ -283,12 +299,12 @@ void AddRows(const int16_t* words, const float* factors, const int8_t* const* st
     const uint32_t of_row = kBits == 0 || row_bytes == 16 ? end : row_bytes;
     const uint32_t left = Min(end - channel, of_row - channel % of_row);
     if (left >= kLanes) {
-      AddLanesOf<D8, kBits, kQueries>(words, factors, strips, n_pairs, row_bytes, channel, left,
+      AddLanesOf<D8, kBits, kQueries>(words, factors, strips, n_strips, row_bytes, channel, left,
                                       stride, out);
       channel += kLanes;
       out += kLanes;
     } else {
-      AddLanesOf<D8Block, kBits, kQueries>(words, factors, strips, n_pairs, row_bytes, channel,
+      AddLanesOf<D8Block, kBits, kQueries>(words, factors, strips, n_strips, row_bytes, channel,
                                            left, stride, out);
       channel += kDotBlock;
       out += kDotBlock;
@@ -302,11 +318,17 @@ void AddRowsOf(const DotWeights& weights, const int8_t* const* strips, uint32_t 
                float* sums) {
   constexpr decltype(&AddRows<kBits, 1>) kAdd[] = {AddRows<kBits, 1>, AddRows<kBits, 2>,
                                                    AddRows<kBits, 3>, AddRows<kBits, 4>};
-  HWY_ALIGN int16_t words[kGroup * kDotTokens];
+  HWY_ALIGN int16_t joined[kGroup * kDotTokens];
+  const auto n_strips = static_cast<uint32_t>(CeilDiv(n_quads, kKvStrip / 4));
   for (uint32_t q = 0; q < weights.n; q += kGroup) {
     const uint32_t n = Min(weights.n - q, kGroup);
-    JoinWeights(weights, q, n, 2 * n_quads, words);
-    kAdd[n - 1](words, weights.factors + q, strips, 2 * n_quads, row_bytes, channel, n_channels,
+    const int16_t* words = joined;
+    if constexpr (kBits == 0) {
+      JoinWeights(weights, q, n, 2 * n_quads, joined);
+    } else {
+      words = weights.words + size_t{q} * kDotTokens;
+    }
+    kAdd[n - 1](words, weights.factors + q, strips, n_strips, row_bytes, channel, n_channels,
                 stride, sums + q * stride);
   }
 }

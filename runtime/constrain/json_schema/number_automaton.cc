@@ -10,7 +10,7 @@ using Kind = NumberCondition::Kind;
 constexpr uint32_t kDot = 10, kMinus = 11, kSymbols = 12;
 
 // Where in the spelling a state is.
-enum Phase : uint32_t { kStart, kAfterMinus, kZero, kInteger, kAfterDot, kFraction };
+enum Phase : uint32_t { kStart, kAfterMinus, kZero, kInteger, kAfterDot, kFraction, kLastIsZero };
 
 // Comparison of the digits so far with those of the bound.
 enum Order : uint32_t { kLess, kEqual, kGreater };
@@ -32,12 +32,16 @@ constexpr uint32_t kDead = UINT32_MAX;
 Phase PhaseOf(const Key& key) { return static_cast<Phase>(key.words[0] >> 1); }
 bool IsNegative(const Key& key) { return (key.words[0] & 1) != 0; }
 
+bool IsFraction(Phase phase) { return phase == kFraction || phase == kLastIsZero; }
+
 bool IsMultiple(Kind kind) { return kind == Kind::kMultiple || kind == Kind::kNotMultiple; }
+bool IsOfSpelling(Kind kind) { return kind == Kind::kNoFraction || kind == Kind::kFraction; }
+bool IsBound(Kind kind) { return !IsMultiple(kind) && !IsOfSpelling(kind); }
 
 class Builder {
  public:
-  Builder(Span<const NumberCondition> conditions, Arena* arena)
-      : conditions_(conditions), arena_(arena) {}
+  Builder(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena)
+      : conditions_(conditions), is_shortest_(is_shortest), arena_(arena) {}
 
   Status Run(Span<NumberState>* out) {
     *out = {};
@@ -49,7 +53,7 @@ class Builder {
     }
     Key start = {};
     for (size_t i = 0; i < conditions_.size(); ++i) {
-      if (!IsMultiple(conditions_[i].kind)) start.words[1 + i] = kEqual;
+      if (IsBound(conditions_[i].kind)) start.words[1 + i] = kEqual;
     }
     ARN_TRY(Grow());
     uint32_t ignored = 0;
@@ -97,13 +101,17 @@ class Builder {
     }
     const bool is_first = phase == kStart || phase == kAfterMinus;
     if (phase == kZero) return false;
-    const bool is_fraction = phase == kAfterDot || phase == kFraction;
-    SetPhase(is_fraction ? kFraction : is_first && symbol == 0 ? kZero : kInteger, key);
+    const bool is_fraction = phase == kAfterDot || IsFraction(phase);
+    if (is_fraction) {
+      SetPhase(is_shortest_ && symbol == 0 ? kLastIsZero : kFraction, key);
+    } else {
+      SetPhase(is_first && symbol == 0 ? kZero : kInteger, key);
+    }
     for (size_t i = 0; i < conditions_.size(); ++i) {
       uint32_t* const word = &key->words[1 + i];
       if (IsMultiple(conditions_[i].kind)) {
         *word = StepMultiple(multiples_[i], *word, symbol, is_fraction);
-      } else {
+      } else if (IsBound(conditions_[i].kind)) {
         *word = StepBound(conditions_[i].value, *word, symbol, is_fraction);
       }
     }
@@ -145,7 +153,7 @@ class Builder {
   }
 
   void StartFraction(size_t i, Key* key) const {
-    if (IsMultiple(conditions_[i].kind)) return;  // position 0 so far
+    if (!IsBound(conditions_[i].kind)) return;  // position 0 so far
     uint32_t* const word = &key->words[1 + i];
     *word = IntegerOrder(conditions_[i].value, *word);
   }
@@ -153,6 +161,7 @@ class Builder {
   bool IsEnd(const Key& key) const {
     const Phase phase = PhaseOf(key);
     if (phase != kZero && phase != kInteger && phase != kFraction) return false;
+    if (is_shortest_ && phase == kZero && IsNegative(key)) return false;
     for (size_t i = 0; i < conditions_.size(); ++i) {
       if (!Holds(i, key, phase == kFraction)) return false;
     }
@@ -162,6 +171,7 @@ class Builder {
   bool Holds(size_t i, const Key& key, bool is_fraction) const {
     const NumberCondition& condition = conditions_[i];
     const uint32_t word = key.words[1 + i];
+    if (IsOfSpelling(condition.kind)) return is_fraction == (condition.kind == Kind::kFraction);
     if (IsMultiple(condition.kind)) {
       return IsMultipleAtEnd(multiples_[i], word) == (condition.kind == Kind::kMultiple);
     }
@@ -183,7 +193,9 @@ class Builder {
       case Kind::kGreaterOrEqual: return order != kLess;
       case Kind::kNotEqual:
       case Kind::kMultiple:
-      case Kind::kNotMultiple: break;
+      case Kind::kNotMultiple:
+      case Kind::kNoFraction:
+      case Kind::kFraction: break;
     }
     return order != kEqual;
   }
@@ -267,6 +279,7 @@ class Builder {
   }
 
   const Span<const NumberCondition> conditions_;
+  const bool is_shortest_;
   Arena* const arena_;
   Multiple multiples_[kMaxNumberConditions];
   List<Key> keys_;
@@ -276,9 +289,9 @@ class Builder {
 
 }  // namespace
 
-Status BuildNumberAutomaton(Span<const NumberCondition> conditions, Arena* arena,
+Status BuildNumberAutomaton(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena,
                             Span<NumberState>* out) {
-  return Builder(conditions, arena).Run(out);
+  return Builder(conditions, is_shortest, arena).Run(out);
 }
 
 bool Matches(Span<const NumberState> states, StringView text) {

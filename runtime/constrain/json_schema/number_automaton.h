@@ -18,10 +18,12 @@ struct NumberCondition {
     kGreaterOrEqual,
     kNotEqual,
     kMultiple,
-    kNotMultiple
+    kNotMultiple,
+    kNoFraction,  // spelled without one: an integer of draft 4
+    kFraction
   };
   Kind kind;
-  Decimal value;  // positive for kMultiple and kNotMultiple
+  Decimal value;  // positive for kMultiple and kNotMultiple; kNoFraction, kFraction: ignored
 };
 
 struct NumberState {
@@ -35,7 +37,8 @@ inline constexpr uint32_t kMaxNumberStates = 20'000;
 
 // *out is empty if no number satisfies the conditions; otherwise the first state is the start.
 // kUnsupported: more conditions or states than the limits. Scratch and result are in `arena`.
-Status BuildNumberAutomaton(Span<const NumberCondition> conditions, Arena* arena,
+// is_shortest: no fraction ends with 0, so that integers have none, and there is no -0.
+Status BuildNumberAutomaton(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena,
                             Span<NumberState>* out);
 
 // Returns whether the automaton accepts a plain spelling.

@@ -1,4 +1,5 @@
-// Numbers: unrestricted ones in every spelling of RFC 8259, 6; the others as plain decimals.
+// Numbers: unrestricted ones in every spelling of RFC 8259, 6; the others as plain decimals, the
+// shortest of each value where strings have one spelling.
 #include <algorithm>
 
 #include "runtime/constrain/json_schema/formats.h"
@@ -72,6 +73,9 @@ Term AnyNumber(Terms* terms) {
       terms->Concat(integer, terms->Concat(terms->Optional(fraction), terms->Optional(exponent))));
 }
 
+// True if each value is spelled in one way.
+bool IsShortest(const Context& context) { return context.style.form != TextForm::kJsonString; }
+
 class NumberBuilder {
  public:
   explicit NumberBuilder(Context* context) : context_(*context) {}
@@ -86,7 +90,8 @@ class NumberBuilder {
     Span<NumberState> states;
     if (!conditions_.empty()) {
       Merge();
-      const Status status = BuildNumberAutomaton(conditions_.span(), context_.arena, &states);
+      const Status status =
+          BuildNumberAutomaton(conditions_.span(), IsShortest(context_), context_.arena, &states);
       if (status == Status::kUnsupported) {
         return context_.Refuse(where_,
                                "with what else is said of this number, deciding takes more than "
@@ -125,6 +130,9 @@ class NumberBuilder {
       return AddCondition(fact.condition, fact.text, fact.where);
     }
     if (fact.kind == FactKind::kInteger) {
+      if (context_.references.draft() == Draft::k4 && !IsShortest(context_)) {
+        return AddCondition(fact.is_denied ? Kind::kFraction : Kind::kNoFraction, "1", fact.where);
+      }
       return AddCondition(fact.is_denied ? Kind::kNotMultiple : Kind::kMultiple, "1", fact.where);
     }
     if (fact.kind == FactKind::kNumberIn) return AddValues(fact);
@@ -218,7 +226,8 @@ class NumberBuilder {
       ARN_TRY(PlainText(value, context_.arena, &text));
       if (!conditions_.empty() && !Matches(states, text)) continue;
       ARN_TRY(out->texts.Append(context_.arena, text));
-      if (value.is_zero()) ARN_TRY(out->texts.Append(context_.arena, StringView("-0")));
+      if (value.is_zero() && !IsShortest(context_))
+        ARN_TRY(out->texts.Append(context_.arena, StringView("-0")));
     }
     return Status::kOk;
   }
@@ -242,7 +251,9 @@ Status NumberTerm(Context* context, Scalars* scalars, Term* out) {
   ARN_ASSIGN(Span<TextList> list, context->arena->AllocateArray<TextList>(1));
   list[0].strings = context->strings;
   list[0].texts = scalars->texts.span();
-  *out = context->terms->Either(scalars->others, NumberListTerm(context->terms, list.data()));
+  const Term listed = IsShortest(*context) ? TextListTerm(context->terms, list.data())
+                                           : NumberListTerm(context->terms, list.data());
+  *out = context->terms->Either(scalars->others, listed);
   return Status::kOk;
 }
 

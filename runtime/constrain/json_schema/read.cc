@@ -28,6 +28,8 @@ Condition Opposite(Condition kind) {
     case Condition::kGreaterOrEqual: return Condition::kLess;
     case Condition::kMultiple: return Condition::kNotMultiple;
     case Condition::kNotMultiple:
+    case Condition::kNoFraction:
+    case Condition::kFraction:
     case Condition::kNotEqual: break;
   }
   return Condition::kMultiple;

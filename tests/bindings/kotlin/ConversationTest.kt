@@ -1,4 +1,6 @@
 // Tests replies as a Flow on the demo model. Argument: the bundle.
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.TimeUnit
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.flow.collect
@@ -57,15 +59,19 @@ fun main(arguments: Array<String>) {
       val endless = GenerateOptions().apply { ignoreEos = true }
       equal(3, chat.send("Tell me a story.", endless).take(3).toList().size)
       equal(2, chat.info().nMessages)
-      chat.undo()
-      runBlocking {
-        val reply = chat.send("Tell me a story.", endless)
-        val reader = launch(Dispatchers.Default) { reply.collect() }
-        while (chat.session().isIdle()) Thread.sleep(1)
-        reader.cancelAndJoin()
+      chat.truncate(0)
+      // The cancel comes before the reply begins, or at any point while it runs.
+      repeat(200) { round ->
+        runBlocking {
+          val seen = CountDownLatch(round % 4)
+          val reply = chat.send("Tell me a story.", endless)
+          val reader = launch(Dispatchers.Default) { reply.collect { seen.countDown() } }
+          check(seen.await(20, TimeUnit.SECONDS)) { "reply $round ended by itself" }
+          reader.cancelAndJoin()
+        }
+        chat.truncate(0)
       }
       // The session is free, and the next reply is not cancelled.
-      chat.truncate(0)
       check(chat.send("Hi.", atMost(4)).texts().toList().isNotEmpty()) { "no text" }
     }
     withChat(model) { chat ->
@@ -79,12 +85,3 @@ fun main(arguments: Array<String>) {
   }
   println("3 passed, 0 failed")
 }
-
-// True until a reply has begun to run.
-private fun org.arenite.Session.isIdle(): Boolean =
-  try {
-    length()
-    true
-  } catch (e: AreniteException) {
-    false
-  }

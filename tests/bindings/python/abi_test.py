@@ -23,7 +23,7 @@ DATACLASSES = {
     arenite.SessionOptions: ("arn_session_options", set()),
     arenite.Sampling: ("arn_sampling", {
         "n_bias_ids", "n_bias_values", "n_bad_words", "n_suppress_tokens",
-        "n_begin_suppress_tokens", "n_dry_breakers"}),
+        "n_begin_suppress_tokens", "n_dry_breakers", "n_dry_breaker_sequences"}),
     arenite.GenerateResult: ("arn_generate_result", set()),
     arenite.BeamOptions: ("arn_beam_options", {"n_extra_eos_ids"}),
     arenite.ModelInfo: (

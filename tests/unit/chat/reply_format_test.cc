@@ -212,6 +212,84 @@ TEST(ReplyFormat, MarksOfTheVocabulary_WhereTheTemplateShowsNothing) {
   EXPECT_EQ(Find(ChatMl(""), {"<think>"}).reasoning_begin, "");
 }
 
+// As the templates of these families write calls.
+TEST(ReplyFormat, CallsOfOtherFamilies) {
+  // GLM 4.5: a name alone, then keys and values.
+  EXPECT_EQ(Describe(Find(ChatMl(
+                "{%- for call in message.tool_calls %}"
+                "{{- '\n<tool_call>' + call.function.name }}"
+                "{%- for k, v in call.function.arguments.items() %}"
+                "{{- '\n<arg_key>' + k + '</arg_key>\n<arg_value>' }}"
+                "{{- v | tojson if v is not string else v }}{{- '</arg_value>' }}{%- endfor %}"
+                "{{- '\n</tool_call>' }}{%- endfor %}"))),
+            "arguments=parameters\n"
+            "calls_begin=\\n<tool_call>\n"
+            "call_separator=\\n</tool_call>\\n<tool_call>\n"
+            "calls_end=\\n</tool_call>\n"
+            "parameter_begin=\\n<arg_key>\n"
+            "parameter_name_end=</arg_key>\\n<arg_value>\n"
+            "parameter_end=</arg_value>\n");
+  // DeepSeek V3.1.
+  EXPECT_EQ(Describe(Find(
+                ChatMl("{%- for call in message.tool_calls %}{%- if loop.first %}"
+                       "{{- '<|tool_calls_begin|>' }}{%- endif %}"
+                       "{{- '<|tool_call_begin|>' + call.function.name + '<|tool_sep|>' }}"
+                       "{{- call.function.arguments }}{{- '<|tool_call_end|>' }}"
+                       "{%- if loop.last %}{{- '<|tool_calls_end|>' }}{%- endif %}{%- endfor %}"))),
+            "arguments=json\n"
+            "calls_begin=<|tool_calls_begin|><|tool_call_begin|>\n"
+            "name_end=<|tool_sep|>\n"
+            "call_separator=<|tool_call_end|><|tool_call_begin|>\n"
+            "calls_end=<|tool_call_end|><|tool_calls_end|>\n");
+  // MiniMax M2.
+  EXPECT_EQ(Describe(Find(ChatMl(
+                "{%- if message.tool_calls %}{{- '\n<minimax:tool_call>\n' }}"
+                "{%- for call in message.tool_calls %}"
+                "{{- '<invoke name=\"' + call.function.name + '\">' }}"
+                "{%- for k, v in call.function.arguments.items() %}"
+                "{{- '\n<parameter name=\"' + k + '\">' }}"
+                "{{- v | tojson if v is not string else v }}{{- '</parameter>' }}{%- endfor %}"
+                "{{- '\n</invoke>\n' }}{%- endfor %}{{- '</minimax:tool_call>' }}{%- endif %}"))),
+            "arguments=parameters\n"
+            "calls_begin=\\n<minimax:tool_call>\\n<invoke name=\"\n"
+            "name_end=\">\n"
+            "call_separator=\\n</invoke>\\n<invoke name=\"\n"
+            "calls_end=\\n</invoke>\\n</minimax:tool_call>\n"
+            "parameter_begin=\\n<parameter name=\"\n"
+            "parameter_name_end=\">\n"
+            "parameter_end=</parameter>\n");
+  // Mistral Small 3.2 puts the id between name and arguments, which is not supported.
+  EXPECT_EQ(Describe(Find(ChatMl(
+                "{%- for call in message.tool_calls %}"
+                "{{- '[TOOL_CALLS]' + call.function.name + '[CALL_ID]' + call.id + '[ARGS]' }}"
+                "{{- call.function.arguments | tojson }}{%- endfor %}"))),
+            "arguments=none\n");
+  // Llama 4: Python calls in brackets.
+  EXPECT_EQ(Describe(Find(
+                ChatMl("{%- if message.tool_calls %}{{- '<|python_start|>[' }}"
+                       "{%- for call in message.tool_calls %}{{- call.function.name + '(' }}"
+                       "{%- for k, v in call.function.arguments.items() %}"
+                       "{{- k + '=' + (v | tojson) }}{%- if not loop.last %}{{- ', ' }}{%- endif %}"
+                       "{%- endfor %}{{- ')' }}{%- if not loop.last %}{{- ', ' }}{%- endif %}"
+                       "{%- endfor %}{{- ']<|python_end|>' }}{%- endif %}"))),
+            "arguments=python\n"
+            "calls_begin=<|python_start|>[\n"
+            "name_end=(\n"
+            "call_separator=), \n"
+            "calls_end=)]<|python_end|>\n");
+  // Hunyuan.
+  EXPECT_EQ(Describe(Find(ChatMl(
+                "{%- for call in message.tool_calls %}"
+                "{{- '<tool_calls>\n<tool_call>' + call.function.name + '\n```json\n' }}"
+                "{{- call.function.arguments | tojson }}{{- '\n```</tool_call>\n</tool_calls>' }}"
+                "{%- endfor %}"))),
+            "arguments=json\n"
+            "calls_begin=<tool_calls>\\n<tool_call>\n"
+            "name_end=\\n```json\\n\n"
+            "call_separator=\\n```</tool_call>\\n</tool_calls><tool_calls>\\n<tool_call>\n"
+            "calls_end=\\n```</tool_call>\\n</tool_calls>\n");
+}
+
 TEST(ReplyFormat, LongMarks_CountAsNotFound) {
   const std::string mark(300, '#');
   EXPECT_TRUE(Find(ChatMl("{%- for call in message.tool_calls %}{{- '" + mark +

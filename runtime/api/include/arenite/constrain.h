@@ -39,7 +39,7 @@ typedef struct arn_constraint_options {
    * one run, without asking the model. 1: its tokens are chosen by their logits too. */
   uint32_t choose_forced;
   /* Sessions: position of the constrained text's first token, or ARN_AT_NEXT_TOKEN. Tokens that the
-   * sequence has from there on are read at once: give the position again after a restore. */
+   * sequence has from there on are read at once. */
   uint32_t first;
   /* JSON_SCHEMA: 1: strings in every spelling that JSON allows; 0: in one: characters as
    * themselves, and escapes only where JSON needs them. For texts that others wrote. */
@@ -87,7 +87,9 @@ typedef struct arn_constraint_stats_data {
  * text. Tokens that are prefilled after the first chosen token belong to it, and must be allowed:
  * else the next choice is ARN_BAD_STATE. A rewind takes them back; behind the beginning of the text
  * it begins again with the next chosen token. Forks and beams continue with a state of their own.
- * With ARN_OVERFLOW_SHIFT the text goes on, but cannot be rewound once its beginning was dropped.
+ * A saved session has its constraints, and goes on in the middle of their texts. With
+ * ARN_OVERFLOW_SHIFT the text goes on, but cannot be rewound or restored once its beginning was
+ * dropped: then the next choice is ARN_BAD_STATE, until a constraint is set or dropped.
  */
 
 /* Compiles a constraint for the selected sequence, in memory of the session

@@ -81,12 +81,15 @@ typedef struct arn_sampling {
   uint32_t n_dry_breakers;
   /* Keeps tokens within this many standard deviations of the largest logit; 0: off */
   float top_n_sigma;
+  /* DRY: token sequences, separated by -1, that no repetition reaches across */
+  const int32_t* dry_breaker_sequences;
+  uint32_t n_dry_breaker_sequences;
 } arn_sampling;
 /* clang-format off */
 #define ARN_SAMPLING_INIT \
   { sizeof(arn_sampling), 0.0f, 0, 1.0f, 0.0f, 0, 1.0f, 0, 0.0f, 0.0f, 0, 0, 1.0f, 0.0f, 0.1f, \
     0.0f, 1.75f, 2, 0, 0.0f, 0.1f, -1, -1, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, \
-    0, 0.0f }
+    0, 0.0f, NULL, 0 }
 /* clang-format on */
 
 #endif /* ARENITE_SAMPLING_H_ */

@@ -532,10 +532,11 @@ typedef struct arn_token_logprob {
 } arn_token_logprob;
 /* Returns log-probabilities of the next token in the model's own distribution: the log-softmax of
  * arn_session_logits, before temperature, penalties and the other options of arn_sampling, as in
- * OpenAI's API. Inside arn_token_callback they are those that its token was chosen from; otherwise
- * call it before the token runs (arn_session_sample, then arn_session_step). *out_logprob: of `id`;
- * may be NULL. out_top: the n_top most likely tokens, best first, ties by lower id; n_top is 0 to
- * the vocabulary's size. ARN_BAD_TOKEN unless id is in the vocabulary, or -1 with out_logprob NULL.
+ * OpenAI's API. Inside arn_token_callback they are those that its token was chosen from, which one
+ * that is forced behind others has with with_logprobs only (ARN_BAD_STATE). Otherwise call it
+ * before the token runs (arn_session_sample, then arn_session_step). *out_logprob: of `id`; may be
+ * NULL. out_top: the n_top most likely tokens, best first, ties by lower id; n_top is 0 to the
+ * vocabulary's size. ARN_BAD_TOKEN unless id is in the vocabulary, or -1 with out_logprob NULL.
  * Otherwise fails as arn_session_logits. */
 ARN_API arn_status arn_session_logprobs(const arn_session* session, int32_t id, uint32_t n_top,
                                         arn_token_logprob* out_top, float* out_logprob);
@@ -565,9 +566,12 @@ typedef struct arn_generate_options {
    * (arn_reply_options.reasoning_close). 0: the model decides. */
   uint32_t reasoning_budget;
   uint32_t no_guesses; /* 1: runs token by token, although the session has speculation */
+  /* 1: the callback asks for the log-probabilities of every token. Tokens that a constraint or the
+   * end of a reasoning forces run one by one then; else only the first of a run has any. */
+  uint32_t with_logprobs;
 } arn_generate_options;
 #define ARN_GENERATE_OPTIONS_INIT \
-  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0 }
+  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
 typedef struct arn_generate_result {
   size_t struct_size;

@@ -38,15 +38,19 @@ enum {
 typedef struct arn_restore_options {
   size_t struct_size;
   uint32_t verify; /* ARN_VERIFY_... */
+  /* 1: saved constraints are left out; 0: the texts go on under them. Of 64 bits, so that it lies
+   * behind the struct of older programs. */
+  uint64_t no_constraints;
 } arn_restore_options;
 #define ARN_RESTORE_OPTIONS_INIT \
-  { sizeof(arn_restore_options), ARN_VERIFY_DEFAULT }
+  { sizeof(arn_restore_options), ARN_VERIFY_DEFAULT, 0 }
 
 /* Replaces all sequences by the saved ones; sequences that were not saved become as in a new
  * session. `options` may be NULL. The bytes are untrusted: damaged or truncated data is refused
  * (ARN_BAD_SAVE, ARN_HASH_MISMATCH), as is a state of another model or session type
- * (ARN_SAVE_MISMATCH) or one that does not fit (ARN_CONTEXT_FULL). Then nothing changes. The bytes
- * may be freed after the call. */
+ * (ARN_SAVE_MISMATCH) or one that does not fit (ARN_CONTEXT_FULL; ARN_UNSUPPORTED: its sampling or
+ * constraints). Then nothing changes, but that all sequences are empty where they had constraints
+ * and a saved one does not compile. The bytes may be freed after the call. */
 ARN_API arn_status arn_session_restore_memory(arn_session* session, const void* data,
                                               uint64_t bytes, const arn_restore_options* options);
 /* Restores from a file. If the session reserved its memory itself, the pages are not read but

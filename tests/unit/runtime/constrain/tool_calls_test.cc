@@ -172,6 +172,38 @@ std::vector<Case> Cases() {
                      "<parameter=days>\n0"});
   }
   {
+    ReplyFormat f;  // GLM 4.5: nothing between the name and its parameters
+    f.arguments = ArgumentSyntax::kParameters;
+    f.calls_begin = "\n<tool_call>";
+    f.call_separator = "\n</tool_call>\n<tool_call>";
+    f.calls_end = "\n</tool_call>";
+    f.parameter_begin = "\n<arg_key>";
+    f.parameter_name_end = "</arg_key>\n<arg_value>";
+    f.parameter_end = "</arg_value>";
+    const std::string call =
+        "\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n"
+        "<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n</tool_call>";
+    cases.push_back({"keys_and_values", f, call, call + "\n<tool_call>now\n</tool_call>",
+                     "\n<tool_call>get_weather\n<arg_key>town"});
+  }
+  {
+    ReplyFormat f;  // MiniMax M2
+    f.arguments = ArgumentSyntax::kParameters;
+    f.calls_begin = "\n<minimax:tool_call>\n<invoke name=\"";
+    f.name_end = "\">";
+    f.call_separator = "\n</invoke>\n<invoke name=\"";
+    f.calls_end = "\n</invoke>\n</minimax:tool_call>";
+    f.parameter_begin = "\n<parameter name=\"";
+    f.parameter_name_end = "\">";
+    f.parameter_end = "</parameter>";
+    const std::string call =
+        "\n<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Oslo"
+        "</parameter>\n<parameter name=\"days\">2</parameter>\n</invoke>\n";
+    cases.push_back({"invocations", f, call + "</minimax:tool_call>",
+                     call + "<invoke name=\"now\">\n</invoke>\n</minimax:tool_call>",
+                     "\n<minimax:tool_call>\n<invoke name=\"weather\">"});
+  }
+  {
     ReplyFormat f;  // Cohere: ids before the name
     f.arguments = ArgumentSyntax::kJson;
     f.calls_begin = "<|START_ACTION|>[{\"tool_call_id\": \"";

@@ -176,6 +176,8 @@ TEST_F(ProcessorsTest, Dry_PenalisesWhatContinuesARepetition) {
     options.dry_window = round % 3 == 0 ? 0 : random() % 40;
     const int32_t breakers[] = {3, 9};
     if (round % 2 == 0) options.dry_breakers = {breakers, 2};
+    const int32_t sequences[] = {2, 1, -1, 1, 0, 2, -1, 1, 0};
+    if (round % 7 < 4) options.dry_breaker_sequences = {sequences, 9};
     Use(10, options);
     const std::vector<float> logits = RandomLogits(&random, 10);
     std::vector<int32_t> all(random() % 50);
@@ -191,10 +193,18 @@ TEST_F(ProcessorsTest, Dry_PenalisesWhatContinuesARepetition) {
     std::vector<float> expected = logits;
     size_t limit = n;
     for (size_t i = 0; i < n; ++i) {
-      if (is_breaker(ids[n - 1 - i])) {
-        limit = i;
-        break;
-      }
+      const auto is_here = [&](std::initializer_list<int32_t> sequence) {
+        return round % 7 < 4 && sequence.size() <= i + 1 &&
+               std::equal(sequence.begin(), sequence.end(),
+                          ids.end() - 1 - static_cast<ptrdiff_t>(i));
+      };
+      size_t behind = n;  // tokens of the longest breaker that begins here, without the first
+      if (is_breaker(ids[n - 1 - i])) behind = 0;
+      if (is_here({2, 1}) || is_here({1, 0})) behind = 1;
+      if (is_here({1, 0, 2})) behind = 2;
+      if (behind == n) continue;
+      limit = i - behind;
+      break;
     }
     for (int32_t token = 0; token < 10 && n > allowed && limit >= allowed; ++token) {
       int longest = -1;

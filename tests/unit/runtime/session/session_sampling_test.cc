@@ -207,6 +207,8 @@ TEST_F(SessionSamplingTest, State_KeepsEveryOption) {
   sampling.n_suppress_tokens = 2;
   sampling.dry_breakers = breakers;
   sampling.n_dry_breakers = 1;
+  sampling.dry_breaker_sequences = bias;
+  sampling.n_dry_breaker_sequences = 4;
   const SessionPtr session = Make(sampling);
   Decode(session.get(), 15);
   const std::vector<uint8_t> state = Save(session.get());

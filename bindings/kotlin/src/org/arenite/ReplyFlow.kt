@@ -1,15 +1,20 @@
 // Replies of a conversation as a Flow.
 package org.arenite
 
+import kotlin.coroutines.cancellation.CancellationException
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.channels.SendChannel
 import kotlinx.coroutines.channels.awaitClose
-import kotlinx.coroutines.channels.trySendBlocking
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.callbackFlow
 import kotlinx.coroutines.flow.filterIsInstance
 import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.isActive
+import kotlinx.coroutines.job
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
 
 /** A part of a reply; [End] is the last. The parts of a call end with [CallEnd]. */
 interface ReplyPart {
@@ -57,34 +62,62 @@ fun Conversation.replyFlow(
 ): Flow<ReplyPart> = callbackFlow {
   val running = RunningReply(session())
   launch(dispatcher) {
+    val job = coroutineContext.job
     try {
       val result = running.use {
-        reply(options) { event, text -> trySendBlocking(partOf(event, text)).isSuccess }
+        reply(options) { event, text -> sendUnlessCancelled(partOf(event, text), job) }
       }
-      trySendBlocking(ReplyPart.End(result))
+      send(ReplyPart.End(result))
       channel.close()
     } catch (e: AreniteException) {
-      channel.close(e)
+      // A cancelled collector's own cancellation ends the flow: "cancelled" is no failure then.
+      if (isActive) channel.close(e)
     }
   }
   awaitClose(running::cancel)
 }
 
-/** A reply that may be cancelled while it runs, and not later: that would end the next one. */
+/**
+ * Sends from a thread that may block. Returns false if [job] is cancelled: trySendBlocking would go
+ * on waiting then, since nobody receives and the channel stays open until its producer ends.
+ */
+private fun <T> SendChannel<T>.sendUnlessCancelled(element: T, job: Job): Boolean {
+  if (trySend(element).isSuccess) return true
+  return try {
+    runBlocking(job) { send(element) }
+    true
+  } catch (e: CancellationException) {
+    false
+  }
+}
+
+/**
+ * A reply that can be cancelled before it runs, which skips it, and while it runs. The session is
+ * cancelled only in between: a cancel before or after would end its next call.
+ */
 private class RunningReply(private val session: Session) {
-  private var isRunning = true
+  private var isRunning = false
+  private var isCancelled = false
 
-  fun cancel() = synchronized(this) { if (isRunning) session.cancel() }
+  fun cancel() = synchronized(this) {
+    isCancelled = true
+    if (isRunning) session.cancel()
+  }
 
-  fun <T> use(reply: () -> T): T =
+  fun <T> use(reply: () -> T): T {
+    synchronized(this) {
+      if (isCancelled) throw CancellationException("the collector is cancelled")
+      isRunning = true
+    }
     try {
-      reply()
+      return reply()
     } finally {
       synchronized(this) {
         isRunning = false
         session.clearCancel()
       }
     }
+  }
 }
 
 /** Appends a message of the user and streams the reply to it. */

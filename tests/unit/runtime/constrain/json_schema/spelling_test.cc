@@ -1,5 +1,6 @@
 // How valid values may be written.
 #include <string>
+#include <vector>
 
 #include "schema_cases.h"
 
@@ -48,6 +49,52 @@ TEST(JsonSchemaTest, OneSpelling_WhileTextIsGenerated) {
       EXPECT_LT(offset, std::string(other).size()) << other;
     }
   }
+}
+
+// No zeros at the end of a fraction, which a model may go on writing for ever.
+TEST(JsonSchemaTest, NumbersWithoutSpareZeros_WhileTextIsGenerated) {
+  SchemaMatcher::Options options;
+  options.any_spelling = false;
+  const struct {
+    const char* schema;
+    std::vector<const char*> allowed, refused;
+  } cases[] = {
+      {R"({"type":"integer"})", {"0", "-7", "10", "100"}, {"0.", "1.", "1.0", "-0"}},
+      {R"({"type":"integer","minimum":1,"maximum":20})",
+       {"1", "10", "20"},
+       {"1.", "20.0", "0", "-"}},
+      {R"({"type":"number","minimum":0,"maximum":1})",
+       {"0", "0.5", "0.05", "1", "0.101"},
+       {"1.", "0.50", "0.0", "0.1010", "1.0", "-0"}},
+      {R"({"type":"number","minimum":-1})", {"-0.5", "-1"}, {"-0", "-0.0"}},
+      {R"({"type":"number","multipleOf":0.01})", {"0.07", "3", "19.9"}, {"19.90", "0.070"}},
+      {R"({"const":0})", {"0"}, {"-0", "0.0"}},
+      {R"({"enum":[1,2.50,-3e1]})", {"1", "2.5", "-30"}, {"1.0", "2.50", "-30.0"}},
+      {R"({"$schema":"http://json-schema.org/draft-04/schema#","type":"integer"})",
+       {"0", "-7"},
+       {"1.0", "1.5"}},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.schema);
+    SchemaMatcher matcher;
+    ASSERT_EQ(matcher.Compile(c.schema, options), Status::kOk) << matcher.error();
+    for (const char* const text : c.allowed) EXPECT_TRUE(matcher.Accepts(text)) << text;
+    for (const char* const text : c.refused) EXPECT_FALSE(matcher.Accepts(text)) << text;
+  }
+}
+
+TEST(JsonSchemaTest, IntegersOfDraft4HaveNoFraction) {
+  CheckCases({
+      {R"({"$schema":"http://json-schema.org/draft-04/schema#","type":"integer","minimum":1})",
+       {"1", "20"},
+       {"1.0", "20.00", "1.5", "0"}},
+      {R"({"$schema":"http://json-schema.org/draft-04/schema#","not":{"type":"integer"}})",
+       {"1.0", "1.5", "\"x\""},
+       {"1", "-20"}},
+      {R"({"$schema":"http://json-schema.org/draft-04/schema#","type":"number","minimum":1})",
+       {"1.0", "1", "1.5"},
+       {"0.5"}},
+  });
 }
 
 TEST(JsonSchemaTest, CompactWithoutWhitespace) {

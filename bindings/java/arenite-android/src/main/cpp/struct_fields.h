@@ -146,6 +146,9 @@ inline constexpr Field kSamplingFields[] = {
      offsetof(arn_sampling, dry_breakers), offsetof(arn_sampling, n_dry_breakers)},
     {"topNSigma", FieldKind::kFloat,
      offsetof(arn_sampling, top_n_sigma), 0},
+    {"dryBreakerSequences", FieldKind::kIds,
+     offsetof(arn_sampling, dry_breaker_sequences),
+     offsetof(arn_sampling, n_dry_breaker_sequences)},
 };
 inline constexpr Field kReplyInfoFields[] = {
     {"hasReasoning", FieldKind::kBool,

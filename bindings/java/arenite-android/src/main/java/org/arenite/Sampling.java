@@ -83,4 +83,6 @@ public final class Sampling {
   public int[] dryBreakers;
   /** Keeps tokens within this many standard deviations of the largest logit; 0: off */
   public float topNSigma;
+  /** DRY: token sequences, separated by -1, that no repetition reaches across */
+  public int[] dryBreakerSequences;
 }

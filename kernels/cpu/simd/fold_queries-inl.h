@@ -1,0 +1,236 @@
+// Applies the ranges of keys to queries: q . (least + scale * value) = q . least + (q * scale) .
+// value. The folded queries, q * scale, are floats, or integers for Int8Dot.
+#if defined(ARN_KERNELS_CPU_SIMD_FOLD_QUERIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ARN_KERNELS_CPU_SIMD_FOLD_QUERIES_INL_H_
+#undef ARN_KERNELS_CPU_SIMD_FOLD_QUERIES_INL_H_
+#else
+#define ARN_KERNELS_CPU_SIMD_FOLD_QUERIES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/int8_dot/int8_dot.h"
+#include "kernels/cpu/simd/attention_scratch.h"
+#include "kernels/cpu/simd/kv_ranges-inl.h"
+#include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/math/round.h"
+#include "platform/base/arith.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace arn::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// folded[stride] = q * scale. Returns q . least.
+HWY_INLINE float FoldQuery(const float* q, const float* scale, const float* least, size_t stride,
+                           float* folded) {
+  const D d;
+  V sum = hn::Zero(d);
+  for (size_t i = 0; i < stride; i += kLanes) {
+    const V x = hn::LoadU(d, q + i);
+    hn::StoreU(hn::Mul(x, hn::LoadU(d, scale + i)), d, folded + i);
+    sum = hn::MulAdd(x, hn::LoadU(d, least + i), sum);
+  }
+  return hn::ReduceSum(d, sum);
+}
+
+// Stores the low 16 bits of stride integers, as two planes of signed bytes; integer(i) has
+// [i, i + kLanes).
+template <typename Integer>
+HWY_INLINE void StorePlanes(size_t stride, const Integer& integer, uint8_t* high, uint8_t* low) {
+  const hn::Repartition<uint16_t, D> d16;
+  const hn::Repartition<uint8_t, D> d8;
+  constexpr size_t kFour = 4 * kLanes;
+  // Four vectors at a time; `last` is the last there is.
+  const auto four = [&](size_t i, size_t last, uint8_t* to_high, uint8_t* to_low) HWY_ATTR {
+    const auto at = [&](size_t v)
+                        HWY_ATTR { return hn::BitCast(d16, integer(Min(i + v * kLanes, last))); };
+    const auto a = hn::ConcatEven(d16, at(1), at(0)), b = hn::ConcatEven(d16, at(3), at(2));
+    const auto half = hn::Set(d16, uint16_t{128});
+    const auto upper_a = hn::BitCast(d8, hn::Add(a, half));
+    const auto upper_b = hn::BitCast(d8, hn::Add(b, half));
+    hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, to_high);
+    hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, to_low);
+  };
+  size_t i = 0;
+  for (; i + kFour <= stride; i += kFour) four(i, stride - kLanes, high + i, low + i);
+  if (i < stride) {
+    uint8_t planes[2][kFour];
+    four(i, stride - kLanes, planes[0], planes[1]);
+    std::memcpy(high + i, planes[0], stride - i);
+    std::memcpy(low + i, planes[1], stride - i);
+  }
+}
+
+// The same, as words.
+template <typename Integer>
+HWY_INLINE void StoreWords(size_t stride, const Integer& integer, int16_t* words) {
+  const hn::Repartition<int16_t, D> d16;
+  const hn::Rebind<int16_t, D> half;
+  size_t i = 0;
+  for (; i + 2 * kLanes <= stride; i += 2 * kLanes) {
+    hn::StoreU(hn::OrderedDemote2To(d16, integer(i), integer(i + kLanes)), d16, words + i);
+  }
+  if (i < stride) hn::StoreU(hn::DemoteTo(half, integer(i)), half, words + i);
+}
+
+// Reduces four vectors: lane i of the result is all lanes of v[i], combined by op.
+template <class V4, class Op>
+HWY_INLINE hn::Vec<hn::BlockDFromD<hn::DFromV<V4>>> ReduceFour(const V4 (&v)[4], const Op& op) {
+  if constexpr (HWY_MAX_LANES_V(V4) > 4) {
+    const hn::Half<hn::DFromV<V4>> half;
+    hn::Vec<decltype(half)> h[4];
+    for (int i = 0; i < 4; ++i) h[i] = op(hn::LowerHalf(half, v[i]), hn::UpperHalf(half, v[i]));
+    return ReduceFour(h, op);
+  } else {
+    const hn::DFromV<V4> d;
+    const hn::RepartitionToWide<hn::RebindToUnsigned<decltype(d)>> d64;  // ARMv7 has no doubles
+    hn::Vec<decltype(d64)> pairs[2];
+    for (int i = 0; i < 2; ++i) {
+      const auto a = v[2 * i], b = v[2 * i + 1];
+      pairs[i] = hn::BitCast(d64, op(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+    }
+    return op(hn::BitCast(d, hn::InterleaveLower(d64, pairs[0], pairs[1])),
+              hn::BitCast(d, hn::InterleaveUpper(d64, pairs[0], pairs[1])));
+  }
+}
+
+// Queries that share each load of the ranges: at most 4.
+#if defined(ARN_SMALL_CODE)
+constexpr uint32_t kFoldedTogether = 1;
+#else
+constexpr uint32_t kFoldedTogether = 4;
+#endif
+
+// Scales and sums of kFoldedTogether folded queries.
+struct FoldedQueries {
+  alignas(16) float inverse[4];  // integer = folded * inverse
+  alignas(16) float factors[4];  // folded = factor * integer
+  alignas(16) float least[4];    // q . least
+};
+
+// Folds kQueries queries, rows of `stride` floats (a multiple of kLanes), into `folded`. ranges: of
+// the first `dim` channels.
+template <uint32_t kQueries>
+HWY_INLINE void FoldTogether(const float* q, size_t stride, uint32_t dim, const uint16_t* ranges,
+                             float* folded, FoldedQueries* out) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  // As integers, magnitudes keep their order, and non-finite values are the largest.
+  const auto size_bits = hn::Set(di, 0x7FFFFFFF);
+  V sums[4];
+  hn::Vec<decltype(di)> largest[4];
+  for (uint32_t i = 0; i < 4; ++i) {
+    sums[i] = hn::Zero(d);
+    largest[i] = hn::Zero(di);
+  }
+  ForRanges(ranges, dim, [&](size_t at, V scale, V least) HWY_ATTR {
+    for (uint32_t i = 0; i < kQueries; ++i) {
+      const V x = hn::LoadU(d, q + i * stride + at), y = hn::Mul(x, scale);
+      hn::StoreU(y, d, folded + i * stride + at);
+      largest[i] = hn::Max(largest[i], hn::And(hn::BitCast(di, y), size_bits));
+      sums[i] = hn::MulAdd(x, least, sums[i]);
+    }
+  });
+  for (size_t at = AlignUp(dim, kLanes); at < stride; at += kLanes) {
+    for (uint32_t i = 0; i < kQueries; ++i) hn::StoreU(hn::Zero(d), d, folded + i * stride + at);
+  }
+  const hn::BlockDFromD<D> d4;
+  const auto max =
+      hn::BitCast(d4, ReduceFour(largest, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }));
+  const auto least = ReduceFour(sums, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+  constexpr float kLargest = 127 * 256 + 127;
+  const auto most = hn::Set(d4, kLargest);
+  const auto is_finite = hn::Lt(max, hn::Set(d4, HUGE_VALF));
+  // Also zeros if the quotient would overflow.
+  const auto is_some = hn::And(is_finite, hn::Gt(max, hn::Set(d4, kLargest / 1e38f)));
+  const auto factor = hn::IfThenElseZero(is_some, hn::Div(max, most));
+  hn::Store(hn::IfThenElseZero(is_some, hn::Div(most, max)), d4, out->inverse);
+  hn::Store(hn::IfThenElse(is_finite, factor, hn::Set(d4, std::nanf(""))), d4, out->factors);
+  hn::Store(least, d4, out->least);
+}
+
+// Tokens [begin, begin + n) of a tile, which share the ranges of their channels.
+struct KeyRange {
+  uint32_t begin, n;
+  const uint16_t* ranges;
+};
+
+// Largest number of queries times ranges.
+constexpr uint32_t kFoldedRows = kDotRowQueries * kDotBlocks;
+
+// Folds n_queries queries with each of n_ranges ranges and quantises them to 16 bits: q * scale =
+// factor * integer. All rows have `stride` numbers. If a folded query is not finite its factor is
+// NaN, and its integers may be anything.
+struct QueryFolder {
+  const float* q;
+  uint32_t n_queries, dim;
+  size_t stride;
+  float* scratch;  // n_ranges * n_queries rows
+  // The integers, row n_queries * range + query: words, or if they are null two planes of signed
+  // bytes, 256 * high + low.
+  int16_t* words;
+  uint8_t *high, *low;
+  // By query and block of the tile.
+  float *factors, *least;
+
+  HWY_INLINE void Fold(const KeyRange* ranges, uint32_t n_ranges) const {
+    // The maxima of the first queries are awaited while the next are folded.
+    FoldedQueries folded[kMaxFolded];
+    FoldedQueries* next = folded;
+    for (uint32_t r = 0; r < n_ranges; ++r) {
+      for (uint32_t i = 0; i < n_queries; i += kFoldedTogether, ++next) {
+        const float* from = q + i * stride;
+        float* to = scratch + (r * n_queries + i) * stride;
+        const uint32_t n = Min(n_queries - i, kFoldedTogether);
+        const uint16_t* of = ranges[r].ranges;
+#if !defined(ARN_SMALL_CODE)
+        if (n == 2) FoldTogether<2>(from, stride, dim, of, to, next);
+        if (n == 3) FoldTogether<3>(from, stride, dim, of, to, next);
+        if (n == 4) FoldTogether<4>(from, stride, dim, of, to, next);
+#endif
+        if (n == 1) FoldTogether<1>(from, stride, dim, of, to, next);
+      }
+    }
+    next = folded;
+    for (uint32_t r = 0; r < n_ranges; ++r) {
+      const uint32_t begin = ranges[r].begin / kDotBlock;
+      const uint32_t end = begin + static_cast<uint32_t>(CeilDiv(ranges[r].n, kDotBlock));
+      for (uint32_t i = 0; i < n_queries; ++i) {
+        const FoldedQueries& of = next[i / kFoldedTogether];
+        const uint32_t at = i % kFoldedTogether;
+        for (uint32_t b = begin; b < end; ++b) {
+          factors[i * kDotBlocks + b] = of.factors[at];
+          least[i * kDotBlocks + b] = of.least[at];
+        }
+        Quantize((r * n_queries + i) * stride, of.inverse[at]);
+      }
+      next += CeilDiv(n_queries, kFoldedTogether);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kMaxFolded = kFoldedRows / kFoldedTogether;
+
+  HWY_INLINE void Quantize(size_t row, float inverse) const {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    const V by = hn::Set(d, inverse), round = hn::Set(d, kRoundToInteger);
+    const auto zero = hn::BitCast(di, round);
+    const auto rounded = [&](size_t at) HWY_ATTR {
+      return hn::BitCast(di, hn::MulAdd(hn::LoadU(d, scratch + row + at), by, round));
+    };
+    if (!HWY_ARCH_X86 || words == nullptr) {
+      return StorePlanes(stride, rounded, high + row, low + row);
+    }
+    StoreWords(
+        stride, [&](size_t at) HWY_ATTR { return hn::Sub(rounded(at), zero); }, words + row);
+  }
+};
+
+}  // namespace arn::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
