@@ -117,6 +117,20 @@ Offset<fbs::Pooling> BuildPooling(const DecoderSpec& spec, const TensorPlan& pla
                             pair_template, instruction);
 }
 
+Offset<fbs::Transcription> BuildTranscription(const TranscriptionSpec& spec,
+                                              flatbuffers::FlatBufferBuilder* builder) {
+  if (!spec.exists) return 0;
+  std::vector<Offset<fbs::SpeechLanguage>> languages;
+  for (const SpeechLanguage& language : spec.languages) {
+    languages.push_back(
+        fbs::CreateSpeechLanguage(*builder, builder->CreateString(language.name), language.id));
+  }
+  Offset<flatbuffers::Vector<Offset<fbs::SpeechLanguage>>> languages_vector = 0;
+  if (!languages.empty()) languages_vector = builder->CreateVector(languages);
+  return fbs::CreateTranscription(*builder, spec.no_timestamps_id, spec.transcribe_id,
+                                  spec.translate_id, languages_vector, spec.max_initial_timestamp);
+}
+
 }  // namespace
 
 Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBuilder* builder) {
@@ -202,9 +216,11 @@ Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
   }
   Offset<flatbuffers::Vector<Offset<fbs::SamplingOption>>> options_vector = 0;
   if (!options.empty()) options_vector = builder->CreateVector(options);
+  const auto transcription = BuildTranscription(generation.transcription, builder);
   return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
                                generation.top_k, generation.top_p, generation.min_p, eos_ids,
-                               bos_id, generation.pad_id, bos_ids, start_ids, options_vector);
+                               bos_id, generation.pad_id, bos_ids, start_ids, options_vector,
+                               transcription);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

@@ -76,7 +76,7 @@ def _wrapped(first, items, last, indent="    "):
     if len(line) + 1 + len(piece) > 100:
       lines.append(line)
       line = indent
-    line += ("" if line.endswith(("(", " ")) else " ") + piece
+    line += ("" if line.endswith(("(", "[", " ")) else " ") + piece
   if not items or len(items) == 1:
     line += last
   return "\n".join(lines + [line]) + "\n"
@@ -111,11 +111,9 @@ def make():
       text += "\n" + _wrapped(f"{callback.name} = CFUNCTYPE(", arguments, ")")
     if d.kind == "struct":
       text += f"\n\nclass {d.name}({'Struct' if d.name in initial else 'Structure'}):\n"
-      text += "  _fields_ = [\n"
-      for v in d.variables:
-        times = f" * {v.elements}" if v.elements else ""
-        text += f'      ("{v.name}", {types.ctype(v.type)}{times}),\n'
-      text += "  ]\n"
+      fields = [f'("{v.name}", {types.ctype(v.type)}{" * " + v.elements if v.elements else ""})'
+                for v in d.variables]
+      text += _wrapped("  _fields_ = [", fields, "]", "      ")
       if d.name in initial:
         values = _initial(initial[d.name], d, constants, types.callbacks)
         text += _wrapped("  _initial_ = (", values, ")", "      ")
