@@ -58,6 +58,9 @@ TranscriptionSpec ReadTranscription(ConfigReader* from, uint32_t vocab) {
   if (languages != nullptr) {
     for (const auto& [token, id] : languages->items()) {
       spec.languages.push_back({NameOf(token), id.get<uint32_t>()});
+      if (spec.languages.back().name.size() > SpeechLanguage::kMaxNameBytes) {
+        from->FailKey("lang_to_id", "names of at most 11 letters");
+      }
     }
   }
   if (tasks != nullptr) {

@@ -11,6 +11,8 @@
 namespace arn::convert {
 
 struct SpeechLanguage {
+  static constexpr size_t kMaxNameBytes = 11;
+
   std::string name;  // "en"
   uint32_t id = 0;
 

@@ -1,5 +1,6 @@
 #include "converter/write/index.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace arn::convert {
@@ -117,18 +118,14 @@ Offset<fbs::Pooling> BuildPooling(const DecoderSpec& spec, const TensorPlan& pla
                             pair_template, instruction);
 }
 
-Offset<fbs::Transcription> BuildTranscription(const TranscriptionSpec& spec,
-                                              flatbuffers::FlatBufferBuilder* builder) {
-  if (!spec.exists) return 0;
-  std::vector<Offset<fbs::SpeechLanguage>> languages;
+std::vector<fbs::SpeechLanguage> SpeechLanguages(const TranscriptionSpec& spec) {
+  std::vector<fbs::SpeechLanguage> made;
   for (const SpeechLanguage& language : spec.languages) {
-    languages.push_back(
-        fbs::CreateSpeechLanguage(*builder, builder->CreateString(language.name), language.id));
+    uint8_t name[SpeechLanguage::kMaxNameBytes + 1] = {};
+    std::copy(language.name.begin(), language.name.end(), name);
+    made.emplace_back(language.id, flatbuffers::make_span(name));
   }
-  Offset<flatbuffers::Vector<Offset<fbs::SpeechLanguage>>> languages_vector = 0;
-  if (!languages.empty()) languages_vector = builder->CreateVector(languages);
-  return fbs::CreateTranscription(*builder, spec.no_timestamps_id, spec.transcribe_id,
-                                  spec.translate_id, languages_vector, spec.max_initial_timestamp);
+  return made;
 }
 
 }  // namespace
@@ -216,11 +213,17 @@ Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
   }
   Offset<flatbuffers::Vector<Offset<fbs::SamplingOption>>> options_vector = 0;
   if (!options.empty()) options_vector = builder->CreateVector(options);
-  const auto transcription = BuildTranscription(generation.transcription, builder);
+  const TranscriptionSpec& speech = generation.transcription;
+  const fbs::Transcription transcription(speech.no_timestamps_id, speech.transcribe_id,
+                                         speech.translate_id, speech.max_initial_timestamp);
+  Offset<flatbuffers::Vector<const fbs::SpeechLanguage*>> languages = 0;
+  if (!speech.languages.empty()) {
+    languages = builder->CreateVectorOfStructs(SpeechLanguages(speech));
+  }
   return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
                                generation.top_k, generation.top_p, generation.min_p, eos_ids,
                                bos_id, generation.pad_id, bos_ids, start_ids, options_vector,
-                               transcription);
+                               speech.exists ? &transcription : nullptr, languages);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

@@ -7,9 +7,8 @@ namespace {
 
 constexpr uint32_t kFramesPerRow = 2;  // of the encoder
 
-const fbs::Transcription* TableOf(const Model& model) {
-  const fbs::Generation* generation = model.bundle.index->generation();
-  return generation == nullptr ? nullptr : generation->transcription();
+const char* NameOf(const fbs::SpeechLanguage& language) {
+  return reinterpret_cast<const char*>(language.name()->data());
 }
 
 Status CheckToken(const char* field, int64_t id, uint32_t vocab, Diag* diag) {
@@ -22,7 +21,8 @@ Status CheckToken(const char* field, int64_t id, uint32_t vocab, Diag* diag) {
 
 Status ReadTranscription(const Model& model, TranscriptionSpec* out, Diag* diag) {
   *out = TranscriptionSpec();
-  const fbs::Transcription* table = TableOf(model);
+  const fbs::Generation* generation = model.bundle.index->generation();
+  const fbs::Transcription* table = generation == nullptr ? nullptr : generation->transcription();
   const EncoderSpec& encoder = model.spec.encoder;
   if (table == nullptr || !model.has_weights || encoder.feature_width == 0) {
     return diag->Fail(Status::kUnsupported,
@@ -53,10 +53,12 @@ Status ReadTranscription(const Model& model, TranscriptionSpec* out, Diag* diag)
     out->latest_first_id = static_cast<uint32_t>(out->first_time_id()) +
                            static_cast<uint32_t>(table->max_initial_timestamp());
   }
-  if (const auto* languages = table->languages()) {
+  if (const auto* languages = generation->languages()) {
     for (const fbs::SpeechLanguage* language : *languages) {
-      if (language->name() == nullptr) {
-        return diag->Fail(Status::kBadBundle, "transcription.languages: one has no name");
+      const size_t room = language->name()->size();
+      if (NameOf(*language)[0] == '\0' || NameOf(*language)[room - 1] != '\0') {
+        return diag->Fail(Status::kBadBundle, "transcription: language %u has no name of 1 to %zu",
+                          language->id(), room - 1);
       }
       ARN_TRY(CheckToken("languages", language->id(), vocab, diag));
     }
@@ -72,8 +74,8 @@ Status ReadTranscription(const Model& model, TranscriptionSpec* out, Diag* diag)
 }
 
 SpeechLanguage LanguageAt(const Model& model, uint32_t index) {
-  const fbs::SpeechLanguage* language = TableOf(model)->languages()->Get(index);
-  return {language->name()->c_str(), static_cast<int32_t>(language->id())};
+  const fbs::SpeechLanguage* language = model.bundle.index->generation()->languages()->Get(index);
+  return {NameOf(*language), static_cast<int32_t>(language->id())};
 }
 
 }  // namespace arn

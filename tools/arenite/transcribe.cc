@@ -1,4 +1,6 @@
 // arenite transcribe: writes down the speech of a WAV file.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -13,6 +15,7 @@
 #include "tools/arenite/transcript.h"
 #include "tools/arenite/wav.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/terminal.h"
 
 namespace arn::tool {
 namespace {
@@ -28,6 +31,9 @@ struct TranscribeArguments {
   std::string format = "text";
   bool translate = false, timestamps = false, quiet = false;
 };
+
+// Seconds before the first line of progress. A log should not fill with sounds that take a moment.
+double Patience() { return cli::CanRedraw(STDERR_FILENO) ? 0.5 : 10; }
 
 const std::vector<std::string>& FormatNames() {
   static const std::vector<std::string> names = {"text", "srt", "vtt", "json"};
@@ -85,7 +91,7 @@ TranscriberPtr NewTranscriber(const Model& model, const Session& session) {
 class Printer {
  public:
   Printer(const TranscribeArguments& arguments, TranscriptFormat format)
-      : arguments_(arguments), format_(format), progress_(arguments.quiet) {}
+      : arguments_(arguments), format_(format), progress_(arguments.quiet, Patience()) {}
 
   void Fill(arn_transcribe_options* options) {
     options->user = this;
@@ -211,10 +217,12 @@ int Run(const TranscribeArguments& arguments) {
   if (format == TranscriptFormat::kJson) {
     WriteJson(printer.segments(), result, audio_s, seconds);
   } else if (!arguments.quiet) {
-    const std::string language =
-        result.language[0] == '\0' ? ""
-                                   : Format("language %s (%.0f %%), ", result.language,
-                                            100 * static_cast<double>(result.language_probability));
+    std::string language;
+    if (result.language[0] != '\0') language = Format("language %s, ", result.language);
+    if (!language.empty() && arguments.language == kAuto) {
+      language = Format("language %s (%.0f %%), ", result.language,
+                        100 * static_cast<double>(result.language_probability));
+    }
     std::fprintf(stderr, "%s%.1f s of sound in %.1f s\n", language.c_str(), audio_s, seconds);
   }
   return 0;

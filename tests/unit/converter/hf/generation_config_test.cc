@@ -213,6 +213,9 @@ TEST_F(GenerationTest, TranscriptionThatCannotBe_IsAnError) {
               AllOf(HasSubstr("no_timestamps_token_id"), HasSubstr("99")));
   EXPECT_THAT(ErrorOf({{"lang_to_id", {{"<|en|>", 100}}}}), HasSubstr("lang_to_id"));
   EXPECT_THAT(ErrorOf({{"lang_to_id", {1, 2}}}), HasSubstr("lang_to_id"));
+  EXPECT_THAT(
+      ErrorOf({{"no_timestamps_token_id", 40}, {"lang_to_id", {{"<|unpronounceable|>", 1}}}}),
+      HasSubstr("at most 11 letters"));
   EXPECT_THAT(ErrorOf({{"task_to_id", {{"transcribe", "x"}}}}), HasSubstr("task_to_id"));
   EXPECT_THAT(ErrorOf({{"max_initial_timestamp_index", -1}}),
               HasSubstr("max_initial_timestamp_index"));
