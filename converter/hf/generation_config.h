@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "converter/hf/sampling_config.h"
+#include "converter/hf/transcription_config.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
@@ -22,6 +23,7 @@ struct GenerationSpec {
   std::vector<uint32_t> bos_ids;
   int32_t pad_id = -1;
   std::vector<uint32_t> start_ids;  // decoder start ids of an encoder-decoder
+  TranscriptionSpec transcription;
 
   bool operator==(const GenerationSpec&) const = default;
 };

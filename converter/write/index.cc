@@ -1,5 +1,6 @@
 #include "converter/write/index.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace arn::convert {
@@ -117,6 +118,16 @@ Offset<fbs::Pooling> BuildPooling(const DecoderSpec& spec, const TensorPlan& pla
                             pair_template, instruction);
 }
 
+std::vector<fbs::SpeechLanguage> SpeechLanguages(const TranscriptionSpec& spec) {
+  std::vector<fbs::SpeechLanguage> made;
+  for (const SpeechLanguage& language : spec.languages) {
+    uint8_t name[SpeechLanguage::kMaxNameBytes + 1] = {};
+    std::copy(language.name.begin(), language.name.end(), name);
+    made.emplace_back(language.id, flatbuffers::make_span(name));
+  }
+  return made;
+}
+
 }  // namespace
 
 Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBuilder* builder) {
@@ -207,9 +218,17 @@ Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
   }
   Offset<flatbuffers::Vector<Offset<fbs::SamplingOption>>> options_vector = 0;
   if (!options.empty()) options_vector = builder->CreateVector(options);
+  const TranscriptionSpec& speech = generation.transcription;
+  const fbs::Transcription transcription(speech.no_timestamps_id, speech.transcribe_id,
+                                         speech.translate_id, speech.max_initial_timestamp);
+  Offset<flatbuffers::Vector<const fbs::SpeechLanguage*>> languages = 0;
+  if (!speech.languages.empty()) {
+    languages = builder->CreateVectorOfStructs(SpeechLanguages(speech));
+  }
   return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
                                generation.top_k, generation.top_p, generation.min_p, eos_ids,
-                               bos_id, generation.pad_id, bos_ids, start_ids, options_vector);
+                               bos_id, generation.pad_id, bos_ids, start_ids, options_vector,
+                               speech.exists ? &transcription : nullptr, languages);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

@@ -58,7 +58,7 @@ arn_status arn_sampling_get_option(uint32_t index, arn_sampling_option_info* out
   const SamplingOption& option = SamplingOptionTable()[index];
   arn_sampling_option_info info = ARN_SAMPLING_OPTION_INFO_INIT;
   info.name = option.name;
-  info.help = option.help;
+  info.help = SamplingOptionHelp(index);
   info.type = static_cast<uint32_t>(option.type);
   info.offset = static_cast<uint32_t>(kPlaces[index].offset);
   info.count_offset = static_cast<uint32_t>(kPlaces[index].count_offset);

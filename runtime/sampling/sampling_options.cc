@@ -25,15 +25,16 @@ constexpr uint32_t kProcessor = SamplingOption::kProcessor;
 constexpr uint32_t kDraw = SamplingOption::kDraw;
 constexpr uint32_t kSequences = SamplingOption::kSequences;
 
-constexpr const char* HelpOf(const char* text) { return kHasDescriptions ? text : ""; }
-
 constexpr SamplingOption kTable[] = {
 #define ARN_SCALAR(id, type, name, off, range, flags, help) \
-  {id, #name, TypeOf<type>(), flags, range, offsetof(SamplingOptions, name), HelpOf(help)},
-#define ARN_LIST(id, type, name, flags, help)                                                \
-  {id,          #name, std::is_same_v<type, float> ? OptionType::kFloats : OptionType::kIds, \
-   flags,       Any(), offsetof(SamplingOptions, name),                                      \
-   HelpOf(help)},
+  {id, #name, TypeOf<type>(), flags, offsetof(SamplingOptions, name), range},
+#define ARN_LIST(id, type, name, flags, help)                            \
+  {id,                                                                   \
+   #name,                                                                \
+   std::is_same_v<type, float> ? OptionType::kFloats : OptionType::kIds, \
+   flags,                                                                \
+   offsetof(SamplingOptions, name),                                      \
+   Any()},
 #include "runtime/sampling/options.def"
 };
 
@@ -84,6 +85,16 @@ Status CheckList(const SamplingOption& option, const SamplingOptions& options, u
 }
 
 }  // namespace
+
+const char* SamplingOptionHelp(size_t index) {
+  if constexpr (!kHasDescriptions) return "";
+  static constexpr const char* kHelp[] = {
+#define ARN_SCALAR(id, type, name, off, range, flags, help) help,
+#define ARN_LIST(id, type, name, flags, help) help,
+#include "runtime/sampling/options.def"
+  };
+  return kHelp[index];
+}
 
 Span<const SamplingOption> SamplingOptionTable() {
   return {kTable, sizeof kTable / sizeof *kTable};

@@ -33,12 +33,11 @@ struct SamplingOption {
   static constexpr uint32_t kOnDevice = 1, kProcessor = 2, kDraw = 4, kSequences = 8;
 
   uint32_t id;
-  const char* name;
+  char name[24];  // no pointer: each would be relocated when the library is loaded
   OptionType type;
   uint32_t flags;
+  uint32_t offset;    // in SamplingOptions
   OptionRange range;  // of scalars
-  size_t offset;      // in SamplingOptions
-  const char* help;
 
   bool is_list() const { return type == OptionType::kIds || type == OptionType::kFloats; }
   // Reads an option as 32-bit words: 1, or 2 for kU64, or the elements of a list.
@@ -52,6 +51,9 @@ struct SamplingOption {
 };
 // All rows, in order.
 Span<const SamplingOption> SamplingOptionTable();
+// Returns what the row does, for people; "" without ARENITE_DESCRIPTIONS.
+// REQUIRES: index < SamplingOptionTable().size().
+const char* SamplingOptionHelp(size_t index);
 // Returns the row with the id; null: none.
 const SamplingOption* FindSamplingOption(uint32_t id);
 

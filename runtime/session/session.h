@@ -123,6 +123,8 @@ class Session {
   void ClearCancel() { core_.ClearCancel(); }
   // True while a callback runs that a call of this session made.
   bool is_in_callback() const { return core_.is_in_callback; }
+  // Marks that a callback of the caller runs, as long as the result lives.
+  InCallback BeginCallback() { return InCallback(&core_); }
 
   // Give read access to the parts, and to their switches. Call the session, not a part, to run
   // tokens.

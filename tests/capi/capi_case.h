@@ -86,6 +86,8 @@ int capi_chat_errors(capi_env* env);
 int capi_chat_plain_spans(capi_env* env);
 int capi_reply(capi_env* env);
 int capi_reply_errors(capi_env* env);
+int capi_transcribe(capi_env* env);
+
 int capi_conversation(capi_env* env);
 int capi_conversation_memory(capi_env* env);
 int capi_conversation_wrong_order(capi_env* env);

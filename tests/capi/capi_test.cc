@@ -111,6 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Device, Capi, testing::Values(ARN_CASE(device), ARN_CAS
                          Name);
 INSTANTIATE_TEST_SUITE_P(Profile, Capi,
                          testing::Values(ARN_CASE(profile), ARN_CASE(profile_errors)), Name);
+INSTANTIATE_TEST_SUITE_P(Transcribe, Capi, testing::Values(ARN_CASE(transcribe)), Name);
 INSTANTIATE_TEST_SUITE_P(Generate, Capi,
                          testing::Values(ARN_CASE(generate), ARN_CASE(generate_errors),
                                          ARN_CASE(generate_ends), ARN_CASE(generate_logprobs),

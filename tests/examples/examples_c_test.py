@@ -3,12 +3,18 @@
 import json
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
 import tempfile
 import unittest
 
 import example_support as support
 
 rest = support.parse_arguments()
+sys.path.insert(0, str(support.options.source / "tests/support"))
+
+from speech_checkpoint import signal, write_checkpoint  # noqa: E402
 
 
 class ExamplesTest(unittest.TestCase):
@@ -84,6 +90,25 @@ class ExamplesTest(unittest.TestCase):
     self.assertRegex(shown, r"^[0-9.]+ A bird sat in the tree\.$")
     with self.assertRaisesRegex(AssertionError, "no pooling"):
       support.run(self.built / "search", self.bundle, lines, "x")
+
+  def test_dictate(self):
+    source, checkpoint = support.options.source, self.folder / "whisper"
+    write_checkpoint(
+        json.loads((source / "tests/golden/data/speech/multilingual.json").read_text()), checkpoint)
+    shutil.copy(source / "tests/unit/text/data/byte_level_added/tokenizer.json", checkpoint)
+    bundle = self.folder / "whisper.arn"
+    support.run(support.options.build / "bin/arenite-convert", checkpoint, "-o", bundle)
+    raw = b"".join(round(x * 32767).to_bytes(2, "little", signed=True) for x in signal(20000))
+
+    def dictate(*arguments):
+      return subprocess.run([self.built / "dictate", bundle, *arguments], input=raw,
+                            capture_output=True, check=False)
+
+    done = dictate("de")
+    self.assertEqual(0, done.returncode, done.stderr)
+    self.assertEqual(b"language: de\n", done.stderr)
+    self.assertRegex(done.stdout.decode(), r"(?m)^ +[0-9]\.[0-9]{2} +[0-9]\.[0-9]{2}")
+    self.assertIn(b"'tlh'", dictate("tlh").stderr)
 
 
 if __name__ == "__main__":

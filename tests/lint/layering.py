@@ -84,6 +84,11 @@ MAY_INCLUDE = {
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/memory/",
         "runtime/text/",
     ),
+    "runtime/audio": ("platform/",),
+    "runtime/transcription": (
+        "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/memory/",
+        "runtime/text/", "runtime/session/", "runtime/audio/",
+    ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),
     "converter": (*CONVERTER, "tools/cli/"),
@@ -124,7 +129,8 @@ NAMES_BACKENDS = ("runtime/backends.cc", "runtime/backends.h")
 # know the session.
 ONLY_FOR = {
     "runtime/session/session.h": (
-        "runtime/session/session.cc", "runtime/conversation/", "runtime/api/"),
+        "runtime/session/session.cc", "runtime/conversation/", "runtime/transcription/",
+        "runtime/api/"),
     "runtime/session/saved_pages.h": tuple(
         f"runtime/session/{part}.cc" for part in ("save", "restore", "prefix", "reuse_prefix")),
 }

@@ -27,6 +27,7 @@ Command AddBench(CLI::App* app);
 Command AddEval(CLI::App* app);
 Command AddEmbed(CLI::App* app);
 Command AddRerank(CLI::App* app);
+Command AddTranscribe(CLI::App* app);
 // Only in builds with ARENITE_SERVE.
 Command AddServe(CLI::App* app);
 // check and bench.

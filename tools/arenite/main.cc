@@ -85,7 +85,7 @@ int Main(int argc, char** argv) {
   std::vector<Command> commands = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
                                    AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
                                    AddPlan(&app),     AddBench(&app),      AddEval(&app),
-                                   AddEmbed(&app),    AddRerank(&app)};
+                                   AddEmbed(&app),    AddRerank(&app),     AddTranscribe(&app)};
 #ifdef ARENITE_SERVE
   commands.push_back(AddServe(&app));
 #endif

@@ -46,6 +46,8 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--prompt-name", "NAME", ""},
       {"--width", "", ""},
       {"--instruction", "TEXT", ""},
+      {"--language", "NAME", ""},
+      {"--format", "NAME", ""},
       {"--batch-tokens", "", "Advanced: threads and chunks"},
 
       {"--json-schema", "FILE", ""},

@@ -21,11 +21,13 @@ from .model import Detokenizer, Model
 from .options import *
 from .reply import Event, Reply
 from .session import Session
+from .transcriber import Segment, Transcriber, Transcript
 
 __all__ = [
     "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Call", "Cancelled",
     "Chat", "ContextFull", "Conversation", "ConversationReply", "Detokenizer", "Embedder",
-    "Event", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Reply", "Session",
-    "TemplateError", "TokenLogprobs", "Unsupported", "cpu_clusters", "random_seed", "version",
+    "Event", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Reply", "Segment",
+    "Session", "TemplateError", "TokenLogprobs", "Transcriber", "Transcript", "Unsupported",
+    "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

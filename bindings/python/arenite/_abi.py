@@ -347,3 +347,36 @@ class arn_session_stats_data(Struct):
       ("guesses_proposed", c_uint64), ("guesses_accepted", c_uint64)]
   _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -2147483648, 0,
       -1, 0, b"", 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+class arn_transcribe_info(Struct):
+  _fields_ = [("struct_size", c_size_t), ("n_languages", c_uint32), ("can_translate", c_uint32),
+      ("window_samples", c_uint32)]
+  _initial_ = (0, 0, 0)
+
+
+class arn_transcriber_options(Struct):
+  _fields_ = [("struct_size", c_size_t), ("sequence", c_uint32)]
+  _initial_ = (0,)
+
+
+class arn_segment(Structure):
+  _fields_ = [("struct_size", c_size_t), ("start_s", c_double), ("end_s", c_double),
+      ("text", c_char_p), ("text_bytes", c_size_t), ("ids", POINTER(c_int32)), ("n_ids", c_uint32)]
+
+arn_segment_callback = CFUNCTYPE(c_int32, c_void_p, POINTER(arn_segment))
+
+arn_transcribe_progress = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
+
+
+class arn_transcribe_options(Struct):
+  _fields_ = [("struct_size", c_size_t), ("language", c_char_p), ("translate", c_uint32),
+      ("no_timestamps", c_uint32), ("on_segment", arn_segment_callback),
+      ("on_progress", arn_transcribe_progress), ("user", c_void_p)]
+  _initial_ = (None, 0, 0, arn_segment_callback(0), arn_transcribe_progress(0), None)
+
+
+class arn_transcribe_result(Struct):
+  _fields_ = [("struct_size", c_size_t), ("language", c_char_p), ("language_probability", c_float),
+      ("n_windows", c_uint32), ("n_segments", c_uint32), ("n_tokens", c_uint64)]
+  _initial_ = (None, 0, 0, 0, 0)

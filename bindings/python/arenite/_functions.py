@@ -14,7 +14,8 @@ from ._abi import (arn_backend_info, arn_beam_options, arn_beam_result, arn_chat
     arn_model_options, arn_prefill_callback, arn_reader, arn_reply_callback, arn_reply_info,
     arn_reply_options, arn_residency, arn_restore_options, arn_sampling, arn_sampling_option_info,
     arn_session_cpus_data, arn_session_options, arn_session_stats_data, arn_tensor_info, arn_text,
-    arn_thermal_zone, arn_token_logprob, arn_tokenize_options)
+    arn_thermal_zone, arn_token_logprob, arn_tokenize_options, arn_transcribe_info,
+    arn_transcribe_options, arn_transcribe_result, arn_transcriber_options)
 
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -176,4 +177,14 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_session_reset_stats": (c_uint32, (c_void_p,)),
     "arn_program_dump": (c_uint32, (c_void_p, POINTER(arn_session_options), c_char_p, c_size_t,
         POINTER(c_size_t))),
+    "arn_transcribe_get_info": (c_uint32, (c_void_p, POINTER(arn_transcribe_info))),
+    "arn_transcribe_language": (c_uint32, (c_void_p, c_uint32, POINTER(c_void_p))),
+    "arn_transcriber_plan": (c_uint32, (c_void_p, POINTER(arn_session_options),
+        POINTER(arn_transcriber_options), c_char_p, c_size_t, POINTER(c_uint64))),
+    "arn_transcriber_create": (c_uint32, (c_void_p, POINTER(arn_transcriber_options), c_void_p,
+        c_uint64, c_char_p, c_size_t, POINTER(c_void_p))),
+    "arn_transcriber_destroy": (None, (c_void_p,)),
+    "arn_transcriber_last_error": (c_char_p, (c_void_p,)),
+    "arn_transcribe": (c_uint32, (c_void_p, POINTER(c_float), c_size_t,
+        POINTER(arn_transcribe_options), POINTER(arn_transcribe_result))),
 }

@@ -32,5 +32,6 @@
 #include <arenite/state.h>
 #include <arenite/stats.h>
 #include <arenite/status.h>
+#include <arenite/transcribe.h>
 
 #endif /* ARENITE_ARENITE_H_ */

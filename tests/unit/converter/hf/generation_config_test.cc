@@ -183,5 +183,43 @@ TEST_F(GenerationTest, UnknownKeys_AreNamed) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("unknown keys, ignored: brand_new_sampler")));
 }
 
+TEST_F(GenerationTest, Transcription_NamesLanguagesAndTasks) {
+  const json whisper = {{"no_timestamps_token_id", 40},
+                        {"is_multilingual", true},
+                        {"lang_to_id", {{"<|en|>", 20}, {"<|yue|>", 21}}},
+                        {"task_to_id", {{"transcribe", 31}, {"translate", 30}}},
+                        {"max_initial_timestamp_index", 50},
+                        {"alignment_heads", {{1, 2}}},
+                        {"return_timestamps", false}};
+  TranscriptionSpec expected;
+  expected.exists = true;
+  expected.no_timestamps_id = 40;
+  expected.max_initial_timestamp = 50;
+  json english = whisper;
+  english["is_multilingual"] = false;
+  EXPECT_EQ(expected, Read(english).transcription);
+  expected.transcribe_id = 31;
+  expected.translate_id = 30;
+  expected.languages = {{"en", 20}, {"yue", 21}};
+  EXPECT_EQ(expected, Read(whisper).transcription);
+  EXPECT_THAT(warnings_, IsEmpty());
+  json without = whisper;
+  without.erase("no_timestamps_token_id");
+  EXPECT_EQ(TranscriptionSpec(), Read(without).transcription);
+}
+
+TEST_F(GenerationTest, TranscriptionThatCannotBe_IsAnError) {
+  EXPECT_THAT(ErrorOf({{"no_timestamps_token_id", 99}}),
+              AllOf(HasSubstr("no_timestamps_token_id"), HasSubstr("99")));
+  EXPECT_THAT(ErrorOf({{"lang_to_id", {{"<|en|>", 100}}}}), HasSubstr("lang_to_id"));
+  EXPECT_THAT(ErrorOf({{"lang_to_id", {1, 2}}}), HasSubstr("lang_to_id"));
+  EXPECT_THAT(
+      ErrorOf({{"no_timestamps_token_id", 40}, {"lang_to_id", {{"<|unpronounceable|>", 1}}}}),
+      HasSubstr("at most 11 letters"));
+  EXPECT_THAT(ErrorOf({{"task_to_id", {{"transcribe", "x"}}}}), HasSubstr("task_to_id"));
+  EXPECT_THAT(ErrorOf({{"max_initial_timestamp_index", -1}}),
+              HasSubstr("max_initial_timestamp_index"));
+}
+
 }  // namespace
 }  // namespace arn::convert

@@ -1,0 +1,113 @@
+// Transcriber: samples in, segments of text with times out, over one sequence of a session. Lives
+// inside its own memory block and allocates nothing after Create().
+//
+//   samples --LogMel--> features --session--> encoder output, logits --ChooseToken--> ids
+//     --CutSegments--> segments --tokenizer--> text
+//
+// Follows transformers' WhisperGenerationMixin.generate (models/whisper/generation_whisper.py),
+// greedy and without thresholds or text of the windows before. Long audio goes window by window;
+// each begins where the last finished segment ended. A window that would begin behind the last
+// sample is left out: transformers transcribes the silence that short audio is padded with.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "runtime/audio/log_mel.h"
+#include "runtime/session/session.h"
+#include "runtime/transcription/segments.h"
+#include "runtime/transcription/token_rules.h"
+#include "runtime/transcription/transcriber_plan.h"
+
+namespace arn {
+
+// Views are valid during the callback.
+struct Segment {
+  double start_s = 0.0;
+  double end_s = 0.0;       // not behind the audio's end
+  StringView text;          // UTF-8 as the tokenizer decodes it; empty without a tokenizer
+  Span<const int32_t> ids;  // with the times around the text
+};
+
+struct TranscribeRequest {
+  StringView language;  // "en"; empty: detected, if the model has languages
+  bool translates = false;
+  bool has_timestamps = true;
+  // Called for each segment, and at the beginning of each window and at the end with the samples
+  // that are done. A non-zero result ends the call with kCancelled. Either may be null.
+  int32_t (*on_segment)(void* user, const Segment& segment) = nullptr;
+  int32_t (*on_progress)(void* user, uint64_t done, uint64_t total) = nullptr;
+  void* user = nullptr;
+};
+
+struct TranscribeResult {
+  const char* language = "";          // of the model's; "": it has none
+  float language_probability = 0.0f;  // among the model's languages; 1 if it was given
+  uint32_t n_windows = 0;
+  uint32_t n_segments = 0;
+  uint64_t n_tokens = 0;  // chosen, without those that end windows
+};
+
+class Transcriber {
+ public:
+  // Builds a transcriber in `block`, which has plan.total_bytes, aligned to kSliceAlign. `pages`:
+  // what Destroy() releases; empty: the caller's memory. The session must outlive it, and its
+  // options are those of the plan.
+  static Transcriber* Create(Session* session, const TranscriberPlan& plan, Span<std::byte> block,
+                             Span<std::byte> pages);
+  // Accepts null.
+  static void Destroy(Transcriber* transcriber);
+
+  // Transcribes samples f32 at kSampleRate. *out is filled on failure, too. kBadArgument: no
+  // sample, one that is not finite, or a language that the model does not have. kUnsupported: the
+  // model does not translate. kCancelled: by a callback or the session.
+  Status Run(Span<const float> pcm, const TranscribeRequest& request, TranscribeResult* out);
+
+  // Clears the last error. kBadState within a callback.
+  Status Enter();
+  Diag* diag() { return &diag_; }
+  const Diag& diag() const { return diag_; }
+
+ private:
+  struct Job;  // state of a running call
+
+  static constexpr uint32_t kMaxPrompt = 4;
+
+  Transcriber(Session* session, const TranscriberPlan& plan, Span<std::byte> block,
+              Span<std::byte> pages);
+
+  Status Check(const Job& job);
+  // Returns the largest energy of all frames. Leaves the energies of audio of one window.
+  float Largest(const PaddedAudio& audio);
+  // Gives the encoder the frames from `frame` on, and zeros behind the last one.
+  Status Encode(const Job& job, uint64_t frame);
+  // Fills the prompt. REQUIRES: the first window is encoded.
+  Status MakePrompt(Job* job);
+  // Finds the likeliest language after the start token.
+  Status DetectLanguage(Job* job, SpeechLanguage* out);
+  Status FindLanguage(StringView name, SpeechLanguage* out);
+  // Chooses the tokens of a window that is encoded.
+  Status Generate(const Job& job, Span<const int32_t>* out_ids);
+  Status RunWindows(Job* job);
+  Status Emit(Job* job, const SegmentPart& part);
+  Status ReportProgress(const Job& job, uint64_t done);
+  Status TextOf(Span<const int32_t> ids, StringView* out);
+  // Copies the session's message.
+  Status FromSession(Status status);
+  template <typename T>
+  Span<T> As(const Slice& slice) const {
+    return {reinterpret_cast<T*>(block_.data() + slice.offset),
+            static_cast<size_t>(slice.bytes) / sizeof(T)};
+  }
+
+  Session& session_;
+  const Model& model_;
+  TranscriberPlan plan_;
+  Span<std::byte> block_, pages_;
+  LogMel mel_;
+  TokenRules rules_;
+  Diag diag_;
+};
+
+}  // namespace arn

@@ -1,0 +1,60 @@
+#include "runtime/transcription/transcriber_plan.h"
+
+#include "runtime/transcription/transcriber.h"
+
+namespace arn {
+namespace {
+
+// Start, language, task, no times, and a token.
+constexpr uint32_t kLeastContext = 5;
+
+}  // namespace
+
+Status PlanTranscriber(const Model& model, const SessionOptions& session,
+                       const TranscriberOptions& options, TranscriberPlan* out, Diag* diag) {
+  *out = TranscriberPlan();
+  out->options = options;
+  ARN_TRY(ReadTranscription(model, &out->spec, diag));
+  const TranscriptionSpec& spec = out->spec;
+  if (options.sequence >= session.max_sequences) {
+    return diag->Fail(Status::kBadArgument, "sequence is %u, the session has %u", options.sequence,
+                      session.max_sequences);
+  }
+  const uint32_t window_rows = model.spec.encoder.max_rows;
+  if (session.encoder_rows < window_rows) {
+    return diag->Fail(Status::kBadArgument,
+                      "the session has encoder_rows %u, a window of audio takes %u",
+                      session.encoder_rows, window_rows);
+  }
+  if (session.context_tokens < kLeastContext) {
+    return diag->Fail(Status::kBadArgument, "the session has context_tokens %u, expected %u",
+                      session.context_tokens, kLeastContext);
+  }
+  out->context_tokens = session.context_tokens;
+  const uint64_t tokens = session.context_tokens;
+  const uint64_t piece_bytes = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
+  Layout layout;
+  const struct {
+    Slice* slice;
+    uint64_t bytes;
+  } parts[] = {
+      {&out->object, sizeof(Transcriber)},
+      {&out->features, uint64_t{spec.window_frames} * spec.n_mels * sizeof(float)},
+      {&out->suppressed, (uint64_t{model.spec.vocab} + 31) / 32 * sizeof(uint32_t)},
+      {&out->ids, tokens * sizeof(int32_t)},
+      // One more for what an unfinished character becomes at the end.
+      {&out->text, (tokens + 1) * piece_bytes},
+  };
+  bool fits = true;
+  for (const auto& part : parts) {
+    Result<Slice> slice = layout.Add(Region::kIo, part.bytes);
+    fits = fits && slice.ok();
+    if (slice.ok()) *part.slice = slice.value();
+  }
+  out->total_bytes = layout.RegionBytes(Region::kIo);
+  if (fits && out->total_bytes <= SIZE_MAX) return Status::kOk;
+  return diag->Fail(Status::kOutOfMemory, "a transcriber of %u tokens and %u frames is too large",
+                    session.context_tokens, spec.window_frames);
+}
+
+}  // namespace arn

@@ -1,0 +1,36 @@
+// TranscriberPlan: every byte of a transcriber, decided before any is allocated.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/diag.h"
+#include "platform/base/layout.h"
+#include "platform/base/status.h"
+#include "runtime/memory/session_plan.h"
+#include "runtime/model/model.h"
+#include "runtime/transcription/transcription_spec.h"
+
+namespace arn {
+
+struct TranscriberOptions {
+  uint32_t sequence = 0;  // of the session
+};
+
+struct TranscriberPlan {
+  TranscriberOptions options;
+  TranscriptionSpec spec;
+  uint32_t context_tokens = 0;  // prompt and tokens of a window
+  Slice object;                 // Transcriber
+  Slice features;               // f32 [window_frames, n_mels]
+  Slice suppressed;             // a bit per id of the vocabulary
+  Slice ids;                    // int32 [context_tokens], of a window
+  Slice text;                   // of a segment; empty without a tokenizer
+  uint64_t total_bytes = 0;
+};
+
+// `session`: the options of the session, without zeros. kUnsupported: the model does not write
+// speech down. kBadArgument: the session has no such sequence, or is too small for a window.
+Status PlanTranscriber(const Model& model, const SessionOptions& session,
+                       const TranscriberOptions& options, TranscriberPlan* out, Diag* diag);
+
+}  // namespace arn

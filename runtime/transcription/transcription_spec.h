@@ -1,0 +1,40 @@
+// TranscriptionSpec: the tokens with which a model is asked to write speech down, checked.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/model/model.h"
+
+namespace arn {
+
+struct TranscriptionSpec {
+  static constexpr int32_t kNoToken = -1;
+
+  int32_t start_id = 0;          // begins the prompt
+  int32_t end_id = 0;            // ends a window
+  int32_t no_timestamps_id = 0;  // ids above it are times
+  int32_t transcribe_id = kNoToken;
+  int32_t translate_id = kNoToken;
+  uint32_t n_languages = 0;
+  uint32_t latest_first_id = UINT32_MAX;  // latest time that a window may begin with
+  uint32_t window_frames = 0;             // of log-mel features
+  uint32_t n_mels = 0;
+
+  int32_t first_time_id() const { return no_timestamps_id + 1; }
+};
+
+// kUnsupported: the model does not write speech down. kBadBundle names what is wrong.
+Status ReadTranscription(const Model& model, TranscriptionSpec* out, Diag* diag);
+
+// A language of the model, which its strings live as long as.
+struct SpeechLanguage {
+  const char* name = "";
+  int32_t id = TranscriptionSpec::kNoToken;
+};
+// REQUIRES: ReadTranscription() succeeded, index < n_languages.
+SpeechLanguage LanguageAt(const Model& model, uint32_t index);
+
+}  // namespace arn

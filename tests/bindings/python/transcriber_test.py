@@ -1,0 +1,67 @@
+"""Tests Transcriber on a checkpoint of tests/golden/data/speech: the segments of the goldens."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+import support
+
+rest = support.parse_arguments()
+
+sys.path.insert(0, str(support.options.source / "tests/support"))
+
+import arenite  # noqa: E402
+from speech_checkpoint import signal, write_checkpoint  # noqa: E402
+
+
+class TranscriberTest(unittest.TestCase):
+  @classmethod
+  def setUpClass(cls):
+    folder = support.temporary_folder()
+    source = pathlib.Path(support.options.source)
+    cls.case = json.loads((source / "tests/golden/data/speech/multilingual.json").read_text())
+    write_checkpoint(cls.case, folder / "whisper")
+    cls.bundle = folder / "whisper.arn"
+    support.run(support.options.bin / "arenite-convert", folder / "whisper", "-o", cls.bundle,
+                "--weights", "f32")
+
+  def setUp(self):
+    self.model = arenite.Model(self.bundle)
+    self.addCleanup(self.model.close)
+
+  def test_gives_the_segments_of_the_goldens(self):
+    with arenite.Transcriber(self.model, kv="f32") as transcriber:
+      for run in self.case["runs"]:
+        seen, done = [], []
+        found = transcriber.transcribe(
+            signal(run["samples"]), language=run["given"], translate=run["translate"],
+            timestamps=run["timestamps"], on_segment=seen.append,
+            on_progress=lambda n, total: done.append((n, total)))
+        self.assertEqual(run["language"], found.language)
+        self.assertEqual([s["ids"] for s in run["segments"]], [list(s.ids) for s in found.segments])
+        for expected, segment in zip(run["segments"], found.segments):
+          self.assertAlmostEqual(expected["start"], segment.start_s)
+          self.assertAlmostEqual(expected["end"], segment.end_s)
+        self.assertEqual(found.segments, seen)
+        self.assertEqual((run["samples"], run["samples"]), done[-1])
+        self.assertEqual("", found.text)  # the bundle has no tokenizer
+
+  def test_refusals_name_the_reason(self):
+    with arenite.Transcriber(self.model) as transcriber:
+      with self.assertRaisesRegex(arenite.BadArgument, "no samples"):
+        transcriber.transcribe([])
+      with self.assertRaisesRegex(arenite.BadArgument, "tlh"):
+        transcriber.transcribe([0.0], language="tlh")
+      with self.assertRaises(ZeroDivisionError):
+        transcriber.transcribe([0.0], on_progress=lambda done, total: 1 / 0)
+      transcriber.cancel()
+      with self.assertRaises(arenite.Cancelled):
+        transcriber.transcribe([0.0])
+      transcriber.transcribe([0.0])
+    with self.assertRaises(arenite.BadState):
+      transcriber.transcribe([0.0])
+
+
+if __name__ == "__main__":
+  support.main(rest)

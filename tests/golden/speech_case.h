@@ -1,0 +1,64 @@
+// Loads the cases of data/speech, described in make_speech_goldens.py, and transcribes.
+#pragma once
+
+#include <arenite/arenite.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "tests/golden/golden_case.h"
+
+namespace arn::test {
+
+struct SpeechSegment {
+  double start_s = 0;
+  double end_s = 0;
+  std::vector<int32_t> ids;
+  std::string text;
+};
+
+struct SpeechRun {
+  size_t n_samples = 0;
+  std::string given;     // language; "": to be found
+  std::string language;  // the result's
+  bool translates = false;
+  bool has_timestamps = true;
+  uint32_t n_windows = 0;
+  std::vector<SpeechSegment> segments;
+};
+
+struct SpeechCase {
+  GoldenCase golden;  // its config and tensors
+  std::vector<SpeechRun> runs;
+};
+SpeechCase LoadSpeech(const std::string& name);
+
+// `tokenizer`: a tokenizer.json of the source tree, or "" for none. Returns false after a test
+// failure.
+bool ConvertSpeech(const SpeechCase& c, const std::string& tokenizer,
+                   const std::filesystem::path& folder, const std::filesystem::path& bundle,
+                   const std::vector<std::string>& options);
+
+struct DestroyTranscriber {
+  void operator()(arn_transcriber* transcriber) const { arn_transcriber_destroy(transcriber); }
+};
+using TranscriberPtr = std::unique_ptr<arn_transcriber, DestroyTranscriber>;
+// Returns null and fails the test with the library's message on error.
+TranscriberPtr NewTranscriber(arn_session* session, void* memory = nullptr, uint64_t bytes = 0);
+
+// The options that ask for what the run did.
+arn_transcribe_options OptionsOf(const SpeechRun& run);
+
+// Transcribes MakeSignal(run.n_samples).
+struct SpeechFound {
+  arn_status status = ARN_OK;
+  arn_transcribe_result result = ARN_TRANSCRIBE_RESULT_INIT;
+  std::vector<SpeechSegment> segments;
+};
+SpeechFound Transcribe(arn_transcriber* transcriber, const SpeechRun& run);
+void ExpectFound(const SpeechRun& run, const SpeechFound& found);
+
+}  // namespace arn::test

@@ -1,0 +1,258 @@
+// arenite transcribe: writes down the speech of a WAV file.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "tools/arenite/commands.h"
+#include "tools/arenite/interrupt.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/json.h"
+#include "tools/arenite/options.h"
+#include "tools/arenite/transcript.h"
+#include "tools/arenite/wav.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/terminal.h"
+
+namespace arn::tool {
+namespace {
+
+constexpr size_t kErrorBytes = 1024;
+constexpr const char* kAuto = "auto";
+
+struct TranscribeArguments {
+  ModelArguments model;
+  SessionArguments session;
+  std::string sound;
+  std::string language = kAuto;
+  std::string format = "text";
+  bool translate = false, timestamps = false, quiet = false;
+};
+
+// Seconds before the first line of progress. A log should not fill with sounds that take a moment.
+double Patience() { return cli::CanRedraw(STDERR_FILENO) ? 0.5 : 10; }
+
+const std::vector<std::string>& FormatNames() {
+  static const std::vector<std::string> names = {"text", "srt", "vtt", "json"};
+  return names;
+}
+
+TranscriptFormat FormatOf(const std::string& name) {
+  const std::vector<std::string>& names = FormatNames();
+  return static_cast<TranscriptFormat>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+// Refuses a language that the model does not have, with those that it has.
+void CheckLanguage(const Model& model, const std::string& language) {
+  if (language == kAuto) return;
+  std::string names;
+  const char* name = nullptr;
+  for (uint32_t i = 0; arn_transcribe_language(model.get(), i, &name) == ARN_OK; ++i) {
+    if (language == name) return;
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  throw Error("--language " + language + ": " + model.path() +
+              (names.empty() ? ": the model has one language, which is not named: leave it out"
+                             : ": the model has " + names));
+}
+
+std::vector<float> ReadSound(const std::string& path) {
+  Sound sound = ReadWav(ReadFile(path), path);
+  if (sound.rate != ARN_SAMPLE_RATE) {
+    throw Error(
+        Format("%s: has %u samples in a second, expected %u; convert it: ffmpeg -i %s -ar "
+               "%u -ac 1 OUT.wav",
+               path.c_str(), sound.rate, ARN_SAMPLE_RATE, path.c_str(), ARN_SAMPLE_RATE));
+  }
+  if (sound.samples.empty()) throw Error(path + ": has no samples");
+  return std::move(sound.samples);
+}
+
+struct DestroyTranscriber {
+  void operator()(arn_transcriber* transcriber) const { arn_transcriber_destroy(transcriber); }
+};
+using TranscriberPtr = std::unique_ptr<arn_transcriber, DestroyTranscriber>;
+
+TranscriberPtr NewTranscriber(const Model& model, const Session& session) {
+  char error[kErrorBytes] = "";
+  arn_transcriber* transcriber = nullptr;
+  const arn_status status =
+      arn_transcriber_create(session.get(), nullptr, nullptr, 0, error, sizeof error, &transcriber);
+  if (status != ARN_OK) {
+    throw Error(model.path() + ": " + (error[0] != '\0' ? error : arn_status_name(status)));
+  }
+  return TranscriberPtr(transcriber);
+}
+
+// Receives segments and progress, prints the ones and shows the other.
+class Printer {
+ public:
+  Printer(const TranscribeArguments& arguments, TranscriptFormat format)
+      : arguments_(arguments), format_(format), progress_(arguments.quiet, Patience()) {}
+
+  void Fill(arn_transcribe_options* options) {
+    options->user = this;
+    options->on_segment = [](void* user, const arn_segment* segment) {
+      auto& self = *static_cast<Printer*>(user);
+      return self.Guard([&] { self.Add(*segment); });
+    };
+    options->on_progress = [](void* user, uint64_t done, uint64_t total) {
+      auto& self = *static_cast<Printer*>(user);
+      return self.Guard([&] { self.Show(done, total); });
+    };
+  }
+  // Throws what was thrown within a callback.
+  void Rethrow() {
+    progress_.Clear();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  const std::vector<TranscriptSegment>& segments() const { return segments_; }
+
+ private:
+  // An exception must not pass through the library.
+  template <typename Function>
+  int32_t Guard(const Function& function) {
+    try {
+      function();
+      return 0;
+    } catch (...) {
+      failure_ = std::current_exception();
+      return 1;
+    }
+  }
+  void Add(const arn_segment& segment) {
+    TranscriptSegment made;
+    made.start_s = segment.start_s;
+    made.end_s = segment.end_s;
+    made.text = Trimmed({segment.text == nullptr ? "" : segment.text, segment.text_bytes});
+    if (format_ == TranscriptFormat::kJson) {
+      made.ids.assign(segment.ids, segment.ids + segment.n_ids);
+      segments_.push_back(std::move(made));
+      return;
+    }
+    if (made.text.empty()) return;
+    progress_.Clear();
+    Print(SegmentText(format_, made, ++n_printed_, arguments_.timestamps));
+  }
+  void Show(uint64_t done, uint64_t total) {
+    const auto seconds = [](uint64_t samples) {
+      return cli::Duration(static_cast<double>(samples) / ARN_SAMPLE_RATE);
+    };
+    progress_.Update("transcribing: " + seconds(done) + " of " + seconds(total), done, total);
+  }
+
+  const TranscribeArguments& arguments_;
+  TranscriptFormat format_;
+  cli::Progress progress_;
+  std::vector<TranscriptSegment> segments_;
+  uint32_t n_printed_ = 0;
+  std::exception_ptr failure_;
+};
+
+void WriteJson(const std::vector<TranscriptSegment>& segments, const arn_transcribe_result& result,
+               double audio_s, double seconds) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("language").String(result.language);
+  json.Key("language_probability").Number(static_cast<double>(result.language_probability));
+  json.Key("audio_s").Number(audio_s);
+  json.Key("seconds").Number(seconds);
+  json.Key("windows").Uint(result.n_windows);
+  json.Key("tokens").Uint(result.n_tokens);
+  std::string text;
+  for (const TranscriptSegment& segment : segments) {
+    if (!segment.text.empty()) text += (text.empty() ? "" : " ") + segment.text;
+  }
+  json.Key("text").String(text);
+  json.Key("segments").BeginArray();
+  for (const TranscriptSegment& segment : segments) {
+    json.BeginObject();
+    json.Key("start").Number(segment.start_s);
+    json.Key("end").Number(segment.end_s);
+    json.Key("text").String(segment.text);
+    json.Key("ids").Ids(segment.ids);
+    json.EndObject();
+  }
+  json.EndArray();
+  Print(json.EndObject().Finish());
+}
+
+int Run(const TranscribeArguments& arguments) {
+  const Model model = OpenModel(arguments.model);
+  arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
+  if (arn_transcribe_get_info(model.get(), &info) != ARN_OK) {
+    throw Error(model.path() + ": the model does not write speech down (Whisper does)");
+  }
+  CheckLanguage(model, arguments.language);
+  if (arguments.translate && info.can_translate == 0) {
+    throw Error("--translate: " + model.path() + ": the model does not translate");
+  }
+  const std::vector<float> samples = ReadSound(arguments.sound);
+  const Session session(model, ToSessionOptions(arguments.session));
+  const TranscriberPtr transcriber = NewTranscriber(model, session);
+  const CancelOnSignal cancel(session.get());
+
+  const TranscriptFormat format = FormatOf(arguments.format);
+  Printer printer(arguments, format);
+  arn_transcribe_options options = ARN_TRANSCRIBE_OPTIONS_INIT;
+  if (arguments.language != kAuto) options.language = arguments.language.c_str();
+  options.translate = arguments.translate ? 1 : 0;
+  printer.Fill(&options);
+  arn_transcribe_result result = ARN_TRANSCRIBE_RESULT_INIT;
+  Print(TranscriptHead(format));
+  const auto start = std::chrono::steady_clock::now();
+  const arn_status status =
+      arn_transcribe(transcriber.get(), samples.data(), samples.size(), &options, &result);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  printer.Rethrow();
+  if (status == ARN_CANCELLED) throw Interrupted();
+  if (status != ARN_OK) {
+    throw Error(arguments.sound + ": " + arn_transcriber_last_error(transcriber.get()));
+  }
+  const double audio_s = static_cast<double>(samples.size()) / ARN_SAMPLE_RATE;
+  if (format == TranscriptFormat::kJson) {
+    WriteJson(printer.segments(), result, audio_s, seconds);
+  } else if (!arguments.quiet) {
+    std::string language;
+    if (result.language[0] != '\0') language = Format("language %s, ", result.language);
+    if (!language.empty() && arguments.language == kAuto) {
+      language = Format("language %s (%.0f %%), ", result.language,
+                        100 * static_cast<double>(result.language_probability));
+    }
+    std::fprintf(stderr, "%s%.1f s of sound in %.1f s\n", language.c_str(), audio_s, seconds);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command AddTranscribe(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("transcribe", "Writes down the speech of a WAV file");
+  const auto arguments = std::make_shared<TranscribeArguments>();
+  AddModelOptions(sub, &arguments->model);
+  sub->add_option("SOUND", arguments->sound,
+                  "WAV file with 16000 samples in a second, mono or averaged; -: standard input")
+      ->required();
+  sub->add_option("--language", arguments->language,
+                  "Language of the speech, such as en; auto: found in the first window")
+      ->capture_default_str();
+  sub->add_flag("--translate", arguments->translate, "Writes English, whatever is spoken");
+  sub->add_option("--format", arguments->format, "text, srt or vtt (subtitles), or json")
+      ->transform(CLI::IsMember(FormatNames(), CLI::ignore_case))
+      ->capture_default_str();
+  sub->add_flag("--timestamps", arguments->timestamps, "With times before each line of text");
+  sub->add_flag("--quiet", arguments->quiet, "Shows no progress and no summary");
+  AddSessionOptions(sub, &arguments->session, "the model's");
+  sub->footer(
+      "Examples:\n"
+      "  arenite transcribe whisper.arn talk.wav\n"
+      "  arenite transcribe whisper.arn talk.wav --language de --translate\n"
+      "  arenite transcribe whisper.arn talk.wav --format srt > talk.srt");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool
