@@ -1,5 +1,6 @@
 // Implements arn_conversation_*.
 #include "platform/os/pages.h"
+#include "runtime/api/caller_block.h"
 #include "runtime/api/chat_time.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
@@ -60,24 +61,11 @@ Status CreateConversation(Session* session, const arn_conversation_options* opti
   const Model& model = session->model();
   ConversationPlan plan;
   ARN_TRY(PlanConversation(model, session->plan().options.context_tokens, read, &plan, diag));
-  Span<std::byte> block(static_cast<std::byte*>(memory), static_cast<size_t>(plan.total_bytes));
-  Span<std::byte> pages;
-  if (memory == nullptr) {
-    Result<Span<std::byte>> reserved = ReservePages(plan.total_bytes);
-    if (!reserved.ok()) {
-      return diag->Fail(reserved.status(), "cannot reserve %llu bytes for the conversation",
-                        static_cast<unsigned long long>(plan.total_bytes));
-    }
-    block = pages = reserved.value();
-  } else if (reinterpret_cast<uintptr_t>(memory) % kSliceAlign != 0) {
-    return diag->Fail(Status::kBadArgument, "memory is not aligned to %u bytes", kSliceAlign);
-  } else if (memory_bytes < plan.total_bytes) {
-    return diag->Fail(Status::kOutOfMemory, "memory has %llu bytes, the conversation needs %llu",
-                      static_cast<unsigned long long>(memory_bytes),
-                      static_cast<unsigned long long>(plan.total_bytes));
-  }
-  const Status status = Conversation::Create(session, model, plan, block, pages, out, diag);
-  if (status != Status::kOk) ReleasePages(pages);
+  CallerBlock block;
+  ARN_TRY(FindBlock("conversation", plan.total_bytes, memory, memory_bytes, &block, diag));
+  const Status status =
+      Conversation::Create(session, model, plan, block.block, block.pages, out, diag);
+  if (status != Status::kOk) ReleasePages(block.pages);
   return status;
 }
 

@@ -1,5 +1,5 @@
 // Implements arn_transcribe_* and arn_transcriber_*.
-#include "platform/os/pages.h"
+#include "runtime/api/caller_block.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
 #include "runtime/transcription/transcriber.h"
@@ -41,23 +41,9 @@ Status CreateTranscriber(Session* session, const arn_transcriber_options* option
   ARN_TRY(ReadTranscriberOptions(options, &read, diag));
   TranscriberPlan plan;
   ARN_TRY(PlanTranscriber(session->model(), session->plan().options, read, &plan, diag));
-  Span<std::byte> block(static_cast<std::byte*>(memory), static_cast<size_t>(plan.total_bytes));
-  Span<std::byte> pages;
-  if (memory == nullptr) {
-    Result<Span<std::byte>> reserved = ReservePages(plan.total_bytes);
-    if (!reserved.ok()) {
-      return diag->Fail(reserved.status(), "cannot reserve %llu bytes for the transcriber",
-                        static_cast<unsigned long long>(plan.total_bytes));
-    }
-    block = pages = reserved.value();
-  } else if (reinterpret_cast<uintptr_t>(memory) % kSliceAlign != 0) {
-    return diag->Fail(Status::kBadArgument, "memory is not aligned to %u bytes", kSliceAlign);
-  } else if (memory_bytes < plan.total_bytes) {
-    return diag->Fail(Status::kOutOfMemory, "memory has %llu bytes, the transcriber needs %llu",
-                      static_cast<unsigned long long>(memory_bytes),
-                      static_cast<unsigned long long>(plan.total_bytes));
-  }
-  *out = Transcriber::Create(session, plan, block, pages);
+  CallerBlock block;
+  ARN_TRY(FindBlock("transcriber", plan.total_bytes, memory, memory_bytes, &block, diag));
+  *out = Transcriber::Create(session, plan, block.block, block.pages);
   return Status::kOk;
 }
 

@@ -305,6 +305,8 @@ TEST_F(SpeechTest, Command_WritesJsonSubtitlesAndText) {
 
 TEST_F(SpeechTest, Command_RefusesWithTheReason) {
   Open("multilingual");
+  EXPECT_THAT(RunArenite({"inspect", bundle_}).out,
+              HasSubstr("speech      5 languages, translated to English too, windows of 1 s\n"));
   const std::string sound = WriteWav(MakeSignal(2000), 44100);
   ProcessResult made = RunArenite({"transcribe", bundle_, sound});
   EXPECT_EQ(1, made.exit_code);

@@ -75,6 +75,14 @@ void PrintInfo(const Model& model) {
                      info.makes_vectors != 0 ? "vectors" : "scores ", embed.width, embed.max_tokens,
                      info.makes_text != 0 ? "" : "; the model makes no text");
     }
+    arn_transcribe_info speech = ARN_TRANSCRIBE_INFO_INIT;
+    if (arn_transcribe_get_info(model.get(), &speech) == ARN_OK) {
+      text += Format("speech      %s%s, windows of %g s\n",
+                     speech.n_languages == 0 ? "one language"
+                                             : Format("%u languages", speech.n_languages).c_str(),
+                     speech.can_translate != 0 ? ", translated to English too" : "",
+                     static_cast<double>(speech.window_samples) / ARN_SAMPLE_RATE);
+    }
     text += Format("weights     %s, packed for %s\n", HumanBytes(info.weight_bytes).c_str(),
                    info.target);
   } else {
