@@ -72,6 +72,7 @@ void LogMel::AddToBands(uint32_t lane, float* bands) const {
 }
 
 float LogMel::Energies(const PaddedAudio& audio, uint64_t first, uint64_t n, float* out) {
+  if (n == 0) return 0.0f;
   std::memset(out, 0, static_cast<size_t>(n) * n_mels_ * sizeof(float));
   // Frames that begin behind the last sample are silent, unless the end's reflection reaches it.
   const uint64_t end = audio.pcm.size() + Dft::kSize >= audio.n_padded
