@@ -13,10 +13,10 @@ void OnSignal(int) { arn_session_cancel(g_session.load()); }
 
 void OnWake(int) {}
 
-std::atomic<bool> g_came{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> g_came{0};  // not every CPU has atomic bytes
+static_assert(std::atomic<int>::is_always_lock_free);
 
-void OnHeld(int) { g_came.store(true); }
+void OnHeld(int) { g_came.store(1); }
 
 void Handle(int signal, void (*handler)(int), int flags, struct sigaction* before) {
   struct sigaction action = {};
@@ -32,7 +32,7 @@ WakeOnInterrupt::WakeOnInterrupt() { Handle(SIGINT, OnWake, 0, &before_); }
 WakeOnInterrupt::~WakeOnInterrupt() { sigaction(SIGINT, &before_, nullptr); }
 
 HeldInterrupt::HeldInterrupt(bool holds) : holds_(holds) {
-  g_came.store(false);
+  g_came.store(0);
   if (!holds_) return;
   const int flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   Handle(SIGINT, OnHeld, flags, &interrupt_before_);
@@ -45,7 +45,7 @@ HeldInterrupt::~HeldInterrupt() {
   sigaction(SIGTERM, &terminate_before_, nullptr);
 }
 
-bool HeldInterrupt::came() const { return g_came.load(); }
+bool HeldInterrupt::came() const { return g_came.load() != 0; }
 
 CancelOnSignal::CancelOnSignal(arn_session* session, bool with_terminate)
     : with_terminate_(with_terminate) {
