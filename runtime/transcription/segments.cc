@@ -52,7 +52,7 @@ Status CutSegments(const TokenRules& rules, Span<const int32_t> ids, uint32_t n_
                     {first, n - first, FrameOf(rules, ids[first]), FrameOf(rules, ids[n - 1])});
   }
   *out_frames = FrameOf(rules, ids[last - 1]);
-  // What makes no progress would never end.
+  // Skips the whole window: without progress the next one would be the same again.
   if (*out_frames == 0) *out_frames = n_frames;
   return Status::kOk;
 }

@@ -31,7 +31,8 @@ std::string ChooseKvFile(const std::string& given, const Model& model,
   if (folder == nullptr || folder[0] == '\0') folder = "/var/tmp";  // often on disk, unlike /tmp
   const std::string file = Format("%s/arenite-kv-%ld", folder, static_cast<long>(getpid()));
   if (!is_quiet) {
-    std::fprintf(stderr, "KV cache of %s in %s, deleted at the end: there are %s of memory\n",
+    std::fprintf(stderr,
+                 "KV cache of %s goes to %s, deleted at the end: only %s of memory available\n",
                  HumanBytes(plan.kv_bytes).c_str(), file.c_str(), HumanBytes(free_bytes).c_str());
   }
   return file;
