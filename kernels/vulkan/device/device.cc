@@ -273,4 +273,10 @@ void Device::Close() {
   library_ = nullptr;
 }
 
+uint64_t Device::TicksToNs(uint64_t ticks) const {
+  const uint64_t mask = timestamp_bits_ >= 64 ? UINT64_MAX : (uint64_t{1} << timestamp_bits_) - 1;
+  const double period = static_cast<double>(properties_.limits.timestampPeriod);
+  return static_cast<uint64_t>(static_cast<double>(ticks & mask) * period);
+}
+
 }  // namespace arn::vulkan

@@ -61,6 +61,8 @@ class Device {
   CoopShape coop() const { return coop_; }
   // Valid bits of the queue's timestamps; 0: not supported.
   uint32_t timestamp_bits() const { return timestamp_bits_; }
+  // Converts the difference of two timestamps.
+  uint64_t TicksToNs(uint64_t ticks) const;
   bool is_unified() const { return is_unified_; }
   uint64_t max_binding_bytes() const { return properties_.limits.maxStorageBufferRange; }
   const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }

@@ -1,5 +1,6 @@
 #include "kernels/contract/check.h"
 #include "kernels/vulkan/replay/execution.h"
+#include "kernels/vulkan/replay/timed_steps.h"
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 
@@ -25,7 +26,12 @@ class RunExecution final : public Execution {
 
   Status Run() {
     WriteGrids();
-    const Status status = SubmitSteps(VK_NULL_HANDLE, args_.step_ns);
+    const bool has_timestamps = s_.device.timestamp_bits() != 0;
+    const Status status =
+        args_.step_ns != nullptr && has_timestamps
+            ? TimedSteps(&s_, mode_, is_encoder_, args_.cancel, args_.step_ns, &submissions_, diag_)
+                  .Run()
+            : SubmitSteps(VK_NULL_HANDLE, args_.step_ns);
     const Status waited = submissions_.WaitForAll();
     return status != Status::kOk ? status : waited;
   }

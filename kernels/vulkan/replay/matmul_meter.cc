@@ -111,10 +111,7 @@ Status DeviceMeter::RunOnce(uint64_t* ns, Diag* diag) {
          GetQueryPoolResults(device.handle(), times_, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
                              VK_QUERY_RESULT_64_BIT),
          diag);
-  const uint32_t bits = device.timestamp_bits();
-  const uint64_t mask = bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
-  const double period = static_cast<double>(device.properties().limits.timestampPeriod);
-  *ns = static_cast<uint64_t>(static_cast<double>((ticks[1] - ticks[0]) & mask) * period);
+  *ns = device.TicksToNs(ticks[1] - ticks[0]);
   return Status::kOk;
 }
 

@@ -1,4 +1,6 @@
 // Creates pipelines, descriptor sets and command buffers: everything a run replays.
+#include "kernels/vulkan/replay/record.h"
+
 #include <cstring>
 
 #include "kernels/vulkan/device/commands.h"
@@ -11,14 +13,6 @@ namespace {
 // Stages that shaders synchronise with; includes indirect arguments, which sampling may zero.
 constexpr VkPipelineStageFlags kShaderStages =
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
-
-VkMemoryBarrier BetweenShaders() {
-  VkMemoryBarrier barrier = {};
-  barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
-  barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-  return barrier;
-}
 
 // Returns the buffer range of a place, rounded up to 16 bytes and clipped to the buffer.
 VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
@@ -72,21 +66,13 @@ class Recorder final : public DispatchSink {
     grid = {dispatch.rows,       dispatch.modes,     dispatch.row_tile,
             dispatch.row_factor, dispatch.first_row, dispatch.most_rows,
             dispatch.groups_x,   dispatch.groups_z,  dispatch.segments};
-    uint32_t push[kMaxPushWords];
-    dispatch.CopyPush(push);
     Segment& segment = s_.segments[segment_];
     for (uint32_t mode = 0; mode < kModeCount; ++mode) {
       if ((dispatch.modes >> mode & 1) == 0) continue;
       segment.work[mode] += dispatch.work;
       const VkCommandBuffer commands = segment.commands[mode];
-      if (!dispatch.joins_previous) Barrier(commands);
-      api_.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-      api_.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s_.pipelines.layout(), 0,
-                                 1, &set_, 0, nullptr);
-      api_.CmdPushConstants(commands, s_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                            dispatch.n_push * sizeof(uint32_t), push);
-      api_.CmdDispatchIndirect(commands, s_.grid_words.handle,
-                               n_ * sizeof(VkDispatchIndirectCommand));
+      if (!dispatch.joins_previous) AddBarrier(api_, commands, BarrierTo::kDispatch);
+      RecordDispatch(s_, dispatch, n_, pipeline, set_, commands);
     }
     ++n_;
     ++segment.n_dispatches;
@@ -95,11 +81,7 @@ class Recorder final : public DispatchSink {
 
   Status EndSegment() {
     for (const VkCommandBuffer commands : s_.segments[segment_].commands) {
-      // Makes writes visible to the host once the fence is signalled.
-      VkMemoryBarrier barrier = BetweenShaders();
-      barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;
-      api_.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                              VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+      AddBarrier(api_, commands, BarrierTo::kHost);
       ARN_VK(api_, EndCommandBuffer(commands), diag_);
     }
     ++segment_;
@@ -122,20 +104,9 @@ class Recorder final : public DispatchSink {
         begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
       }
       ARN_VK(api_, BeginCommandBuffer(commands, &begin), diag_);
-      // Also orders this segment's first dispatch after the previous segments.
-      VkMemoryBarrier barrier = BetweenShaders();
-      barrier.dstAccessMask |= VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
-      api_.CmdPipelineBarrier(commands, kShaderStages, kShaderStages, 0, 1, &barrier, 0, nullptr, 0,
-                              nullptr);
+      AddBarrier(api_, commands, BarrierTo::kSegment);
     }
     return Status::kOk;
-  }
-
-  void Barrier(VkCommandBuffer commands) {
-    const VkMemoryBarrier barrier = BetweenShaders();
-    api_.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, nullptr, 0,
-                            nullptr);
   }
 
   // Reuses the previous set if the places are the same, which is common.
@@ -144,13 +115,7 @@ class Recorder final : public DispatchSink {
     for (uint32_t i = 0; i < 5; ++i) is_same = is_same && places_[i] == dispatch.places[i];
     if (is_same) return Status::kOk;
     for (uint32_t i = 0; i < 5; ++i) places_[i] = dispatch.places[i];
-    VkDescriptorSetAllocateInfo info = {};
-    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
-    info.descriptorPool = s_.descriptors;
-    info.descriptorSetCount = 1;
-    const VkDescriptorSetLayout layout = s_.pipelines.set_layout();
-    info.pSetLayouts = &layout;
-    ARN_VK(api_, AllocateDescriptorSets(s_.device.handle(), &info, &set_), diag_);
+    ARN_TRY(AllocateSet(s_, s_.descriptors, &set_, diag_));
     WriteSet(s_, dispatch, set_);
     return Status::kOk;
   }
@@ -165,6 +130,46 @@ class Recorder final : public DispatchSink {
 };
 
 }  // namespace
+
+void AddBarrier(const Api& api, VkCommandBuffer commands, BarrierTo to) {
+  VkMemoryBarrier barrier = {};
+  barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  VkPipelineStageFlags from = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, until = from;
+  if (to == BarrierTo::kSegment) {
+    from = until = kShaderStages;
+    barrier.dstAccessMask |= VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
+  } else if (to == BarrierTo::kHost) {
+    until = VK_PIPELINE_STAGE_HOST_BIT;
+    barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;
+  }
+  api.CmdPipelineBarrier(commands, from, until, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+Status AllocateSet(const State& s, VkDescriptorPool pool, VkDescriptorSet* out, Diag* diag) {
+  VkDescriptorSetAllocateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+  info.descriptorPool = pool;
+  info.descriptorSetCount = 1;
+  const VkDescriptorSetLayout layout = s.pipelines.set_layout();
+  info.pSetLayouts = &layout;
+  ARN_VK(s.device.api(), AllocateDescriptorSets(s.device.handle(), &info, out), diag);
+  return Status::kOk;
+}
+
+void RecordDispatch(const State& s, const Dispatch& dispatch, uint32_t index, VkPipeline pipeline,
+                    VkDescriptorSet set, VkCommandBuffer commands) {
+  const Api& api = s.device.api();
+  uint32_t push[kMaxPushWords];
+  dispatch.CopyPush(push);
+  api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines.layout(), 0, 1,
+                            &set, 0, nullptr);
+  api.CmdPushConstants(commands, s.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                       dispatch.n_push * sizeof(uint32_t), push);
+  api.CmdDispatchIndirect(commands, s.grid_words.handle, index * sizeof(VkDispatchIndirectCommand));
+}
 
 void WriteSet(const State& s, const Dispatch& dispatch, VkDescriptorSet set) {
   VkDescriptorBufferInfo buffers[kBindings];

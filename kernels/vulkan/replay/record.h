@@ -1,0 +1,24 @@
+// Commands of a dispatch, for recorded steps and for steps that are timed.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/vulkan/replay/vulkan_state.h"
+
+namespace arn::vulkan {
+
+// What waits for the dispatches before a barrier.
+enum class BarrierTo : uint8_t {
+  kDispatch,
+  kSegment,  // the first dispatch of a command buffer, and its grid
+  kHost,     // reads once the fence is signalled
+};
+void AddBarrier(const Api& api, VkCommandBuffer commands, BarrierTo to);
+
+Status AllocateSet(const State& state, VkDescriptorPool pool, VkDescriptorSet* out, Diag* diag);
+
+// index: of the dispatch in the program, and of its grid.
+void RecordDispatch(const State& state, const Dispatch& dispatch, uint32_t index,
+                    VkPipeline pipeline, VkDescriptorSet set, VkCommandBuffer commands);
+
+}  // namespace arn::vulkan
