@@ -70,12 +70,14 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   s.traits.matmuls.has_full_subgroups = s.device.has_full_subgroups();
   s.traits.matmuls.max_lanes =
       Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  s.traits.matmuls.shared_bytes = limits.maxComputeSharedMemorySize;
   s.traits.matmuls.has_dot = s.device.uses_dot();
   s.traits.matmuls.coop = s.device.coop();
   // Software drivers have small subgroups and run them one after another.
   const bool is_wide =
       s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
   s.traits.choice_width = is_wide ? 256 : 128;
+  s.traits.row_width = is_wide ? 256 : 64;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 

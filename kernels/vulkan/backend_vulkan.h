@@ -22,7 +22,7 @@ const Backend* RestrictedBackend(Restriction restriction);
 
 // Returns the same backend with all matmuls forced to variant `index` (matmul_variants.h), if the
 // device supports it. index < kMostVariants.
-inline constexpr uint32_t kMostVariants = 7;
+inline constexpr uint32_t kMostVariants = 9;
 const Backend* VariantBackend(uint32_t index);
 
 // Copy Region::kActivations from and to the device.

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "kernels/vulkan/device/device_extensions.h"
+#include "kernels/vulkan/device/loader.h"
 #include "platform/base/arith.h"
-#include "platform/os/dynamic_library.h"
 
 namespace arn::vulkan {
 namespace {
@@ -73,17 +73,7 @@ Status CallError(const char* call, VkResult result, Diag* diag) {
 }
 
 Status Device::LoadInstance(Diag* diag) {
-  for (const char* name : {"libvulkan.so.1", "libvulkan.so"}) {
-    if (library_ == nullptr) library_ = OpenLibrary(name);
-  }
-  if (library_ == nullptr) {
-    return diag->Fail(Status::kUnsupported, "Vulkan: the loader, libvulkan.so.1, is missing");
-  }
-  void* entry = FindSymbol(library_, "vkGetInstanceProcAddr");
-  if (entry == nullptr) {
-    return diag->Fail(Status::kUnsupported, "Vulkan: libvulkan.so.1 has no vkGetInstanceProcAddr");
-  }
-  std::memcpy(&api_.GetInstanceProcAddr, &entry, sizeof entry);
+  ARN_TRY(OpenLoader(&api_.GetInstanceProcAddr, diag));
   const auto global = [&](const char* name) { return api_.GetInstanceProcAddr(nullptr, name); };
   uint32_t version = 0;
   if (!Find(&api_.CreateInstance, global("vkCreateInstance")) ||
@@ -111,6 +101,7 @@ Status Device::LoadInstance(Diag* diag) {
   if (missing != nullptr) {
     return diag->Fail(Status::kUnsupported, "Vulkan: the driver has no vk%s", missing);
   }
+  KeepDriversLoaded(api_, info);
   return Status::kOk;
 }
 
@@ -267,10 +258,8 @@ void Device::Close() {
   if (instance_ != VK_NULL_HANDLE && api_.DestroyInstance != nullptr) {
     api_.DestroyInstance(instance_, &callbacks_);
   }
-  CloseLibrary(library_);
   device_ = VK_NULL_HANDLE;
   instance_ = VK_NULL_HANDLE;
-  library_ = nullptr;
 }
 
 uint64_t Device::TicksToNs(uint64_t ticks) const {

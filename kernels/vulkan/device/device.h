@@ -83,7 +83,6 @@ class Device {
   CoopShape FindCoopShape() const;
 
   Api api_;
-  void* library_ = nullptr;
   VkInstance instance_ = VK_NULL_HANDLE;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;

@@ -1,6 +1,9 @@
 #include "kernels/vulkan/lower/lower.h"
 
+#include <bit>
+
 #include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/lower/matmul.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
@@ -38,6 +41,22 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
   return d;
 }
 
+bool Lowering::IsQuantizedNext(const Step& step) const {
+  const bool writes_rows = step.op() == Op::kNorm || step.op() == Op::kGatedAct;
+  const Step* next = &step + 1;
+  if (!writes_rows || next == program_.steps.data() + program_.steps.size()) return false;
+  const auto* linear = next->If<LinearParams>();
+  return linear != nullptr && next->in == step.out && IsInteger(program_.weights[linear->weight]) &&
+         program_.values[next->out].row_factor == program_.values[step.out].row_factor &&
+         RowFactorOf(program_, step) == program_.values[step.out].row_factor;
+}
+
+void Lowering::SetRow(Dispatch* d, uint32_t n, uint32_t stride) const {
+  const uint32_t quads = static_cast<uint32_t>(CeilDiv(n, 4));
+  d->constants[kWidthId] = Max(Min(traits_.row_width, std::bit_ceil(quads)), kWidth);
+  d->constants[kRowIsWholeId] = (n | stride) % 4 == 0 ? 1 : 0;
+}
+
 void Lowering::Bind(Dispatch* dispatch, uint32_t binding, Place place) const {
   const uint64_t offset = place.offset & ~(Device::kBindingAlign - 1);
   constexpr uint32_t PushHead::*kStarts[] = {&PushHead::in_at, &PushHead::out_at,
@@ -70,7 +89,9 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
   diag_ = diag;
   for (uint32_t i = 0; i < program_.steps.size(); ++i) {
     ARN_TRY(sink->BeginStep(i));
+    const bool quantizes = IsQuantizedNext(program_.steps[i]);
     ARN_TRY(LowerStep(program_.steps[i]));
+    is_quantized_ = quantizes;
   }
   if (HasChoice(program_)) {
     uint32_t n_dispatches = 0;
@@ -182,9 +203,11 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, p.weight);
   if (p.kind == NormKind::kLayer) BindVector(&d, 4, p.bias);
+  SetRow(&d, n);
   NormPush push = {};
   push.n = push.in_stride = push.out_stride = n;
   push.epsilon = p.epsilon;
+  if (IsQuantizedNext(step)) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
   d.SetPush(push);
   return sink_->Add(d, diag_);
 }
@@ -192,6 +215,7 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
 Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place in, Place out,
                                uint32_t n, uint32_t row_factor, WeightId parameters) {
   Dispatch d = Begin(Shader::kGatedAct, step);
+  SetRow(&d, n);
   d.row_factor = row_factor;
   d.constants[kActivationId] = static_cast<uint32_t>(p.activation);
   d.constants[kActIsGatedId] = in.home == Home::kNone ? 0 : 1;
@@ -201,8 +225,13 @@ Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place 
   GatedActPush push = {};
   push.n = n;
   push.limit = p.activation_limit;
+  if (IsQuantizedNext(step)) {
+    Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
+  } else {
+    d.constants[kWidthId] = kWidth;
+    d.groups_x = static_cast<uint32_t>(CeilDiv(n, 4 * kWidth));
+  }
   d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
   return sink_->Add(d, diag_);
 }
 

@@ -28,6 +28,7 @@ struct Traits {
   MatmulTraits matmuls;
   MatmulChoices choices;        // unusable choices fall back to the first variant
   uint32_t choice_width = 128;  // workgroup size of sampling
+  uint32_t row_width = 64;  // largest workgroup of norms and quantisation, which have a row each
   uint32_t segment_positions = kAttentionSegment;
 };
 
@@ -79,6 +80,16 @@ class Lowering {
   // Common parameters of the matmuls of one step.
   struct Matmul;
   Status AddQuantize(const Matmul& matmul);
+  // True if the next step is a matmul of integer weights whose input is this step's output, with
+  // one row for each of its rows: the kernel that writes the row also quantises it.
+  bool IsQuantizedNext(const Step& step) const;
+  // Lets a kernel quantise its rows of push->n elements. matmul_rows: of the matmul's input, in any
+  // run.
+  template <typename Push>
+  void Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) const;
+  // Sets the workgroup size of a kernel that has a row of n elements. stride: from one to the next,
+  // and any offset of the first; if 4 divides it, rows are read in vectors of four.
+  void SetRow(Dispatch* d, uint32_t n, uint32_t stride = 0) const;
   Status AddMatmuls(const Matmul& matmul);
   Dispatch MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) const;
   uint32_t VariantFor(Mode kernel, DType dtype) const;
@@ -126,6 +137,7 @@ class Lowering {
   const Workspace& workspace_;
   const Traits traits_;
   DispatchSink* sink_ = nullptr;
+  bool is_quantized_ = false;  // the previous step has quantised the input of this one
   Diag* diag_ = nullptr;
   // State of PlacedAt(): weights before n_placed_ have addresses, and placed_ is the last of them.
   WeightPlacer placer_;

@@ -45,6 +45,7 @@ Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, 
   Bind(&d, 1, place);
   Bind(&d, 2, place);
   BindVector(&d, 3, weight);
+  SetRow(&d, n, first | Width(step.in));
   NormPush push = {};
   push.n = n;
   push.in_stride = push.out_stride = Width(step.in);

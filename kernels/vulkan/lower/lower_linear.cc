@@ -33,6 +33,7 @@ uint32_t Lowering::QuantizedWords(uint32_t cols) {
 }
 
 Status Lowering::AddQuantize(const Matmul& matmul) {
+  if (matmul.is_quantized) return Status::kOk;
   const Weight& weight = program_.weights[matmul.weight];
   Dispatch d = Begin(Shader::kQuantize, *matmul.step);
   d.row_factor = matmul.row_factor;
@@ -42,11 +43,10 @@ Status Lowering::AddQuantize(const Matmul& matmul) {
     d.most_rows = matmul.most_rows;
   }
   Bind(&d, 1, matmul.in);
-  Bind(&d, 5, PlaceOf(workspace_.quantized));
+  SetRow(&d, weight.cols);
   QuantizePush push = {};
   push.n = weight.cols;
-  push.values_at = QuantizedHeadWords(matmul.max_rows);
-  push.row_words = QuantizedWords(weight.cols);
+  Quantize(&d, &push, matmul.max_rows);
   d.SetPush(push);
   return sink_->Add(d, diag_);
 }
@@ -80,6 +80,7 @@ void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
   d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, v.tile_n));
   d->constants[kMatmulTileMId] = v.tile_m;
   d->constants[kMatmulTileNId] = v.tile_n;
+  d->constants[kMatmulBlocksId] = v.blocks;
   if (v.subgroups == 0) {
     d->constants[kWidthId] = v.lanes;
     d->constants[kMatmulLanesNId] = v.lanes_n;
@@ -94,6 +95,7 @@ void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
   d->constants[kMatmulCoopNId] = coop.n;
   d->constants[kMatmulCoopKId] = coop.k;
   d->constants[kMatmulSubgroupsId] = v.subgroups;
+  d->constants[kMatmulSubgroupsNId] = v.subgroups_n;
 }
 
 Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out,
@@ -113,12 +115,12 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   d.constants[kMatmulAccumulateId] = matmul.accumulate ? 1 : 0;
   d.constants[kMatmulIsLogitsId] = matmul.is_logits ? 1 : 0;
   d.constants[kMatmulRowsAnInputId] = matmul.rows_an_input;
+  if (!is_integer) d.constants[kMatmulWholeId] = weight.cols % 8 == 0 ? 1 : 0;
   if (is_tiled) {
     SetTile(weight.dtype, n_outs, &d);
   } else {
     d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
     d.constants[kMatmulRowsId] = d.row_tile;
-    if (!is_integer) d.constants[kMatmulWholeId] = weight.cols % 8 == 0 ? 1 : 0;
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
   Bind(&d, 1, matmul.in);
@@ -182,6 +184,7 @@ Status Lowering::Lower(const Step& step, const LinearParams& p) {
   matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
   matmul.row_factor = program_.values[step.out].row_factor;
   matmul.accumulate = p.accumulate;
+  matmul.is_quantized = is_quantized_;
   return AddMatmuls(matmul);
 }
 
@@ -209,8 +212,7 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
     NormPush push = {};
     push.n = push.in_stride = push.out_stride = width;
     push.epsilon = p.epsilon;
-    d.SetPush(push);
-    ARN_TRY(sink_->Add(d, diag_));
+    SetRow(&d, width);
     Matmul matmul;
     matmul.step = &step;
     matmul.weight = p.weight;
@@ -222,6 +224,10 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
     matmul.softcap = p.softcap;
     matmul.first_row = first;
     matmul.most_rows = n;
+    matmul.is_quantized = IsInteger(program_.weights[p.weight]);
+    if (matmul.is_quantized) Quantize(&d, &push, matmul.max_rows);
+    d.SetPush(push);
+    ARN_TRY(sink_->Add(d, diag_));
     ARN_TRY(AddMatmuls(matmul));
   }
   return Status::kOk;

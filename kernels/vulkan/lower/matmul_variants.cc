@@ -17,29 +17,33 @@ constexpr GemvVariant kGemv[kGemvVariants] = {
 };
 
 constexpr GemmVariant kGemm[kGemmVariants] = {
-    {"gemm-32x32", 64, 32, 32, 8, 32, 0, 0},
-    {"gemm-64x64", 256, 64, 64, 16, 16, 0, 0},
-    {"gemm-64x32", 128, 64, 32, 8, 32, 0, 0},
-    {"gemm-32x64", 64, 32, 64, 16, 32, 0, 0},
-    {"gemm-bytes-32x32", 64, 32, 32, 8, 32, 0, kAvoidDot},
-    {"gemm-coop-32x32", 0, 32, 32, 0, 0, 2, 0},
-    {"gemm-coop-64x64", 0, 64, 64, 0, 0, 4, 0},
+    {"gemm-32x32", 64, 32, 32, 8, 32, 1, 0, 0, 0},
+    {"gemm-64x64", 256, 64, 64, 16, 16, 2, 0, 0, 0},
+    {"gemm-64x32", 128, 64, 32, 8, 32, 2, 0, 0, 0},
+    {"gemm-32x64", 64, 32, 64, 16, 32, 1, 0, 0, 0},
+    {"gemm-bytes-32x32", 64, 32, 32, 8, 32, 1, 0, 0, kAvoidDot},
+    {"gemm-coop-32x32", 0, 32, 32, 0, 0, 1, 2, 2, 0},
+    {"gemm-coop-64x64", 0, 64, 64, 0, 0, 1, 4, 2, 0},
+    {"gemm-coop-64x128", 0, 64, 128, 0, 0, 2, 8, 4, 0},
+    {"gemm-coop-128x128", 0, 128, 128, 0, 0, 2, 8, 4, 0},
 };
 
-// True if the tiles of floats and of words fit in the 16 KiB of shared memory that every device
-// has.
-constexpr bool FitsSharedMemory(const GemmVariant& v) {
-  constexpr uint32_t kWords = 16384 / 4, kDepth = 8;
-  const uint32_t both = v.tile_m + v.tile_n;
-  if (v.subgroups != 0) {
-    return both * (kDepth + 4) + 2 * kMaxCoop * (v.tile_n + 4) + v.tile_m <= kWords;
-  }
-  return v.depth * (both + 2) + v.tile_m <= kWords &&
-         kDepth * (both + 2) + v.tile_m + v.tile_n <= kWords;
+// Bytes of shared memory of the shaders (tile_words.glsl, gemm_*.comp), with the lists of experts'
+// rows. coop: of the device, or empty.
+constexpr uint32_t SharedBytes(const GemmVariant& v, bool is_integer, const CoopShape& coop) {
+  const uint32_t rows = v.tile_m + v.tile_n;
+  const uint32_t quads = is_integer ? 2 * v.blocks + 1 : v.depth / 4 + 1;
+  uint32_t words = 4 * rows * quads + v.tile_m;
+  if (v.subgroups == 0) return sizeof(uint32_t) * (words + v.blocks * v.tile_n);
+  words += v.blocks * coop.m * (v.tile_n + 4);
+  return sizeof(uint32_t) * words;
 }
+
+// Every device has 16 KiB: enough for the variants without cooperative matrices.
 constexpr bool AllFit() {
   for (const GemmVariant& v : kGemm) {
-    if (!FitsSharedMemory(v)) return false;
+    if (v.subgroups != 0) continue;
+    if (SharedBytes(v, true, {}) > 16384 || SharedBytes(v, false, {}) > 16384) return false;
   }
   return true;
 }
@@ -50,12 +54,19 @@ constexpr uint32_t kUsualLanes = 64;
 
 bool IsIntegerType(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
 
+// The matrices that store the sums reuse the memory of the tiles.
+bool StripsFit(const GemmVariant& v, const CoopShape& c) {
+  const uint32_t tile_words = 4 * (v.tile_m + v.tile_n) * (2 * v.blocks + 1);
+  return v.subgroups * c.m * (c.n + 4) <= tile_words;
+}
+
 bool CoopFits(const MatmulTraits& traits, const GemmVariant& v) {
-  constexpr uint32_t kBlock = 32;  // columns per iteration
   const CoopShape& c = traits.coop;
   return c.m != 0 && traits.has_full_subgroups &&
-         v.subgroups * traits.subgroup_size <= traits.max_lanes && v.tile_m % c.m == 0 &&
-         v.tile_n % (v.subgroups * c.n) == 0 && kBlock % c.k == 0 && c.k % 4 == 0;
+         v.subgroups * traits.subgroup_size <= traits.max_lanes &&
+         v.tile_m % (v.subgroups / v.subgroups_n * c.m) == 0 &&
+         v.tile_n % (v.subgroups_n * c.n) == 0 && StripsFit(v, c) && kInt4BlockSize % c.k == 0 &&
+         c.k % 4 == 0 && SharedBytes(v, true, c) <= traits.shared_bytes;
 }
 
 }  // namespace

@@ -23,15 +23,17 @@ struct GemvVariant {
 struct GemmVariant {
   const char* name = "";
   uint32_t lanes = 0, tile_m = 0, tile_n = 0;
-  uint32_t lanes_n = 0;    // invocations along the outputs
-  uint32_t depth = 0;      // columns per iteration, for float weights
-  uint32_t subgroups = 0;  // number of subgroups, instead of `lanes`, for cooperative matrices; 0:
-                           // not used
+  uint32_t lanes_n = 0;  // invocations along the outputs
+  uint32_t depth = 0;    // columns per iteration, for float weights
+  uint32_t blocks = 1;   // of 32 columns per iteration, for integer weights
+  // Instead of `lanes`, for cooperative matrices: number of subgroups, and of those along the
+  // outputs; 0: not used.
+  uint32_t subgroups = 0, subgroups_n = 0;
   uint32_t avoid = 0;
 };
 
 // The first variant of each table is the default if nothing was measured.
-inline constexpr uint32_t kGemvVariants = 7, kGemmVariants = 7;
+inline constexpr uint32_t kGemvVariants = 7, kGemmVariants = 9;
 const GemvVariant& GemvVariantOf(uint32_t index);
 const GemmVariant& GemmVariantOf(uint32_t index);
 constexpr uint32_t VariantCount(Mode mode) {
@@ -44,6 +46,7 @@ struct MatmulTraits {
   uint32_t subgroup_size = 0;       // 0: no subgroups
   bool has_full_subgroups = false;  // a workgroup of subgroup_size can be forced into one subgroup
   uint32_t max_lanes = 128;
+  uint32_t shared_bytes = 16384;  // shared memory of a workgroup
   bool has_dot = false;
   CoopShape coop;
 };

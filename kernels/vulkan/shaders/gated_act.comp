@@ -1,17 +1,28 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kGatedAct: activation(gate) * up, for input [gate | up]. kAct: in place. One invocation per
-// element.
+// kGatedAct: activation(gate) * up, for input [gate | up]. kAct: in place. An invocation computes
+// four elements. QUANTIZES: a workgroup has a whole row, and quantises it for the matmul that
+// follows.
 #include "common.glsl"
 #include "math.glsl"
+#include "quantize.glsl"
 
 layout(constant_id = kActivationId) const uint ACTIVATION = 0;
 layout(constant_id = kActIsGatedId) const uint IS_GATED = 1;
+layout(constant_id = kRowIsWholeId) const uint WHOLE = 0;
+layout(constant_id = kRowQuantizesId) const uint QUANTIZES = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(set = 0, binding = 2) buffer OutQuads { vec4 y_quads[]; };
 layout(set = 0, binding = 3) readonly buffer Parameters { float parameters[]; };
 layout(push_constant) uniform Push { GatedActPush push; };
+
+#include "row_quads.glsl"
+ARN_ROW_QUADS(x_at, x, x_quads)
+ARN_ROW_QUADS(y_at, y, y_quads)
+ARN_STORE_ROW_QUAD(put_y, y, y_quads)
 
 float xielu(float x) {
   uint at = push.weights_at;
@@ -21,22 +32,45 @@ float xielu(float x) {
   return (x > 0.0 ? alpha_p * x * x : below) + beta * x;
 }
 
-void main() {
-  uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
-  if (i < push.n) {
-    uint to = push.out_at + row * push.n + i;
-    if (IS_GATED == 0) {
-      y[to] = ACTIVATION == kXielu ? xielu(y[to]) : activated(ACTIVATION, y[to]);
-    } else {
-      uint from = push.in_at + row * 2 * push.n + i;
-      float gate = x[from], up = x[from + push.n];
-      if (ACTIVATION == kClampedSwiglu) {
-        gate = min(gate, push.limit);
-        up = clamp(up, -push.limit, push.limit);
-        y[to] = gate / (1.0 + exp_f32(-1.702 * gate)) * (up + 1.0);
-      } else {
-        y[to] = activated(ACTIVATION, gate) * up;
-      }
+float gated(float gate, float up) {
+  if (ACTIVATION != kClampedSwiglu) return activated(ACTIVATION, gate) * up;
+  gate = min(gate, push.limit);
+  up = clamp(up, -push.limit, push.limit);
+  return gate / (1.0 + exp_f32(-1.702 * gate)) * (up + 1.0);
+}
+
+vec4 value_at(uint row, uint c) {
+  uint n = push.n;
+  vec4 value;
+  if (IS_GATED == 0) {
+    vec4 v = y_at(push.out_at + row * n, c, n);
+    [[unroll]] for (uint j = 0; j < 4; ++j) {
+      value[j] = ACTIVATION == kXielu ? xielu(v[j]) : activated(ACTIVATION, v[j]);
     }
+  } else {
+    uint from = push.in_at + row * 2 * n;
+    vec4 gate = x_at(from, c, n), up = x_at(from + n, c, n);
+    [[unroll]] for (uint j = 0; j < 4; ++j) value[j] = gated(gate[j], up[j]);
   }
+  return value;
+}
+
+void main() {
+  uint row = gl_WorkGroupID.y, n = push.n, to = push.out_at + row * n;
+  if (QUANTIZES == 0) {
+    uint c = 4 * gl_GlobalInvocationID.x;
+    if (c < n) put_y(to, c, n, value_at(row, c));
+    return;
+  }
+  uint first = 4 * gl_LocalInvocationIndex;
+  const uint step = 4 * WIDTH;
+  float low = 0.0, high = 0.0;
+  for (uint c = first; c < n; c += step) {
+    vec4 value = value_at(row, c);
+    put_y(to, c, n, value);
+    value = first_of(value, n - c);
+    low = min(low, least_of(value));
+    high = max(high, largest_of(value));
+  }
+  ARN_QUANTIZE_ROW(row, n, low, high, y_at(to, c, n))
 }

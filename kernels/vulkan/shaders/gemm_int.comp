@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kLinear, kLogits and kExperts for many rows, int8 and int4 weights times quantised rows. Tiles as
-// in gemm_float.comp, four columns per word; 32 columns are one int4 block.
+// kLinear, kLogits and kExperts for many rows, int8 and int4 weights times quantised rows. A
+// workgroup computes one tile.
 #define ARN_INTEGERS
 #include "common.glsl"
 #include "math.glsl"
@@ -11,47 +11,40 @@
 #include "tile_lanes.glsl"
 #include "tile_words.glsl"
 
-const uint X_PITCH = TILE_M + 1, W_PITCH = TILE_N + 1;
-shared uint x_tile[kDepth * X_PITCH];
-shared uint w_tile[kDepth * W_PITCH];
-shared float scale_tile[TILE_N];
+shared float scale_tile[TILE_N * BLOCKS];
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
   uint first = gl_WorkGroupID.x * TILE_N, first_row = gl_WorkGroupID.y * TILE_M;
-  uint words = first_row < rows ? push.x_words : 0;
+  uint n_blocks = first_row < rows ? push.x_words / kBlockWords : 0;
   uint my_n = lane % LANES_N, my_m = lane / LANES_N;
   int sums[PER_M * PER_N];
   float block_sums[PER_M * PER_N];
-  for (uint i = 0; i < PER_M * PER_N; ++i) {
+  [[unroll]] for (uint i = 0; i < PER_M * PER_N; ++i) {
     sums[i] = 0;
     block_sums[i] = 0.0;
   }
-  for (uint k = 0; k < words; k += kDepth) {
-    for (uint i = lane; i < TILE_M * kDepth; i += WIDTH) {
-      uint word = i % kDepth, at = i / kDepth;
-      x_tile[word * X_PITCH + at] = x_word(first_row, rows, at, k + word);
-    }
-    for (uint i = lane; i < TILE_N * kDepth; i += WIDTH) {
-      uint word = i % kDepth, at = i / kDepth;
-      w_tile[word * W_PITCH + at] = w_word(first, at, k + word);
-    }
-    for (uint i = lane; TYPE == kTypeInt4 && i < TILE_N; i += WIDTH) {
-      scale_tile[i] = tile_scale(first, i, k);
+  if (n_blocks != 0) fetch(first, first_row, rows, 0);
+  for (uint block = 0; block < n_blocks; block += BLOCKS) {
+    store_stage();
+    for (uint i = lane; TYPE == kTypeInt4 && i < TILE_N * BLOCKS; i += WIDTH) {
+      scale_tile[i] = tile_scale(first, i % TILE_N, block + i / TILE_N);
     }
     barrier();
-    for (uint c = 0; c < kDepth; ++c) {
-      uint a[PER_M], b[PER_N];
-      [[unroll]] for (uint i = 0; i < PER_M; ++i) a[i] = x_tile[c * X_PITCH + my_m + LANES_M * i];
-      [[unroll]] for (uint i = 0; i < PER_N; ++i) b[i] = w_tile[c * W_PITCH + my_n + LANES_N * i];
+    if (block + BLOCKS < n_blocks) fetch(first, first_row, rows, block + BLOCKS);
+    [[unroll]] for (uint q = 0; q < STAGE_QUADS; ++q) {
+      uvec4 a[PER_M], b[PER_N];
+      [[unroll]] for (uint i = 0; i < PER_M; ++i) a[i] = tiles[(my_m + LANES_M * i) * PITCH + q];
+      [[unroll]] for (uint i = 0; i < PER_N; ++i) b[i] = tiles[W_TILE + (my_n + LANES_N * i) * PITCH + q];
       [[unroll]] for (uint m = 0; m < PER_M; ++m) {
-        [[unroll]] for (uint n = 0; n < PER_N; ++n) sums[PER_N * m + n] += dot4(a[m], b[n]);
+        [[unroll]] for (uint n = 0; n < PER_N; ++n) sums[PER_N * m + n] += dot16(a[m], b[n]);
       }
-    }
-    if (TYPE == kTypeInt4) {
-      [[unroll]] for (uint i = 0; i < PER_M * PER_N; ++i) {
-        block_sums[i] += scale_tile[my_n + LANES_N * (i % PER_N)] * float(sums[i]);
-        sums[i] = 0;
+      if (TYPE == kTypeInt4 && q % 2 == 1) {
+        [[unroll]] for (uint i = 0; i < PER_M * PER_N; ++i) {
+          uint n = q / 2 * TILE_N + my_n + LANES_N * (i % PER_N);
+          block_sums[i] += scale_tile[n] * float(sums[i]);
+          sums[i] = 0;
+        }
       }
     }
     barrier();

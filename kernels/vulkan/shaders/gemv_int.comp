@@ -15,10 +15,6 @@ uvec4 x_at(uint m, uint quad) {
   uint at = push.extra_at + push.values_at + input_row(m) * push.x_words + 4 * quad;
   return quantized_quads[at / 4];
 }
-int dot16(uvec4 a, uvec4 b) {
-  return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);
-}
-
 void multiply() {
   uint first = gl_WorkGroupID.x * N_OUT, first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
   int sums[N_ROW * N_OUT];
@@ -40,8 +36,7 @@ void multiply() {
       if (TYPE == kTypeInt8) {
         [[unroll]] for (uint m = 0; m < N_ROW; ++m) sums[m * N_OUT + n] += dot16(a[m], w);
       } else {
-        uvec4 low = uvec4(low_halves(w.x), high_halves(w.x), low_halves(w.y), high_halves(w.y));
-        uvec4 high = uvec4(low_halves(w.z), high_halves(w.z), low_halves(w.w), high_halves(w.w));
+        uvec4 low = halves(w.xy), high = halves(w.zw);
         float scale = block_scale(out_row, q);
         [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
           block_sums[m * N_OUT + n] += scale * float(dot16(a[m], low) + dot16(b[m], high));

@@ -27,6 +27,8 @@ const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
 // norm.comp. Gather: output row i reads row logit_row(i).
 const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
 const uint kActivationId = 1, kActIsGatedId = 2;
+// norm.comp, gated_act.comp, quantize.comp.
+const uint kRowIsWholeId = 4, kRowQuantizesId = 5;
 const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
 const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2;
 const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
@@ -43,6 +45,7 @@ const uint kMatmulRowsId = 4, kMatmulOutsId = 5, kMatmulWholeId = 6;
 const uint kMatmulChosenId = 7, kMatmulRowsAnInputId = 8;
 const uint kMatmulTileMId = 9, kMatmulTileNId = 10, kMatmulLanesNId = 11, kMatmulDepthId = 12;
 const uint kMatmulCoopMId = 13, kMatmulCoopNId = 14, kMatmulCoopKId = 15, kMatmulSubgroupsId = 16;
+const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18;
 // kv.glsl: the pages of one group. Offsets and strides are in words from the start of the region.
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
 const uint kKvHeadDimId = 36, kKvPageTokensId = 37;
@@ -84,6 +87,7 @@ struct NormPush {
   ARN_PUSH_HEAD
   uint n, in_stride, out_stride;
   float epsilon;
+  uint values_at, row_words;  // as in MatmulPush, if the row is quantised
 };
 struct QuantizePush {
   ARN_PUSH_HEAD
@@ -120,6 +124,7 @@ struct GatedActPush {
   ARN_PUSH_HEAD
   uint n;
   float limit;
+  uint values_at, row_words;  // as in NormPush
 };
 struct RoutePush {
   ARN_PUSH_HEAD

@@ -1,0 +1,53 @@
+// Quantisation of a row of activations to int8 with a zero point and a scale, like QuantizeRow in
+// kernels/reference/quantize.cc. The workgroup has one row; an invocation quantises the vectors of
+// four elements that it has written or read before, lane + i * WIDTH.
+layout(set = 0, binding = 5) buffer QuantizedRows { uint quantized_rows[]; };
+
+struct Quantizer {
+  float multiplier, zero_point;
+};
+
+// low, high: the least and the largest element of those that this invocation has, or 0. values_at,
+// extra_at: of the push constants.
+Quantizer begin_quantizing(uint row, float low, float high, uint extra_at) {
+  low = reduce_min(low);
+  high = reduce_max(high);
+  precise float scale = low == high ? 1.0 : 255.0 / (high - low);
+  precise float scaled_low = low * scale, scaled_high = high * scale;
+  precise float error = (-128.0 + scaled_low) + (127.0 + scaled_high);
+  precise float zero = error > 0.0 ? -128.0 - scaled_low : 127.0 - scaled_high;
+  precise float inverse = 1.0 / scale;
+  precise float multiplier = 1.0 / inverse;
+  Quantizer quantizer = Quantizer(multiplier, roundEven(clamp(zero, -128.0, 127.0)));
+  if (gl_LocalInvocationIndex == 0) {
+    quantized_rows[extra_at + 2 * row] = uint(int(quantizer.zero_point));
+    quantized_rows[extra_at + 2 * row + 1] = floatBitsToUint(inverse);
+  }
+  return quantizer;
+}
+
+// Packs four elements, of which the first n_left exist. The others become zero, as the weights are
+// there.
+uint quantized_word(Quantizer quantizer, vec4 x, uint n_left) {
+  uint packed = 0;
+  float zero_point = quantizer.zero_point;
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    precise float scaled = x[i] * quantizer.multiplier;
+    float q = clamp(scaled, -128.0 - zero_point, 127.0 - zero_point);
+    uint byte = uint(int(roundEven(q)) + int(zero_point)) & 255u;
+    if (i < n_left) packed |= byte << 8 * i;
+  }
+  return packed;
+}
+
+// Quantises a row of n elements whose least and largest are low and high. VALUE: elements [c, c + 4)
+// as this invocation has written or read them before, for a variable c.
+#define ARN_QUANTIZE_ROW(ROW, N, LOW, HIGH, VALUE)                                           \
+  {                                                                                          \
+    Quantizer quantizer = begin_quantizing(ROW, LOW, HIGH, push.extra_at);                   \
+    uint rows_at = push.extra_at + push.values_at + ROW * push.row_words;                    \
+    for (uint c = 4 * gl_LocalInvocationIndex; c < 4 * push.row_words; c += 4 * WIDTH) {     \
+      vec4 value = c < N ? VALUE : vec4(0.0);                                                \
+      quantized_rows[rows_at + c / 4] = quantized_word(quantizer, value, c < N ? N - c : 0); \
+    }                                                                                        \
+  }
