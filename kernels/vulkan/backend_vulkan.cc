@@ -77,7 +77,8 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   const bool is_wide =
       s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
   s.traits.choice_width = is_wide ? 256 : 128;
-  s.traits.row_width = is_wide ? 256 : 64;
+  s.traits.matmuls.gemv_steps = is_wide ? 2 : 1;
+  s.traits.row_width = !is_wide ? 64 : s.traits.matmuls.max_lanes >= 1024 ? 512 : 256;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 

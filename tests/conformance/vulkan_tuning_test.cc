@@ -61,6 +61,7 @@ struct TwoShapes {
     traits.matmuls.max_lanes = 1024;
     traits.matmuls.has_dot = true;
     traits.matmuls.coop = {16, 16, 16};
+    traits.matmuls.shared_bytes = 49152;
   }
 
   Status Tune(FakeMeter* meter, Diag* diag) {
@@ -153,7 +154,7 @@ TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNot
   };
   floats.Tune(&meter);
   // Skips the variants that avoid dot products and those with cooperative matrices.
-  EXPECT_EQ(2 * (vulkan::kGemvVariants - 1) + vulkan::kGemmVariants - 3, meter.n_measured);
+  EXPECT_EQ(2 * (vulkan::kGemvVariants - 1) + vulkan::kGemmVariants - 5, meter.n_measured);
   EXPECT_EQ(0u, floats.Choice(Mode::kMany, kF32));
 
   TwoShapes small(DType::kInt8);

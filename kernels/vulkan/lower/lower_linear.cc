@@ -121,6 +121,7 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   } else {
     d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
     d.constants[kMatmulRowsId] = d.row_tile;
+    d.constants[kMatmulStepsId] = kernel == Mode::kOne ? traits_.matmuls.gemv_steps : 1;
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
   Bind(&d, 1, matmul.in);

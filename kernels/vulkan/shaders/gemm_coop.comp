@@ -29,7 +29,9 @@ const uint COOPS = 4 * kBlockWords / COOP_K;
 
 // Scales of the outputs for each block, the same in COOP_M rows.
 const uint SCALE_PITCH = TILE_N + 4;
-shared float scales[TYPE == kTypeInt4 ? COOP_M * SCALE_PITCH * BLOCKS : 1];
+// Shared arrays are multiples of 16 bytes long: drivers place one after another, and matrices must
+// start at multiples of 16 bytes.
+shared float scales[TYPE == kTypeInt4 ? COOP_M * SCALE_PITCH * BLOCKS : 4];
 // A matrix of each subgroup, to store its elements, in `tiles`.
 const uint STRIP_PITCH = COOP_N + 4, STRIP = COOP_M * STRIP_PITCH;
 

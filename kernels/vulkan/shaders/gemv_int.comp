@@ -15,31 +15,50 @@ uvec4 x_at(uint m, uint quad) {
   uint at = push.extra_at + push.values_at + input_row(m) * push.x_words + 4 * quad;
   return quantized_quads[at / 4];
 }
+// Steps of the loop whose loads are in flight together.
+layout(constant_id = kMatmulStepsId) const uint STEPS = 1;
+
 void multiply() {
   uint first = gl_WorkGroupID.x * N_OUT, first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
   int sums[N_ROW * N_OUT];
   float block_sums[N_ROW * N_OUT];
-  for (uint i = 0; i < N_ROW * N_OUT; ++i) {
+  [[unroll]] for (uint i = 0; i < N_ROW * N_OUT; ++i) {
     sums[i] = 0;
     block_sums[i] = 0.0;
   }
-  for (uint q = gl_LocalInvocationIndex; q < push.row_quads; q += WIDTH) {
-    uvec4 a[N_ROW], b[N_ROW];
-    [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
-      uint row = min(first_row + m, rows - 1);
-      a[m] = x_at(row, TYPE == kTypeInt8 ? q : 2 * q);
-      if (TYPE == kTypeInt4) b[m] = x_at(row, 2 * q + 1);
+  for (uint from = gl_LocalInvocationIndex; from < push.row_quads; from += STEPS * WIDTH) {
+    uvec4 a[STEPS * N_ROW], b[STEPS * N_ROW], w[STEPS * N_OUT];
+    float scales[STEPS * N_OUT];
+    [[unroll]] for (uint s = 0; s < STEPS; ++s) {
+      // After the row's end its last 16 bytes are multiplied by zero.
+      uint q = min(from + s * WIDTH, push.row_quads - 1);
+      bool is_there = s == 0 || from + s * WIDTH < push.row_quads;
+      [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
+        uint row = min(first_row + m, rows - 1);
+        uvec4 x = x_at(row, TYPE == kTypeInt8 ? q : 2 * q);
+        a[s * N_ROW + m] = is_there ? x : uvec4(0);
+        if (TYPE == kTypeInt4) {
+          x = x_at(row, 2 * q + 1);
+          b[s * N_ROW + m] = is_there ? x : uvec4(0);
+        }
+      }
+      [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
+        uint out_row = min(first + n, push.n_outs - 1);
+        w[s * N_OUT + n] = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
+        if (TYPE == kTypeInt4) scales[s * N_OUT + n] = block_scale(out_row, q);
+      }
     }
-    [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
-      uint out_row = min(first + n, push.n_outs - 1);
-      uvec4 w = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
+    [[unroll]] for (uint i = 0; i < STEPS * N_OUT; ++i) {
+      uint s = i / N_OUT, n = i % N_OUT;
       if (TYPE == kTypeInt8) {
-        [[unroll]] for (uint m = 0; m < N_ROW; ++m) sums[m * N_OUT + n] += dot16(a[m], w);
-      } else {
-        uvec4 low = halves(w.xy), high = halves(w.zw);
-        float scale = block_scale(out_row, q);
         [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
-          block_sums[m * N_OUT + n] += scale * float(dot16(a[m], low) + dot16(b[m], high));
+          sums[m * N_OUT + n] += dot16(a[s * N_ROW + m], w[i]);
+        }
+      } else {
+        uvec4 low = halves(w[i].xy), high = halves(w[i].zw);
+        [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
+          int sum = dot16(a[s * N_ROW + m], low) + dot16(b[s * N_ROW + m], high);
+          block_sums[m * N_OUT + n] += scales[i] * float(sum);
         }
       }
     }

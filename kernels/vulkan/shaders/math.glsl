@@ -114,7 +114,7 @@ float divided(float a, float b) {
   precise float q = a / b;
   precise float rest = fma(-q, b, a);
   precise float better = q + rest / b;
-  return better;
+  return better == better ? better : q;  // a quotient that is infinite has no rest
 }
 
 // Nearest f16, ties to even, in the low 16 bits.

@@ -3,6 +3,7 @@
 // kNorm, the norm of kLogits, and the norm over all q or all k heads together. One workgroup per
 // row. QUANTIZES: also quantises the row for the matmul that follows.
 #include "common.glsl"
+#include "math.glsl"
 #include "quantize.glsl"
 
 layout(constant_id = kNormIsLayerId) const uint IS_LAYER = 0;  // else RMS

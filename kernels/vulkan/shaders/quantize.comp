@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Quantises rows of activations. One workgroup per row.
 #include "common.glsl"
+#include "math.glsl"
 #include "quantize.glsl"
 
 layout(constant_id = kRowIsWholeId) const uint WHOLE = 0;

@@ -1,6 +1,7 @@
 // Quantisation of a row of activations to int8 with a zero point and a scale, like QuantizeRow in
 // kernels/reference/quantize.cc. The workgroup has one row; an invocation quantises the vectors of
-// four elements that it has written or read before, lane + i * WIDTH.
+// four elements that it has written or read before, lane + i * WIDTH. Divisions are correctly rounded,
+// so that values round as on the CPU.
 layout(set = 0, binding = 5) buffer QuantizedRows { uint quantized_rows[]; };
 
 struct Quantizer {
@@ -12,12 +13,12 @@ struct Quantizer {
 Quantizer begin_quantizing(uint row, float low, float high, uint extra_at) {
   low = reduce_min(low);
   high = reduce_max(high);
-  precise float scale = low == high ? 1.0 : 255.0 / (high - low);
+  precise float scale = low == high ? 1.0 : divided(255.0, high - low);
   precise float scaled_low = low * scale, scaled_high = high * scale;
   precise float error = (-128.0 + scaled_low) + (127.0 + scaled_high);
   precise float zero = error > 0.0 ? -128.0 - scaled_low : 127.0 - scaled_high;
-  precise float inverse = 1.0 / scale;
-  precise float multiplier = 1.0 / inverse;
+  precise float inverse = divided(1.0, scale);
+  precise float multiplier = divided(1.0, inverse);
   Quantizer quantizer = Quantizer(multiplier, roundEven(clamp(zero, -128.0, 127.0)));
   if (gl_LocalInvocationIndex == 0) {
     quantized_rows[extra_at + 2 * row] = uint(int(quantizer.zero_point));

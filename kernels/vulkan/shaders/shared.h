@@ -45,7 +45,7 @@ const uint kMatmulRowsId = 4, kMatmulOutsId = 5, kMatmulWholeId = 6;
 const uint kMatmulChosenId = 7, kMatmulRowsAnInputId = 8;
 const uint kMatmulTileMId = 9, kMatmulTileNId = 10, kMatmulLanesNId = 11, kMatmulDepthId = 12;
 const uint kMatmulCoopMId = 13, kMatmulCoopNId = 14, kMatmulCoopKId = 15, kMatmulSubgroupsId = 16;
-const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18;
+const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18, kMatmulStepsId = 19;
 // kv.glsl: the pages of one group. Offsets and strides are in words from the start of the region.
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
 const uint kKvHeadDimId = 36, kKvPageTokensId = 37;

@@ -237,7 +237,8 @@ TEST_P(FallBackTest, DeviceThatFailsInAnyCall_ItSucceedsWithTheCpusTokens) {
     ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
     EXPECT_NE(std::string(), info.reason);
   }
-  EXPECT_EQ(GetParam().n_calls, n_hit);
+  // With memory of its own, a device takes part in more calls: pages are copied.
+  EXPECT_LE(GetParam().n_calls, n_hit);
 }
 
 // Runs of one token per sequence; the split backend runs these on the CPU only.
