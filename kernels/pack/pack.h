@@ -69,5 +69,8 @@ void UnpackRow16(const Weight& weight, uint32_t row, uint16_t* out);
 void UnpackRowInt8(const Weight& weight, uint32_t row, int8_t* out, float* scale);
 // Reads the values of a kInt4 row minus 8 (AlignUp(cols, 32) values) and its block scales.
 void UnpackRowInt4(const Weight& weight, uint32_t row, int8_t* out, float* scales);
+// The same as words of eight values: byte i has value i in its low half and value i + 4 in its high
+// half, each plus 8. AlignUp(cols, 32) / 8 words.
+void UnpackRowInt4Words(const Weight& weight, uint32_t row, uint32_t* out, float* scales);
 
 }  // namespace arn

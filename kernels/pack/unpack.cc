@@ -119,6 +119,33 @@ void UnpackInt4Block(const Weight& weight, uint32_t row, uint64_t block, int8_t*
   *scale = 16.0f * F32FromBf16(Load<uint16_t>(bytes + uint64_t{p.nr} * kInt4BlockSize / 2, at.row));
 }
 
+// Four values are the bytes of a word in the most common panels.
+constexpr uint32_t kWordValues = 4;
+
+// Copies the values of a kInt8 panel's row, four at a time. REQUIRES: kr is 4.
+void CopyInt8Words(const PanelRow& at, uint32_t cols, int8_t* out) {
+  const std::byte* from = at.panel + at.shape.values_offset + at.row * kWordValues;
+  const uint64_t stride = uint64_t{at.shape.nr} * kWordValues;
+  for (uint64_t chunk = 0; chunk < at.shape.k / kWordValues; ++chunk, from += stride) {
+    const uint64_t first = at.shape.ChunkColumn(chunk, at.row);
+    if (first + kWordValues <= cols) {
+      std::memcpy(out + first, from, kWordValues);
+    } else if (first < cols) {
+      std::memcpy(out + first, from, cols - first);
+    }
+  }
+}
+
+uint32_t PackInt4Word(const int8_t* values) {
+  uint32_t word = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const auto low = static_cast<uint32_t>(values[i] + 8);
+    const auto high = static_cast<uint32_t>(values[4 + i] + 8);
+    word |= (low | high << 4) << 8 * i;
+  }
+  return word;
+}
+
 }  // namespace
 
 void UnpackRow16(const Weight& weight, uint32_t row, uint16_t* out) {
@@ -126,7 +153,39 @@ void UnpackRow16(const Weight& weight, uint32_t row, uint16_t* out) {
 }
 
 void UnpackRowInt8(const Weight& weight, uint32_t row, int8_t* out, float* scale) {
+  if (!IsRows(weight) && weight.layout.kr == kWordValues) {
+    const PanelRow at = FindPanelRow(weight, row);
+    CopyInt8Words(at, weight.cols, out);
+    *scale = Load<float>(at.panel + at.shape.scales_offset, at.row);
+    return;
+  }
   *scale = ForEachInt8(weight, row, [&](uint32_t c, int8_t value) { out[c] = value; });
+}
+
+void UnpackRowInt4Words(const Weight& weight, uint32_t row, uint32_t* out, float* scales) {
+  constexpr uint32_t kBlockWords = kInt4BlockSize / 8;
+  const uint64_t n_blocks = CeilDiv(weight.cols, kInt4BlockSize);
+  if (IsRows(weight) || weight.layout.kr != kWordValues) {
+    for (uint64_t b = 0; b < n_blocks; ++b) {
+      int8_t values[kInt4BlockSize];
+      UnpackInt4Block(weight, row, b, values, scales + b);
+      for (uint32_t w = 0; w < kBlockWords; ++w) {
+        out[b * kBlockWords + w] = PackInt4Word(values + 8 * w);
+      }
+    }
+    return;
+  }
+  // The words of such a panel have the same order, with signed halves.
+  const PanelRow at = FindPanelRow(weight, row);
+  const PanelShape& p = at.shape;
+  for (uint64_t b = 0; b < n_blocks; ++b) {
+    const std::byte* block = at.panel + p.values_offset + b * p.block_bytes;
+    for (uint32_t w = 0; w < kBlockWords; ++w) {
+      out[b * kBlockWords + w] = Load<uint32_t>(block, uint64_t{w} * p.nr + at.row) ^ 0x88888888u;
+    }
+    const std::byte* of_rows = block + uint64_t{p.nr} * kInt4BlockSize / 2;
+    scales[b] = 16.0f * F32FromBf16(Load<uint16_t>(of_rows, at.row));
+  }
 }
 
 void UnpackRowInt4(const Weight& weight, uint32_t row, int8_t* out, float* scales) {

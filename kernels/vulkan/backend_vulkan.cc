@@ -155,7 +155,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   ARN_TRY(CreateBuffers(state, s.shares_kv ? BufferUse::kShared : BufferUse::kDevice, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
   s.words.WriteHeading(*s.program, s.run_words());
-  ARN_TRY(Upload(state, diag));
+  ARN_TRY(Upload(state, options.cpu.max_threads(), diag));
   const auto entries = Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]);
   ARN_TRY(s.pipelines.Open(s.device, entries, diag));
   if (s.pipeline_cache.is_open()) {

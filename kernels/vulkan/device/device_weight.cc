@@ -20,35 +20,53 @@ uint64_t ElementsBytes(const Weight& weight) {
   return uint64_t{weight.cols} * ElementBytes(weight.dtype);
 }
 
-// Packs int4 words. `values`: -8 to 7, in order.
-void PackInt4(const int8_t* values, uint32_t n, std::byte* out) {
-  for (uint32_t w = 0; w < n / 8; ++w) {
-    for (uint32_t i = 0; i < 4; ++i) {
-      const int low = values[8 * w + i] + 8, high = values[8 * w + 4 + i] + 8;
-      out[4 * w + i] = static_cast<std::byte>(low | high << 4);
-    }
+int32_t SumOf(const int8_t* values, uint32_t n) {
+  int32_t sum = 0;
+  for (uint32_t c = 0; c < n; ++c) sum += values[c];
+  return sum;
+}
+
+// Sum of the values of a block of int4 words (UnpackRowInt4Words).
+int32_t SumOfBlock(const uint32_t* words) {
+  uint32_t sum = 0;
+  for (uint32_t w = 0; w < kInt4BlockSize / 8; ++w) {
+    const uint32_t pairs = (words[w] & 0x0f0f0f0fu) + (words[w] >> 4 & 0x0f0f0f0fu);
+    sum += pairs * 0x01010101u >> 24;
   }
+  return static_cast<int32_t>(sum) - 8 * static_cast<int32_t>(kInt4BlockSize);
 }
 
-// Offset of the block scales in the scratch of a row.
-float* ScalesIn(const Weight& weight, std::byte* row) {
-  return reinterpret_cast<float*>(row + AlignUp(weight.cols, kInt4BlockSize) * sizeof(float));
+// Of the metadata of a row: its scale, and the bits of the sum of its values.
+struct RowHead {
+  float scale = 0.0f;
+  uint32_t sum = 0;
+};
+
+RowHead FillInt8(const Weight& weight, uint32_t row, std::byte* scratch, std::byte* values) {
+  RowHead head;
+  auto* unpacked = reinterpret_cast<int8_t*>(scratch);
+  UnpackRowInt8(weight, row, unpacked, &head.scale);
+  head.sum = static_cast<uint32_t>(SumOf(unpacked, weight.cols));
+  std::memcpy(values, unpacked, weight.cols);
+  return head;
 }
 
-// True if rows can be copied unchanged: row-major and not int4.
-bool IsPlain(const Weight& weight) {
-  return weight.layout.order == WeightOrder::kRows && weight.dtype != DType::kInt4;
-}
-
-void UnpackRow(const Weight& weight, uint32_t row, std::byte* out) {
-  float scales[1];
-  switch (weight.dtype) {
-    case DType::kF32: UnpackRowF32(weight, row, reinterpret_cast<float*>(out)); return;
-    case DType::kF16:
-    case DType::kBf16: UnpackRow16(weight, row, reinterpret_cast<uint16_t*>(out)); return;
-    case DType::kInt8: UnpackRowInt8(weight, row, reinterpret_cast<int8_t*>(out), scales); return;
-    case DType::kInt4: return;  // handled in blocks
+RowHead FillInt4(const Weight& weight, const DeviceWeight& at, uint32_t row, std::byte* scratch,
+                 std::byte* values, std::byte* blocks) {
+  const uint32_t n_blocks = BlocksOf(weight);
+  auto* words = reinterpret_cast<uint32_t*>(scratch);
+  auto* scales = reinterpret_cast<float*>(scratch + ElementsBytes(weight));
+  UnpackRowInt4Words(weight, row, words, scales);
+  std::memcpy(values, words, ElementsBytes(weight));
+  std::memset(blocks, 0, at.block_words * sizeof(uint32_t));
+  double sum = 0.0;
+  for (uint32_t b = 0; b < n_blocks; ++b) {
+    const int32_t of_block = SumOfBlock(words + b * (kInt4BlockSize / 8));
+    sum += static_cast<double>(of_block) * static_cast<double>(scales[b]);
+    const uint16_t bits = Bf16FromF32(scales[b]);
+    std::memcpy(blocks + b * sizeof bits, &bits, sizeof bits);
   }
+  return {0.0f, BitsFromF32(static_cast<float>(sum))};
 }
 
 }  // namespace
@@ -92,61 +110,32 @@ DeviceWeight WeightPlacer::PlaceRope(const RopeKind& rope) {
   return Put(at);
 }
 
-uint64_t WeightRowBytes(const Weight& weight) {
-  return AlignUp(weight.cols, kInt4BlockSize) * sizeof(float) +
-         uint64_t{BlocksOf(weight)} * sizeof(float);
+uint64_t RowScratchBytes(const Weight& weight) {
+  const uint64_t scales = uint64_t{BlocksOf(weight)} * sizeof(float);
+  return AlignUp(ElementsBytes(weight), sizeof(float)) + scales;
 }
 
-void FillValues(const Weight& weight, const DeviceWeight& at, uint32_t first, uint32_t n,
-                std::byte* row, std::byte* out) {
+void FillRow(const Weight& weight, const DeviceWeight& at, uint32_t row, std::byte* scratch,
+             std::byte* values, std::byte* head, std::byte* blocks) {
   const uint64_t bytes = ElementsBytes(weight);
-  for (uint32_t r = first; r < first + n; ++r, out += at.row_bytes) {
-    if (IsPlain(weight)) {
-      std::memcpy(out, weight.data + r * bytes, bytes);
-    } else if (weight.dtype == DType::kInt4) {
-      auto* values = reinterpret_cast<int8_t*>(row);
-      UnpackRowInt4(weight, r, values, ScalesIn(weight, row));
-      PackInt4(values, BlocksOf(weight) * kInt4BlockSize, out);
-    } else {
-      UnpackRow(weight, r, out);
-    }
-    std::memset(out + bytes, 0, at.row_bytes - bytes);
+  RowHead filled;
+  if (weight.dtype == DType::kInt8) {
+    filled = FillInt8(weight, row, scratch, values);
+  } else if (weight.dtype == DType::kInt4) {
+    filled = FillInt4(weight, at, row, scratch, values, blocks);
+  } else if (weight.layout.order == WeightOrder::kRows) {
+    std::memcpy(values, weight.data + row * bytes, bytes);
+  } else if (weight.dtype == DType::kF32) {
+    UnpackRowF32(weight, row, reinterpret_cast<float*>(values));
+  } else {
+    UnpackRow16(weight, row, reinterpret_cast<uint16_t*>(values));
   }
-}
-
-void FillHeads(const Weight& weight, const DeviceWeight& at, uint32_t first, uint32_t n,
-               std::byte* row, std::byte* heads, std::byte* blocks) {
-  const uint32_t n_blocks = BlocksOf(weight);
-  for (uint32_t r = first; r < first + n; ++r) {
-    float scale = 0.0f;
-    uint32_t words[kRowHeadWords] = {};
-    auto* values = reinterpret_cast<int8_t*>(row);
-    if (weight.dtype == DType::kInt8) {
-      UnpackRowInt8(weight, r, values, &scale);
-      int32_t sum = 0;
-      for (uint32_t c = 0; c < weight.cols; ++c) sum += values[c];
-      words[2] = static_cast<uint32_t>(sum);
-    }
-    if (weight.dtype == DType::kInt4) {
-      float* scales = ScalesIn(weight, row);
-      UnpackRowInt4(weight, r, values, scales);
-      double sum = 0.0;
-      std::memset(blocks, 0, at.block_words * sizeof(uint32_t));
-      for (uint32_t b = 0; b < n_blocks; ++b) {
-        int32_t of_block = 0;
-        for (uint32_t i = 0; i < kInt4BlockSize; ++i) of_block += values[b * kInt4BlockSize + i];
-        sum += static_cast<double>(of_block) * static_cast<double>(scales[b]);
-        const uint16_t bits = Bf16FromF32(scales[b]);
-        std::memcpy(blocks + b * sizeof bits, &bits, sizeof bits);
-      }
-      words[2] = BitsFromF32(static_cast<float>(sum));
-    }
-    words[0] = BitsFromF32(scale);
-    words[1] = BitsFromF32(UnpackBias(weight, r));
-    std::memcpy(heads, words, sizeof words);
-    heads += sizeof words;
-    blocks += at.block_words * sizeof(uint32_t);
-  }
+  std::memset(values + bytes, 0, at.row_bytes - bytes);
+  uint32_t words[kRowHeadWords] = {};
+  words[0] = BitsFromF32(filled.scale);
+  words[1] = BitsFromF32(UnpackBias(weight, row));
+  words[2] = filled.sum;
+  std::memcpy(head, words, sizeof words);
 }
 
 }  // namespace arn::vulkan

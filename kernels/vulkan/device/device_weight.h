@@ -45,12 +45,11 @@ class WeightPlacer {
   uint64_t used_ = 0, total_ = 0;
 };
 
-// Convert rows [first, first + n) to the device layout: the values, and the heads with block scales
-// (matrices only). `row`: scratch of WeightRowBytes(weight), 4-byte aligned.
-void FillValues(const Weight& weight, const DeviceWeight& at, uint32_t first, uint32_t n,
-                std::byte* row, std::byte* out);
-void FillHeads(const Weight& weight, const DeviceWeight& at, uint32_t first, uint32_t n,
-               std::byte* row, std::byte* heads, std::byte* blocks);
-uint64_t WeightRowBytes(const Weight& weight);
+// Converts a row of a matrix to the device layout. scratch: RowScratchBytes(weight), 4-byte aligned.
+// values: [row_bytes]; head: [kRowHeadWords] words; blocks: [block_words] words, only for int4. Only
+// writes to them: they may be memory of the device. Any thread may call it.
+void FillRow(const Weight& weight, const DeviceWeight& at, uint32_t row, std::byte* scratch,
+             std::byte* values, std::byte* head, std::byte* blocks);
+uint64_t RowScratchBytes(const Weight& weight);
 
 }  // namespace arn::vulkan

@@ -77,13 +77,9 @@ Status Transfer::Copy(const Device& device, const Buffer& from, uint64_t from_of
   return Status::kOk;
 }
 
-Status Transfer::Flush(const Device& device, const Buffer& to, uint64_t offset, uint64_t bytes,
-                       Diag* diag) {
-  if (to.mapped != nullptr) {
-    std::memcpy(to.mapped + offset, staging_.mapped, bytes);
-    return Status::kOk;
-  }
-  return Copy(device, staging_, 0, to, offset, bytes, diag);
+Status Transfer::Flush(const Device& device, uint64_t from, const Buffer& to, uint64_t offset,
+                       uint64_t bytes, Diag* diag) {
+  return Copy(device, staging_, from, to, offset, bytes, diag);
 }
 
 Status Transfer::Write(const Device& device, const Buffer& to, uint64_t offset,

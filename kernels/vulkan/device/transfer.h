@@ -21,10 +21,10 @@ class Transfer {
                Diag* diag);
   Status Read(const Device& device, const Buffer& from, uint64_t offset, Span<std::byte> to,
               Diag* diag);
-  // Buffer of kStagingBytes in which to prepare the next write. Flush() copies `bytes` of it to the
-  // destination.
+  // Buffer of kStagingBytes in which to prepare writes. Flush() copies `bytes` of it, from `from` on.
   std::byte* staging() const { return staging_.mapped; }
-  Status Flush(const Device& device, const Buffer& to, uint64_t offset, uint64_t bytes, Diag* diag);
+  Status Flush(const Device& device, uint64_t from, const Buffer& to, uint64_t offset,
+               uint64_t bytes, Diag* diag);
   // Copies on the device. `from` and `to` may be the same buffer if the ranges do not overlap.
   Status Copy(const Device& device, const Buffer& from, uint64_t from_offset, const Buffer& to,
               uint64_t to_offset, uint64_t bytes, Diag* diag);

@@ -1,75 +1,119 @@
-// Copies weights to the device in chunks of the staging buffer.
-#include <cstring>
-
+// Copies weights to the device, on several threads: directly if its memory is mapped, else in chunks
+// of the staging buffer.
 #include "kernels/vulkan/replay/vulkan_state.h"
 #include "platform/base/arith.h"
+#include "platform/os/thread_pool.h"
 
 namespace arn::vulkan {
 namespace {
 
-// Uploads a matrix n rows at a time, as many as fit. The front of the staging memory holds the data
-// to copy, its end the scratch to unpack a row.
+constexpr uint32_t kMostThreads = 8;
+constexpr uint32_t kTaskRows = 16;
+
+// Rows [first, first + n) of a matrix, and where their parts go.
+struct Rows {
+  const Weight& weight;
+  const DeviceWeight& at;
+  uint32_t first, n;
+  std::byte *values, *heads, *blocks;
+  std::byte* scratch;  // scratch_bytes of each thread
+  uint64_t scratch_bytes;
+};
+
+void FillTask(void* context, uint32_t thread, size_t task) {
+  const Rows& rows = *static_cast<const Rows*>(context);
+  const auto begin = static_cast<uint32_t>(task * kTaskRows);
+  for (uint32_t i = begin; i < Min(begin + kTaskRows, rows.n); ++i) {
+    FillRow(rows.weight, rows.at, rows.first + i, rows.scratch + thread * rows.scratch_bytes,
+            rows.values + uint64_t{i} * rows.at.row_bytes,
+            rows.heads + uint64_t{i} * kRowHeadWords * sizeof(uint32_t),
+            rows.blocks + uint64_t{i} * rows.at.block_words * sizeof(uint32_t));
+  }
+}
+
 class Uploader {
  public:
   Uploader(State* state, Diag* diag) : s_(*state), diag_(diag) {}
+  ~Uploader() { threads_.Stop(); }
+
+  Status Start(uint32_t n_threads) {
+    if (threads_.Start(Min(n_threads, kMostThreads))) return Status::kOk;
+    return diag_->Fail(Status::kOutOfMemory, "Vulkan: %u threads could not be started", n_threads);
+  }
 
   Status Bytes(const DeviceWeight& at, const std::byte* from, uint64_t n) {
     return s_.transfer.Write(s_.device, s_.blocks[at.block], at.values,
                              {from, static_cast<size_t>(n)}, diag_);
   }
 
+  // The end of the staging memory is the threads' scratch.
   Status Matrix(const Weight& weight, const DeviceWeight& at) {
-    const uint64_t scratch = AlignUp(WeightRowBytes(weight), kSliceAlign);
-    const uint64_t row_needs =
-        Max<uint64_t>(at.row_bytes, (kRowHeadWords + at.block_words) * sizeof(uint32_t));
-    if (scratch + row_needs > Transfer::kStagingBytes) {
+    const uint64_t scratch = AlignUp(RowScratchBytes(weight), kSliceAlign);
+    const uint64_t scratches = threads_.count() * scratch;
+    const uint64_t row_needs = at.row_bytes + HeadBytes(1) + BlockBytes(at, 1);
+    if (scratches + row_needs > Transfer::kStagingBytes) {
       return diag_->Fail(Status::kUnsupported, "Vulkan: a matrix of %u columns", weight.cols);
     }
-    std::byte* row = s_.transfer.staging() + Transfer::kStagingBytes - scratch;
+    const uint64_t room = Transfer::kStagingBytes - scratches;
+    std::byte* staging = s_.transfer.staging();
+    Rows rows = {weight, at, 0, 0, nullptr, nullptr, nullptr, staging + room, scratch};
     const Buffer& block = s_.blocks[at.block];
-    const auto most = static_cast<uint32_t>((Transfer::kStagingBytes - scratch) / row_needs);
-    for (uint32_t first = 0; first < weight.rows; first += most) {
-      const uint32_t n = Min(most, weight.rows - first);
-      ARN_TRY(Values(weight, at, first, n, row, block));
-      const uint64_t head_bytes = uint64_t{n} * kRowHeadWords * sizeof(uint32_t);
-      const uint64_t block_bytes = uint64_t{n} * at.block_words * sizeof(uint32_t);
-      std::byte* heads = s_.transfer.staging();
-      FillHeads(weight, at, first, n, row, heads, heads + head_bytes);
-      ARN_TRY(s_.transfer.Flush(s_.device, block,
-                                at.heads + uint64_t{first} * kRowHeadWords * sizeof(uint32_t),
-                                head_bytes, diag_));
-      if (block_bytes == 0) continue;
-      std::memmove(heads, heads + head_bytes, block_bytes);
-      const uint64_t to = at.blocks_words + uint64_t{first} * at.block_words;
-      ARN_TRY(s_.transfer.Flush(s_.device, block, at.heads + to * sizeof(uint32_t), block_bytes,
-                                diag_));
+    if (block.mapped != nullptr) {
+      rows.n = weight.rows;
+      rows.values = block.mapped + at.values;
+      rows.heads = block.mapped + at.heads;
+      rows.blocks = block.mapped + BlocksAt(at, 0);
+      Fill(&rows);
+      return Status::kOk;
+    }
+    const auto most = static_cast<uint32_t>(room / row_needs);
+    for (; rows.first < weight.rows; rows.first += most) {
+      rows.n = Min(most, weight.rows - rows.first);
+      rows.values = staging;
+      rows.heads = rows.values + uint64_t{rows.n} * at.row_bytes;
+      rows.blocks = rows.heads + HeadBytes(rows.n);
+      Fill(&rows);
+      ARN_TRY(Copy(rows, block));
     }
     return Status::kOk;
   }
 
  private:
-  // Writes directly to device memory if mapped.
-  Status Values(const Weight& weight, const DeviceWeight& at, uint32_t first, uint32_t n,
-                std::byte* row, const Buffer& block) {
-    const uint64_t to = at.values + uint64_t{first} * at.row_bytes;
-    if (block.mapped != nullptr) {
-      FillValues(weight, at, first, n, row, block.mapped + to);
-      return Status::kOk;
-    }
-    FillValues(weight, at, first, n, row, s_.transfer.staging());
-    return s_.transfer.Flush(s_.device, block, to, uint64_t{n} * at.row_bytes, diag_);
+  static uint64_t HeadBytes(uint64_t n) { return n * kRowHeadWords * sizeof(uint32_t); }
+  static uint64_t BlockBytes(const DeviceWeight& at, uint64_t n) {
+    return n * at.block_words * sizeof(uint32_t);
+  }
+  static uint64_t BlocksAt(const DeviceWeight& at, uint32_t row) {
+    return at.heads + uint64_t{at.blocks_words} * sizeof(uint32_t) + BlockBytes(at, row);
+  }
+
+  void Fill(Rows* rows) { threads_.Run(CeilDiv(rows->n, kTaskRows), FillTask, rows); }
+
+  Status Copy(const Rows& rows, const Buffer& block) {
+    const DeviceWeight& at = rows.at;
+    const auto copy = [&](const std::byte* from, uint64_t to, uint64_t bytes) {
+      if (bytes == 0) return Status::kOk;
+      return s_.transfer.Flush(s_.device, static_cast<uint64_t>(from - s_.transfer.staging()),
+                               block, to, bytes, diag_);
+    };
+    ARN_TRY(copy(rows.values, at.values + uint64_t{rows.first} * at.row_bytes,
+                 uint64_t{rows.n} * at.row_bytes));
+    ARN_TRY(copy(rows.heads, at.heads + HeadBytes(rows.first), HeadBytes(rows.n)));
+    return copy(rows.blocks, BlocksAt(at, rows.first), BlockBytes(at, rows.n));
   }
 
   State& s_;
+  ThreadPool threads_;
   Diag* diag_;
 };
 
 }  // namespace
 
-Status Upload(State* state, Diag* diag) {
+Status Upload(State* state, uint32_t n_threads, Diag* diag) {
   State& s = *state;
   const Program& program = *s.program;
   Uploader uploader(state, diag);
+  ARN_TRY(uploader.Start(n_threads));
   const auto n = static_cast<uint32_t>(program.weights.size());
   for (uint32_t i = 0; i < n; ++i) {
     const Weight& weight = program.weights[i];

@@ -89,8 +89,9 @@ bool BeginsSegment(const Program& program, uint32_t step);
 Status Record(State* state, Diag* diag);
 // Writes the bindings of a dispatch to a descriptor set.
 void WriteSet(const State& state, const Dispatch& dispatch, VkDescriptorSet set);
-// Copies the weights to the device.
-Status Upload(State* state, Diag* diag);
+// Copies the weights to the device. n_threads: including the calling thread; the others end before
+// it returns.
+Status Upload(State* state, uint32_t n_threads, Diag* diag);
 
 // Applies the edits in order. Returns kInternal, with nothing applied, if an edit names a group or
 // page that does not exist.
