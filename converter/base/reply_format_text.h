@@ -7,7 +7,7 @@
 
 namespace arn::convert {
 
-// The texts of runtime/chat/reply_format.h.
+// The texts of runtime/bundle/chat_reply.h.
 struct ReplyFormatText {
   std::string reasoning_begin, reasoning_end, content_begin;
   fbs::ArgumentSyntax arguments = fbs::ArgumentSyntax::None;
@@ -15,6 +15,8 @@ struct ReplyFormatText {
   std::string parameter_begin, parameter_name_end, parameter_end, quote;
   std::string other_calls_begin, other_name_end;
   bool is_compact = false;
+  std::string arguments_begin;
+  bool id_has_name = false;
 
   bool empty() const {
     return reasoning_begin.empty() && content_begin.empty() &&

@@ -4,13 +4,19 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/chat/known_marks.h"
 #include "converter/chat/probe_messages.h"
+#include "runtime/bundle/call_name.h"
 #include "runtime/bundle/chat_reply.h"
 
 namespace arn::convert {
 namespace {
 
 using fbs::ArgumentSyntax;
+
+bool IsMark(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") != std::string::npos;
+}
 
 size_t CommonPrefix(std::string_view a, std::string_view b) {
   const size_t size = std::min(a.size(), b.size());
@@ -62,7 +68,7 @@ class Finder {
       if (!tools.empty()) FindCalls();
       break;
     }
-    AddKnownMarks();
+    AddKnownMarks(probe_, &found_);
     DropLong();
     return found_;
   }
@@ -167,7 +173,7 @@ class Finder {
             const auto two_parameters =
                 RenderCalls({{kFirstName, kFirstId, ProbeArguments(2)}}, is_text, content);
             if (!two_parameters || !ReadParameters(*one, *two_parameters)) {
-              ForgetCalls();
+              ForgetCalls(&found_);
               continue;
             }
           }
@@ -175,21 +181,11 @@ class Finder {
                                         {kSecondName, kSecondId, ProbeArguments(1)}},
                                        is_text, content);
           if (two) ReadSeparator(*two);
+          if (two && !found_.id_has_name) ReadNumber(*two);
           return;
         }
-        ForgetCalls();
+        ForgetCalls(&found_);
       }
-    }
-  }
-
-  void ForgetCalls() {
-    found_.arguments = ArgumentSyntax::None;
-    found_.is_compact = false;
-    for (std::string* const text :
-         {&found_.calls_begin, &found_.name_begin, &found_.name_end, &found_.id_begin,
-          &found_.call_separator, &found_.calls_end, &found_.parameter_begin,
-          &found_.parameter_name_end, &found_.parameter_end, &found_.quote}) {
-      text->clear();
     }
   }
 
@@ -242,13 +238,16 @@ class Finder {
 
   bool ReadOne(const std::string& reply) {
     const std::string name = kFirstName, id = kFirstId;
-    const size_t name_at = reply.find(name);
-    if (name_at == std::string::npos) return false;
-    const size_t behind_name = name_at + name.size();
+    found_.id_has_name = reply.find(name) == std::string::npos;
+    const std::string& first = found_.id_has_name ? id : name;
+    const size_t first_at = reply.find(first);
+    if (first_at == std::string::npos) return false;
+    const size_t behind = first_at + first.size();
     size_t arguments = 0, size = 0;
-    if (!FindArguments(reply, behind_name, &arguments, &size)) return false;
-    found_.name_end = reply.substr(behind_name, arguments - behind_name);
-    found_.calls_begin = reply.substr(0, name_at);
+    if (!FindArguments(reply, behind, &arguments, &size)) return false;
+    (found_.id_has_name ? found_.arguments_begin : found_.name_end) =
+        reply.substr(behind, arguments - behind);
+    found_.calls_begin = reply.substr(0, first_at);
     found_.calls_end = reply.substr(arguments + size);
     CutTurnEnd(&found_.calls_end);
     size_t at = found_.calls_begin.find(id);
@@ -261,22 +260,31 @@ class Finder {
       found_.id_begin = found_.calls_end.substr(0, at);
       found_.calls_end.erase(0, at + id.size());
     }
-    // Nothing tells a call from text, or the id is between name and arguments, which a format
-    // cannot say.
-    if (found_.calls_begin.find_first_not_of(" \n") == std::string::npos ||
-        found_.name_end.find(id) != std::string::npos) {
+    at = found_.name_end.find(id);
+    const bool has_id = found_.id_has_name || at != std::string::npos;
+    if (at != std::string::npos) {
+      found_.arguments_begin = found_.name_end.substr(at + id.size());
+      found_.name_end.resize(at);
+    }
+    // Nothing tells a call from text, or an id from the arguments or the name.
+    if (!IsMark(found_.calls_begin) || !IsMark(found_.calls_end) ||
+        (has_id && !IsMark(found_.arguments_begin)) ||
+        (has_id && !found_.id_has_name && !IsMark(found_.name_end))) {
       found_.arguments = ArgumentSyntax::None;
     }
     return found_.arguments != ArgumentSyntax::None;
   }
 
-  // Removes what ends a turn, and what follows it, from the end of calls.
+  // Removes what ends a turn, and what follows it, from the end of calls. Calls without an end of
+  // their own end with the turn.
   void CutTurnEnd(std::string* text) const {
     const size_t begin = turn_.end.find_first_not_of(" \n");
     if (begin == std::string::npos) return;
     const size_t last = turn_.end.find_last_not_of(" \n");
-    const size_t at = text->find(turn_.end.substr(begin, last + 1 - begin));
-    if (at != std::string::npos && at > 0) text->resize(at);
+    const std::string end = turn_.end.substr(begin, last + 1 - begin);
+    const size_t at = text->find(end);
+    if (at != std::string::npos) text->resize(at);
+    if (!IsMark(*text)) *text += end;
   }
 
   // With two parameters, what stands between them is the end of one and the beginning of the other.
@@ -299,27 +307,64 @@ class Finder {
 
   void ReadSeparator(const std::string& two) {
     // From the end of the first call's arguments or id to the second's id or name.
-    const size_t second = two.find(kSecondName);
-    if (second == std::string::npos) return;
-    size_t begin = 0;
-    for (const char* text : {kFirstName, kValue, kFirstId}) {
-      const size_t at = two.find(text);
-      if (at == std::string::npos || at > second) continue;
-      begin = std::max(begin, at + std::string_view(text).size());
-    }
-    size_t end = second;
-    const size_t id = two.find(kSecondId);
-    if (id != std::string::npos && id < second) end = id;
+    const size_t value = two.find(kValue), id = two.find(kFirstId);
+    const size_t end = std::min(two.find(kSecondName), two.find(kSecondId));
+    if (value == std::string::npos || end == std::string::npos) return;
+    size_t begin = value + std::string_view(kValue).size();
+    const bool is_id_last = value < id && id < end;
+    if (is_id_last) begin = id + std::string_view(kFirstId).size();
     if (begin >= end) return;
     std::string between = two.substr(begin, end - begin);
-    if (two.rfind(kFirstId, second) == std::string::npos ||
-        two.find(kFirstId) < two.find(kFirstName)) {
+    if (!is_id_last) {
       // The arguments' own end comes first.
       const std::string tail = ArgumentsTail();
       if (between.compare(0, tail.size(), tail) != 0) return;
       between.erase(0, tail.size());
     }
     found_.call_separator = between;
+  }
+
+  // A number behind the name that differs between two calls, in a run of characters of ids, makes
+  // the run the call's id.
+  void ReadNumber(const std::string& two) {
+    const size_t name_at = two.find(kSecondName);
+    if (name_at == std::string::npos) return;
+    const size_t behind = name_at + std::string_view(kSecondName).size();
+    const ReplyFormatText before = found_;
+    size_t arguments = 0, size = 0;
+    const bool has_arguments = FindArguments(two, behind, &arguments, &size);
+    found_ = before;
+    if (!has_arguments) return;
+    const std::string& first = found_.name_end;
+    const std::string second = two.substr(behind, arguments - behind);
+    const size_t begin = CommonPrefix(first, second);
+    const size_t end = CommonSuffix(first.substr(begin), second.substr(begin));
+    const auto is_number = [begin, end](const std::string& text) {
+      const std::string middle = text.substr(begin, text.size() - end - begin);
+      return !middle.empty() && middle.find_first_not_of("0123456789") == std::string::npos;
+    };
+    if (!is_number(first) || !is_number(second)) return;
+    const std::string name_begin = NameTail(found_.calls_begin);
+    std::string& separator = found_.call_separator;
+    const std::string name_end = first.substr(0, begin),
+                      arguments_begin = first.substr(first.size() - end);
+    if (!IsMark(arguments_begin) || !chat::IsNameInId(name_begin, name_end) ||
+        chat::NameSize(arguments_begin) != 0 || NameTail(separator) != name_begin) {
+      return;
+    }
+    found_.id_has_name = true;
+    found_.name_begin = name_begin;
+    found_.name_end = name_end;
+    found_.arguments_begin = arguments_begin;
+    found_.calls_begin.resize(found_.calls_begin.size() - name_begin.size());
+    separator.resize(separator.size() - name_begin.size());
+  }
+
+  // Returns the characters of names and ids that the text ends with.
+  static std::string NameTail(const std::string& text) {
+    size_t at = text.size();
+    while (at > 0 && chat::NameSize(text.substr(at - 1)) == text.size() - at + 1) --at;
+    return text.substr(at);
   }
 
   // Returns what follows the last value inside the arguments.
@@ -332,50 +377,6 @@ class Finder {
       case ArgumentSyntax::None: break;
     }
     return "";
-  }
-
-  void AddKnownMarks() {
-    // Calls that templates leave to the content, by the tokens around them. The first row whose
-    // tokens exist is taken.
-    static constexpr struct {
-      const char* begin_token;
-      const char* end_token;  // "": none
-      ArgumentSyntax arguments;
-      const char *calls_begin, *name_end, *call_separator, *calls_end;
-    } kKnown[] = {
-        {"<|tool_call_start|>", "<|tool_call_end|>", ArgumentSyntax::Python, "<|tool_call_start|>[",
-         "(", "), ", ")]<|tool_call_end|>"},
-        {"<tool_call>", "</tool_call>", ArgumentSyntax::Json, "<tool_call>\n{\"name\": \"",
-         "\", \"arguments\": ", "}\n</tool_call>\n<tool_call>\n{\"name\": \"", "}\n</tool_call>"},
-        {"<|tool_call|>", "<|/tool_call|>", ArgumentSyntax::Json, "<|tool_call|>[{\"name\": \"",
-         "\", \"arguments\": ", "}, {\"name\": \"", "}]<|/tool_call|>"},
-        {"<|tool_call|>", "", ArgumentSyntax::Json, "<|tool_call|>[{\"name\": \"",
-         "\", \"arguments\": ", "}, {\"name\": \"", "}]"},
-    };
-    for (const auto& known : kKnown) {
-      if (found_.arguments != ArgumentSyntax::None) break;
-      const std::string end = known.end_token;
-      if (!probe_.is_token(known.begin_token) || (!end.empty() && !probe_.is_token(end))) continue;
-      found_.arguments = known.arguments;
-      found_.calls_begin = known.calls_begin;
-      found_.name_end = known.name_end;
-      found_.call_separator = known.call_separator;
-      found_.calls_end = known.calls_end;
-    }
-    // Harmony: its template puts the recipient before the channel, its models behind it.
-    static constexpr std::string_view kRecipient = "to=functions.";
-    const std::string& begin = found_.calls_begin;
-    if (found_.arguments == ArgumentSyntax::Json && begin.size() >= kRecipient.size() &&
-        begin.compare(begin.size() - kRecipient.size(), kRecipient.size(), kRecipient) == 0 &&
-        probe_.is_token("<|channel|>") && probe_.is_token("<|constrain|>")) {
-      found_.other_calls_begin = "<|channel|>commentary to=functions.";
-      found_.other_name_end = " <|constrain|>json<|message|>";
-    }
-    if (found_.reasoning_begin.empty() && probe_.is_token("<think>") &&
-        probe_.is_token("</think>")) {
-      found_.reasoning_begin = "<think>";
-      found_.reasoning_end = "</think>";
-    }
   }
 
   void DropLong() {
@@ -391,7 +392,7 @@ class Finder {
     if (!fits({&found_.calls_begin, &found_.name_begin, &found_.name_end, &found_.id_begin,
                &found_.call_separator, &found_.calls_end, &found_.parameter_begin,
                &found_.parameter_name_end, &found_.parameter_end, &found_.quote,
-               &found_.other_calls_begin, &found_.other_name_end})) {
+               &found_.other_calls_begin, &found_.other_name_end, &found_.arguments_begin})) {
       found_.arguments = ArgumentSyntax::None;
     }
   }

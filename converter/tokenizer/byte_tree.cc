@@ -271,7 +271,12 @@ std::vector<uint8_t> BuildBytePlaces(const std::vector<uint8_t>& tree, uint32_t 
 
 void BuildByteTrees(const TokenTexts& texts, TokenizerTables* tables) {
   const Speller speller(*tables);
-  if (!speller.IsExact()) return;
+  if (!speller.IsExact()) {
+    tables->warnings.push_back(
+        "tokenizer: words end with a suffix or texts lose several spaces: the bundle has no "
+        "constraints (JSON schemas, grammars, tool calls)");
+    return;
+  }
   std::vector<bool> is_left_out(texts.count());
   for (const auto& token : tables->added) {
     // The runtime gives the normalized text.

@@ -19,10 +19,12 @@ flatbuffers::Offset<fbs::ReplyFormat> CreateReply(const ReplyFormatText& reply,
   const auto parameter_name_end = text(reply.parameter_name_end);
   const auto parameter_end = text(reply.parameter_end), quote = text(reply.quote);
   const auto other_begin = text(reply.other_calls_begin), other_end = text(reply.other_name_end);
+  const auto arguments_begin = text(reply.arguments_begin);
   return fbs::CreateReplyFormat(*builder, reasoning_begin, reasoning_end, content_begin,
                                 reply.arguments, calls_begin, name_begin, name_end, id_begin,
                                 call_separator, calls_end, parameter_begin, parameter_name_end,
-                                parameter_end, quote, other_begin, other_end, reply.is_compact);
+                                parameter_end, quote, other_begin, other_end, reply.is_compact,
+                                arguments_begin, reply.id_has_name);
 }
 
 }  // namespace

@@ -3,7 +3,12 @@
 //
 //   [reasoning_begin reasoning reasoning_end] [content_begin] text [calls]
 //   calls = calls_begin call (call_separator call)* calls_end
-//   call  = [id name_begin] name name_end arguments [id_begin id]
+//   call  = [id name_begin] name name_end [id arguments_begin] arguments [id_begin id]
+//
+// or, if id_has_name, with the name inside the id only,
+//
+//   call  = id arguments_begin arguments
+//   id    = [name_begin] name name_end number
 //
 // or, if there are other_calls_begin and other_name_end, a call with those instead: a spelling that
 // the model has besides the template's.
@@ -56,7 +61,9 @@ struct ReplyFormat {
   std::string_view quote;  // kBareKeys: before and after each string
   std::string_view other_calls_begin;
   std::string_view other_name_end;
-  bool is_compact = false;  // JSON without a space after ',' and ':'
+  bool is_compact = false;           // JSON without a space after ',' and ':'
+  std::string_view arguments_begin;  // empty: no id between name and arguments
+  bool id_has_name = false;
 
   bool has_reasoning() const { return !reasoning_begin.empty(); }
   bool has_calls() const { return arguments != ArgumentSyntax::kNone; }

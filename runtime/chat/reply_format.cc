@@ -2,6 +2,7 @@
 
 #include "platform/base/result.h"
 #include "runtime/bundle/bundle_generated.h"
+#include "runtime/bundle/call_name.h"
 #include "runtime/chat/reply_mark.h"
 #include "runtime/text/utf8.h"
 
@@ -60,6 +61,18 @@ Status Check(const ReplyFormat& format, Diag* diag) {
   if (format.arguments == ArgumentSyntax::kBareKeys && !IsMark(format.quote)) {
     return fail("arguments with bare keys need a quote");
   }
+  const bool has_id_before_arguments = IsMark(format.arguments_begin);
+  if (format.id_has_name) {
+    if (!has_id_before_arguments || !IsNameInId(format.name_begin, format.name_end)) {
+      return fail(
+          "an id with the name needs an end, and around the name letters, digits and _-.:/, with "
+          "no digit before the number");
+    }
+  } else if (has_id_before_arguments) {
+    if (!IsMark(format.name_end) || IsMark(format.name_begin) || IsMark(format.id_begin)) {
+      return fail("a call has one id, behind the end of the name");
+    }
+  }
   return Status::kOk;
 }
 
@@ -94,9 +107,11 @@ Status ReadReplyFormat(const fbs::ReplyFormat* table, ReplyFormat* out, Diag* di
       {"quote", table->quote(), &out->quote},
       {"other_calls_begin", table->other_calls_begin(), &out->other_calls_begin},
       {"other_name_end", table->other_name_end(), &out->other_name_end},
+      {"arguments_begin", table->arguments_begin(), &out->arguments_begin},
   };
   for (const auto& mark : marks) ARN_TRY(ReadMark(mark.name, mark.text, mark.out, diag));
   out->is_compact = table->is_compact();
+  out->id_has_name = table->id_has_name();
   return Check(*out, diag);
 }
 

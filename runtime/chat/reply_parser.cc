@@ -3,21 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/bundle/call_name.h"
+
 namespace arn::chat {
 namespace {
-
-bool IsNameCharacter(char c) {
-  const char lower = static_cast<char>(c | 0x20);
-  return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || c == '_' || c == '-' ||
-         c == '.' || c == ':' || c == '/';
-}
-
-// Returns the number of name characters at the start.
-size_t NameSize(std::string_view text) {
-  size_t n = 0;
-  while (n < text.size() && IsNameCharacter(text[n])) ++n;
-  return n;
-}
 
 // True if the mark has no character but brackets and quotes, which text may begin with anywhere.
 bool IsBareJson(std::string_view mark) {
@@ -27,8 +16,6 @@ bool IsBareJson(std::string_view mark) {
   }
   return true;
 }
-
-bool IsEmpty(std::string_view mark) { return LeadingSpaces(mark) == mark.size(); }
 
 }  // namespace
 
@@ -161,63 +148,27 @@ ReplyParser::Step ReplyParser::ReasoningStep(bool is_last) {
   return Step::kGoesOn;
 }
 
-// `text` follows a name. An empty mark ends a name before any other character.
-bool ReplyParser::IsNameEnd(std::string_view text, size_t* used, bool* is_partial) const {
-  const std::string_view name_end = is_other_ ? format_->other_name_end : format_->name_end;
-  if (IsEmpty(name_end)) {
-    *used = 0;
-    *is_partial = false;
-    return !text.empty();
-  }
-  const Match match = CompareMark(text, name_end, used);
-  *is_partial = match == Match::kPartial;
-  return match == Match::kFull;
-}
-
 ReplyParser::Step ReplyParser::NameStep(bool is_last) {
-  const std::string_view all = held();
-  size_t at = std::min(name_at_, all.size());
-  bool is_partial = false, is_call = true;
-  if (!IsEmpty(format_->name_begin)) {
-    at += LeadingSpaces(all.substr(at));
-    at += NameSize(all.substr(at));
-    size_t used = 0;
-    const Match match = CompareMark(all.substr(at), format_->name_begin, &used);
-    is_partial = match == Match::kPartial;
-    is_call = match == Match::kFull;
-    at += used;
-  }
-  size_t begin = at, size = 0, used = 0;
-  if (is_call) {
-    begin += LeadingSpaces(all.substr(begin));
-    size = NameSize(all.substr(begin));
-    is_call = IsNameEnd(all.substr(begin + size), &used, &is_partial) && size > 0 &&
-              size <= kMaxNameBytes;
-    if (begin + size == all.size()) is_partial = size <= kMaxNameBytes;
-  }
-  if (is_call) {
-    if (!IsEmpty(format_->name_begin)) {
-      const size_t id = name_at_ + LeadingSpaces(all.substr(name_at_));
-      n_name_ = 0;
-      BeginCall(all.substr(begin, size));
-      sink_.Send(ReplyEvent::kCallId, all.substr(id, NameSize(all.substr(id))));
-    } else {
-      BeginCall(all.substr(begin, size));
-    }
-    Drop(begin + size + used);
+  const size_t begin = std::min(name_at_, n_held_);
+  CallHead head;
+  const Match match = ReadCallHead(*format_, is_other_, held().substr(begin), &head);
+  if (match == Match::kPartial && !is_last) return Step::kNeedsMore;
+  if (match == Match::kFull) {
+    BeginCall(head);
+    Drop(begin + head.bytes);
     return Step::kGoesOn;
   }
-  if (is_partial && !is_last) return Step::kNeedsMore;
   // No call: the first byte is text, and a mark may begin behind it.
   state_ = State::kText;
   PassByte(ReplyEvent::kText);
   return Step::kGoesOn;
 }
 
-void ReplyParser::BeginCall(std::string_view name) {
-  n_name_ = name.size();
-  std::memcpy(name_, name.data(), n_name_);
-  sink_.Send(ReplyEvent::kCallBegin, name);
+void ReplyParser::BeginCall(const CallHead& head) {
+  n_name_ = head.name.size();
+  std::memcpy(name_, head.name.data(), n_name_);
+  sink_.Send(ReplyEvent::kCallBegin, head.name);
+  if (head.has_id) sink_.Send(ReplyEvent::kCallId, head.id);
   is_first_parameter_ = true;
   if (format_->arguments == ArgumentSyntax::kParameters) {
     state_ = State::kParameters;
@@ -275,7 +226,7 @@ ReplyParser::Step ReplyParser::ParameterNameStep(bool is_last) {
   const Match match = CompareMark(held(), format_->parameter_name_end, &used);
   if (match == Match::kPartial && !is_last) return Step::kNeedsMore;
   if (match != Match::kFull) {
-    if (n_key_ == kMaxNameBytes) {
+    if (n_key_ == kMaxCallNameBytes) {
       BreakCall("the name of a parameter is too long");
     } else {
       key_[n_key_++] = held_[0];

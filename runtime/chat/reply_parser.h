@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/bundle/call_name.h"
 #include "runtime/chat/argument_reader.h"
+#include "runtime/chat/call_head.h"
 #include "runtime/chat/parameter_value.h"
 #include "runtime/chat/reply_format.h"
 #include "runtime/chat/reply_mark.h"
@@ -33,9 +35,9 @@ class ReplyParser {
   bool in_reasoning() const { return state_ == State::kReasoning; }
 
  private:
-  // Bytes held back while they may become a mark or a name. Larger than a mark and a name.
+  // Bytes held back while they may become a mark or a name. Larger than a mark and
+  // a call's name and id.
   static constexpr size_t kHeldBytes = 1024;
-  static constexpr size_t kMaxNameBytes = 256;
 
   enum class State : uint8_t {
     kText,
@@ -65,8 +67,7 @@ class ReplyParser {
   // Sends the first held byte as text or reasoning.
   void PassByte(ReplyEvent event);
   bool CallsMayBegin() const;
-  bool IsNameEnd(std::string_view text, size_t* used, bool* is_partial) const;
-  void BeginCall(std::string_view name);
+  void BeginCall(const CallHead& head);
   void EndCall(std::string_view problem);
   void BreakCall(std::string_view problem);
 
@@ -78,12 +79,12 @@ class ReplyParser {
   bool has_text_ = false;    // text was sent since the start or the last call
   bool is_first_parameter_ = true;
   bool is_other_ = false;  // the call is in the format's other spelling
-  size_t name_at_ = 0;     // kName: offset of the name, or of the id before it, in held_
+  size_t name_at_ = 0;     // kName: offset of the call's head in held_
   ArgumentReader arguments_;
   ParameterValue value_;
   size_t n_key_ = 0, n_name_ = 0, n_held_ = 0;
-  char name_[kMaxNameBytes];  // of the open call
-  char key_[kMaxNameBytes];   // of the open parameter
+  char name_[kMaxCallNameBytes];  // of the open call
+  char key_[kMaxCallNameBytes];   // of the open parameter
   char held_[kHeldBytes];
 };
 

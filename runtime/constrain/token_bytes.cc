@@ -98,7 +98,7 @@ Status TokenBytes::Init(const fbs::Tokenizer& table, Span<const std::byte> segme
   if (table.byte_tree() == nullptr) {
     return diag->Fail(Status::kUnsupported,
                       "constraints need the tokens' bytes, which this bundle lacks: convert the "
-                      "checkpoint again (tokenizers whose words end with a suffix have none)");
+                      "checkpoint again");
   }
   const uint32_t n_tokens = table.n_tokens();
   ARN_TRY(Read(table.byte_tree(), segments, n_tokens, "byte_tree", checks, &tree_, diag));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platform/base/result.h"
+#include "runtime/bundle/call_name.h"
 #include "runtime/constrain/code_points.h"
 #include "runtime/constrain/json_schema/compile.h"
 #include "runtime/constrain/json_schema/document.h"
@@ -16,7 +17,6 @@ using json_schema::Json;
 using json_schema::JsonKind;
 using json_schema::kNone;
 
-constexpr size_t kMaxNameBytes = 256;  // what a parser of replies holds
 // Schema of a tool that declares no parameters.
 constexpr StringView kNoParameters = R"({"type": "object", "additionalProperties": false})";
 
@@ -34,20 +34,20 @@ StringView TrimRight(StringView text) {
 }
 StringView Trim(StringView text) { return TrimRight(TrimLeft(text)); }
 
-ByteSet NameBytes() {
+bool HasMark(std::string_view mark) { return Trim(View(mark)).size != 0; }
+
+// Returns letters, digits and `others`.
+ByteSet NameBytes(std::string_view others) {
   ByteSet bytes = ByteSet::Range('a', 'z');
   bytes |= ByteSet::Range('A', 'Z');
   bytes |= ByteSet::Range('0', '9');
-  for (const char c : {'_', '-', '.', ':', '/'}) bytes.Add(static_cast<uint8_t>(c));
+  for (const char c : others) bytes.Add(static_cast<uint8_t>(c));
   return bytes;
 }
 
 bool IsName(StringView name) {
-  const ByteSet bytes = NameBytes();
-  for (size_t i = 0; i < name.size; ++i) {
-    if (!bytes.Has(static_cast<uint8_t>(name.data[i]))) return false;
-  }
-  return name.size > 0 && name.size <= kMaxNameBytes;
+  const std::string_view text(name.data, name.size);
+  return name.size > 0 && chat::NameSize(text) == name.size && name.size <= chat::kMaxCallNameBytes;
 }
 
 // True if a parser takes the mark for the beginning of calls only where the text begins: it has no
@@ -199,12 +199,27 @@ class Compiler {
       return Without(text, Trigger(View(format_.calls_begin)));
     }
     // Excludes what a parser takes for a call, at the beginning.
-    const Term name = terms_.Repeat(terms_.Bytes(NameBytes()), 1, kUnbounded);
-    const Term rest = terms_.Concat(name, Spaced(View(format_.name_end), terms_.AnyBytes()));
+    const Term call = Spaced(View(format_.calls_begin), Head());
     const Term space = terms_.Repeat(terms_.Bytes(ByteSet::Spaces()), 0, kUnbounded);
-    const Term call =
-        terms_.Concat(space, Spaced(View(format_.calls_begin), terms_.Concat(space, rest)));
-    return terms_.Both(text, terms_.Complement(call));
+    return terms_.Both(text, terms_.Complement(terms_.Concat(space, call)));
+  }
+
+  // Returns what a parser takes for the head of a call (runtime/chat/call_head.h), then anything.
+  // An id that has the name may have white space in it, and no number.
+  Term Head() {
+    const Term id = Repeat(NameBytes(chat::kNameMarks), 0, kUnbounded);
+    const Term space = Repeat(ByteSet::Spaces(), 0, kUnbounded);
+    Term rest = terms_.AnyBytes();
+    if (HasMark(format_.arguments_begin)) {
+      rest = Spaced(View(format_.arguments_begin), rest);
+      rest = terms_.Concat(space, terms_.Concat(id, rest));
+    }
+    rest = Spaced(View(format_.name_end), rest);
+    rest = terms_.Concat(Repeat(NameBytes(chat::kNameMarks), 1, kUnbounded), rest);
+    rest = terms_.Concat(space, rest);
+    if (!HasMark(format_.name_begin)) return rest;
+    rest = Spaced(View(format_.name_begin), rest);
+    return format_.id_has_name ? rest : terms_.Concat(space, terms_.Concat(id, rest));
   }
 
   // The mark with any white space in it, then `rest`.
@@ -321,7 +336,7 @@ class Compiler {
                          "tools: the name \"%.*s\" has other characters than letters, digits and "
                          "_-.:/, or more than %zu bytes",
                          static_cast<int>(called.size < 300 ? called.size : 300), called.data,
-                         kMaxNameBytes);
+                         chat::kMaxCallNameBytes);
     }
     const uint32_t parameters = get(function, "parameters");
     const bool has_schema = parameters != kNone && document[parameters].kind != JsonKind::kNull;
@@ -340,28 +355,36 @@ class Compiler {
     return arguments_.Append(arena_, arguments);
   }
 
-  // A call of any of the tools, with `name_end` between name and arguments.
+  Term Repeat(const ByteSet& bytes, uint32_t min, uint32_t max) {
+    return terms_.Repeat(terms_.Bytes(bytes), min, max);
+  }
+  // Ids behind the name or the arguments have 9 letters and digits: templates of that kind check
+  // it.
+  Term ShortId() { return Repeat(NameBytes(""), 9, 9); }
+  // A number without zeros before it.
+  Term Number() {
+    return terms_.Either(terms_.Byte('0'), terms_.Concat(terms_.Bytes(ByteSet::Range('1', '9')),
+                                                         Repeat(ByteSet::Range('0', '9'), 0, 8)));
+  }
+
+  // A call of any of the tools, with `name_end` behind the name.
   Term Call(StringView name_end) {
+    Term end = Mark(name_end);
+    if (HasMark(format_.arguments_begin)) {
+      const Term id = format_.id_has_name ? Number() : ShortId();
+      end = terms_.Concat(end, terms_.Concat(id, Mark(format_.arguments_begin)));
+    }
     Term any = kNothing;
-    const Term end = Mark(name_end);
     for (uint32_t i = 0; i < names_.size(); ++i) {
       const Term call = terms_.Concat(names_[i], terms_.Concat(end, arguments_[i]));
       any = terms_.Either(any, call);
     }
-    const auto has = [](std::string_view mark) { return Trim(View(mark)).size != 0; };
-    ByteSet letters = ByteSet::Range('a', 'z');
-    letters |= ByteSet::Range('A', 'Z');
-    letters |= ByteSet::Range('0', '9');
-    // Ids behind the arguments have 9 letters and digits: templates of that kind check it.
-    if (has(format_.id_begin)) {
-      const Term id = terms_.Repeat(terms_.Bytes(letters), 9, 9);
-      any = terms_.Concat(any, terms_.Concat(Mark(format_.id_begin), id));
+    if (HasMark(format_.id_begin)) {
+      any = terms_.Concat(any, terms_.Concat(Mark(format_.id_begin), ShortId()));
     }
-    if (has(format_.name_begin)) {
-      letters.Add('_');
-      letters.Add('-');
-      const Term id = terms_.Repeat(terms_.Bytes(letters), 1, 64);
-      any = terms_.Concat(id, terms_.Concat(Mark(format_.name_begin), any));
+    if (HasMark(format_.name_begin)) {
+      any = terms_.Concat(Mark(format_.name_begin), any);
+      if (!format_.id_has_name) any = terms_.Concat(Repeat(NameBytes("_-"), 1, 64), any);
     }
     return any;
   }
@@ -370,7 +393,7 @@ class Compiler {
     const Term call = Call(View(format_.name_end));
     const Term end = EndMark(View(format_.calls_end));
     Term calls = call;
-    if (!options_.is_single && Trim(View(format_.call_separator)).size != 0) {
+    if (!options_.is_single && HasMark(format_.call_separator)) {
       const Term next = terms_.Concat(Mark(format_.call_separator), call);
       calls = terms_.Concat(call, terms_.Repeat(next, 0, kUnbounded));
     }
@@ -403,7 +426,7 @@ ReplyMarks MarksOf(const chat::ReplyFormat& f) {
            View(f.calls_begin), View(f.name_begin), View(f.name_end), View(f.id_begin),
            View(f.call_separator), View(f.calls_end), View(f.parameter_begin),
            View(f.parameter_name_end), View(f.parameter_end), View(f.quote),
-           View(f.other_calls_begin), View(f.other_name_end)}};
+           View(f.other_calls_begin), View(f.other_name_end), View(f.arguments_begin)}};
 }
 
 Status CompileToolCalls(StringView tools, const ToolCallOptions& options, bool any_order,

@@ -52,7 +52,7 @@ struct ToolCallOptions {
 
 // The texts of a format that may have special tokens.
 struct ReplyMarks {
-  static constexpr uint32_t kCount = 15;
+  static constexpr uint32_t kCount = 16;
   StringView texts[kCount];
 };
 ReplyMarks MarksOf(const chat::ReplyFormat& format);

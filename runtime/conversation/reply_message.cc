@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platform/base/arith.h"
+#include "runtime/bundle/call_name.h"
 #include "runtime/chat/json.h"
 #include "runtime/chat/reply_mark.h"
 
@@ -110,7 +111,7 @@ class Reading {
   size_t begin_ = 0;      // of the open call
   size_t arguments_ = 0;  // of its arguments
   size_t n_id_ = 0;
-  char id_[256];
+  char id_[chat::kMaxCallIdBytes];
 };
 
 }  // namespace

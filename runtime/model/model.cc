@@ -220,7 +220,9 @@ Status ReadTokenBytes(const Model& model, TokenBytes* out, Diag* diag) {
   if (table == nullptr || !model.tokenizer->HasAppendedBytes()) {
     return diag->Fail(Status::kUnsupported, "constraints: %s",
                       table == nullptr ? "the bundle has no tokenizer"
-                                       : "what a token appends depends on the one before it");
+                                       : "not with a tokenizer whose words end with a suffix "
+                                         "(</w>) or whose texts lose several spaces, because what "
+                                         "a token appends depends on the tokens before it");
   }
   const bool is_checked = model.token_bytes_checked.load(std::memory_order_acquire);
   ARN_TRY(out->Init(*table, model.bundle.segments, !is_checked, diag));

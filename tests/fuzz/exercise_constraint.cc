@@ -39,6 +39,12 @@ chat::ReplyFormat FormatOf(uint32_t choice) {
   format.parameter_name_end = ">\n";
   format.parameter_end = "\n</p>";
   format.quote = "<|q|>";
+  if ((choice & 8) != 0) format.arguments_begin = "|";
+  if ((choice & 12) == 12) {
+    format.id_has_name = true;
+    format.name_begin = "f.";
+    format.name_end = ":";
+  }
   return format;
 }
 

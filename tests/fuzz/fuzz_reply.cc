@@ -32,6 +32,13 @@ ReplyFormat FormatOf(uint8_t choice) {
   format.calls_end = ")</call>";
   if ((choice & 32) != 0) format.id_begin = ", id: ";
   if ((choice & 128) != 0) format.name_begin = "|";
+  if ((choice & 8) != 0 && (choice & 160) == 0) format.arguments_begin = "|";
+  if ((choice & 16) != 0) {
+    format.id_has_name = true;
+    format.name_begin = (choice & 128) != 0 ? "f." : "";
+    format.name_end = ":";
+    format.arguments_begin = "|";
+  }
   format.parameter_begin = "<p ";
   format.parameter_name_end = ">\n";
   format.parameter_end = "\n</p>";

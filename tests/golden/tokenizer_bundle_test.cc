@@ -46,5 +46,34 @@ INSTANTIATE_TEST_SUITE_P(Small, TokenizerBundle,
                                          "pieces_unigram", "pieces_bpe"),
                          [](const auto& param) { return std::string(param.param); });
 
+// Their last space depends on the next token; see docs/constraints.md.
+TEST(TokenizerBundleConstraint, WordsThatEndWithASuffix_AreRefused) {
+  ARN_NEEDS_CONVERTER();
+  const TempFolder folder;
+  for (const char* name : {"bpe_word_end", "word_piece"}) {
+    const std::string bundle = (folder / (std::string(name) + ".arn")).string();
+    ASSERT_TRUE(Convert(SourcePath("tests/unit/text/data") / name, bundle, {"--tokenizer-only"}));
+    const ModelPtr model = OpenModel(bundle);
+    arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
+    options.kind = ARN_CONSTRAINT_REGEX;
+    options.text = "a";
+    options.text_bytes = 1;
+    char error[512] = "";
+    arn_constraint* made = nullptr;
+    const arn_status status =
+        arn_constraint_create(model.get(), &options, nullptr, 1 << 20, error, sizeof error, &made);
+    arn_constraint_destroy(made);
+    if (std::string(name) == "word_piece") {
+      EXPECT_EQ(status, ARN_OK) << error;
+      continue;
+    }
+    EXPECT_EQ(status, ARN_UNSUPPORTED);
+    EXPECT_STREQ(error,
+                 "constraints: not with a tokenizer whose words end with a suffix (</w>) or whose "
+                 "texts lose several spaces, because what a token appends depends on the tokens "
+                 "before it");
+  }
+}
+
 }  // namespace
 }  // namespace arn::test

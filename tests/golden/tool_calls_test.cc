@@ -24,6 +24,21 @@ constexpr char kTemplate[] = R"({%- for m in messages %}{{- '<|im_start|>' + m.r
 {{- '<|im_start|>call ' + call.function.name + ' ' + (call.function.arguments | tojson) + ' done' }}
 {%- endfor %}{{- '<|im_end|>\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %})";
+// The same with an id before the arguments, whose marks are that token too.
+constexpr char kIdTemplate[] = R"({%- for m in messages %}{{- '<|im_start|>' + m.role + '\n' }}
+{{- m.content }}{%- for call in m.tool_calls %}
+{{- '<|im_start|>call ' + call.function.name + '<|im_start|>' + call.id + '<|im_start|>' }}
+{{- call.function.arguments | tojson }}
+{%- endfor %}{{- '<|im_end|>\n' }}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %})";
+// And with the name inside the id.
+constexpr char kNameInIdTemplate[] =
+    R"({%- for m in messages %}{{- '<|im_start|>' + m.role + '\n' }}
+{{- m.content }}{%- for call in m.tool_calls %}
+{{- '<|im_start|>call f.' + call.function.name + ':' + loop.index0 | string + '<|im_start|>' }}
+{{- call.function.arguments | tojson }}
+{%- endfor %}{{- '<|im_end|>\n' }}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %})";
 constexpr char kTools[] = R"([{"type": "function", "function": {"name": "find", "parameters":
   {"type": "object", "properties": {"what": {"type": "string", "maxLength": 8},
   "often": {"type": "boolean"}}, "required": ["what", "often"]}}},
@@ -40,7 +55,7 @@ struct DestroyConstraint {
 using ConstraintPtr = std::unique_ptr<arn_constraint, DestroyConstraint>;
 
 struct Events {
-  std::string text, reasoning, problems;
+  std::string text, reasoning, problems, ids_of_calls;
   std::vector<std::pair<std::string, std::string>> calls;
   std::vector<int32_t> ids;
   int32_t answer = 0;
@@ -52,6 +67,7 @@ struct Events {
       case ARN_REPLY_EVENT_TEXT: to.text += piece; break;
       case ARN_REPLY_EVENT_REASONING: to.reasoning += piece; break;
       case ARN_REPLY_EVENT_CALL_BEGIN: to.calls.emplace_back(piece, ""); break;
+      case ARN_REPLY_EVENT_CALL_ID: to.ids_of_calls += piece; break;
       case ARN_REPLY_EVENT_CALL_ARGUMENTS: to.calls.back().second += piece; break;
       case ARN_REPLY_EVENT_CALL_END: to.problems += piece; break;
       default: break;
@@ -72,18 +88,22 @@ class ToolCallsTest : public testing::Test {
     const auto copy = *folder_ / "checkpoint";
     std::filesystem::copy(SourcePath("models/fable/fable-2m"), copy,
                           std::filesystem::copy_options::recursive);
-    std::ofstream(copy / "chat_template.jinja") << kTemplate;
-    const std::string bundle = (*folder_ / "calls.arn").string();
-    ASSERT_TRUE(Convert(copy, bundle, {"--weights", "f32"}));
-    model_ = OpenModel(bundle).release();
+    for (size_t i = 0; i < kTemplates; ++i) {
+      const char* const templates[kTemplates] = {kTemplate, kIdTemplate, kNameInIdTemplate};
+      std::ofstream(copy / "chat_template.jinja") << templates[i];
+      const std::string bundle = (*folder_ / ("calls" + std::to_string(i) + ".arn")).string();
+      ASSERT_TRUE(Convert(copy, bundle, {"--weights", "f32"}));
+      models_[i] = OpenModel(bundle).release();
+    }
   }
   static void TearDownTestSuite() {
-    arn_model_close(model_);
+    for (arn_model* const model : models_) arn_model_close(model);
     delete folder_;
   }
   void SetUp() override {
     ARN_NEEDS_CONVERTER();
-    ASSERT_NE(nullptr, model_);
+    for (arn_model* const model : models_) ASSERT_NE(nullptr, model);
+    model_ = models_[0];
   }
 
   static arn_constraint_options Calls(uint32_t choice, const char* prompt = nullptr) {
@@ -100,7 +120,7 @@ class ToolCallsTest : public testing::Test {
     options.prompt_bytes = prompt == nullptr ? 0 : std::strlen(prompt);
     return options;
   }
-  static ReplyPtr NewReply(const char* close = nullptr) {
+  ReplyPtr NewReply(const char* close = nullptr) const {
     arn_reply_options options = ARN_REPLY_OPTIONS_INIT;
     options.reasoning_close = close;
     options.reasoning_close_bytes = close == nullptr ? 0 : std::strlen(close);
@@ -110,7 +130,7 @@ class ToolCallsTest : public testing::Test {
         << error;
     return ReplyPtr(reply);
   }
-  static SessionPtr NewPrefilled(const std::string& prompt) {
+  SessionPtr NewPrefilled(const std::string& prompt) const {
     arn_session_options options = ARN_SESSION_OPTIONS_INIT;
     options.context_tokens = 256;
     options.constraint_bytes = 4 << 20;
@@ -127,81 +147,94 @@ class ToolCallsTest : public testing::Test {
   }
 
   static TempFolder* folder_;
-  static arn_model* model_;
+  static constexpr size_t kTemplates = 3;
+  static arn_model* models_[kTemplates];
+  arn_model* model_ = nullptr;  // the first, unless the test takes another
 };
 TempFolder* ToolCallsTest::folder_ = nullptr;
-arn_model* ToolCallsTest::model_ = nullptr;
+arn_model* ToolCallsTest::models_[kTemplates] = {};
 
 // Along random replies: the mask, bit by bit, is what one test after the other says.
 TEST_F(ToolCallsTest, Mask_IsTheTestOfEveryToken_SpecialOnesIncluded) {
   arn_model_info info = ARN_MODEL_INFO_INIT;
   ASSERT_EQ(ARN_OK, arn_model_get_info(model_, &info));
   uint32_t random = 5;
-  size_t n_special = 0;
-  for (const uint32_t choice : {ARN_TOOL_CHOICE_AUTO, ARN_TOOL_CHOICE_REQUIRED,
-                                ARN_TOOL_CHOICE_NONE, ARN_TOOL_CHOICE_NAMED}) {
-    const arn_constraint_options options = Calls(choice);
-    char error[256] = "";
-    arn_constraint* made = nullptr;
-    ASSERT_EQ(ARN_OK,
-              arn_constraint_create(model_, &options, nullptr, 4 << 20, error, sizeof error, &made))
-        << error;
-    const ConstraintPtr constraint(made);
-    std::vector<uint32_t> bits((info.vocab + 31) / 32);
-    for (int step = 0; step < 40; ++step) {
-      ASSERT_EQ(ARN_OK, arn_constraint_mask(made, bits.data(), bits.size()));
-      std::vector<int32_t> allowed;
-      for (uint32_t id = 0; id < info.vocab; ++id) {
-        uint32_t is_allowed = 2;
-        ASSERT_EQ(ARN_OK, arn_constraint_test(made, static_cast<int32_t>(id), &is_allowed));
-        ASSERT_EQ(bits[id / 32] >> (id % 32) & 1, is_allowed) << id << " at step " << step;
-        const bool is_end = id == 1021 || id == 1023;
-        if (is_allowed == 1 && !is_end) allowed.push_back(static_cast<int32_t>(id));
+  for (arn_model* const model : models_) {
+    model_ = model;
+    size_t n_special = 0;
+    for (const uint32_t choice : {ARN_TOOL_CHOICE_AUTO, ARN_TOOL_CHOICE_REQUIRED,
+                                  ARN_TOOL_CHOICE_NONE, ARN_TOOL_CHOICE_NAMED}) {
+      const arn_constraint_options options = Calls(choice);
+      char error[256] = "";
+      arn_constraint* made = nullptr;
+      ASSERT_EQ(ARN_OK, arn_constraint_create(model_, &options, nullptr, 4 << 20, error,
+                                              sizeof error, &made))
+          << error;
+      const ConstraintPtr constraint(made);
+      std::vector<uint32_t> bits((info.vocab + 31) / 32);
+      for (int step = 0; step < 40; ++step) {
+        ASSERT_EQ(ARN_OK, arn_constraint_mask(made, bits.data(), bits.size()));
+        std::vector<int32_t> allowed;
+        for (uint32_t id = 0; id < info.vocab; ++id) {
+          uint32_t is_allowed = 2;
+          ASSERT_EQ(ARN_OK, arn_constraint_test(made, static_cast<int32_t>(id), &is_allowed));
+          ASSERT_EQ(bits[id / 32] >> (id % 32) & 1, is_allowed) << id << " at step " << step;
+          const bool is_end = id == 1021 || id == 1023;
+          if (is_allowed == 1 && !is_end) allowed.push_back(static_cast<int32_t>(id));
+        }
+        if (allowed.empty()) break;
+        random = random * 1664525u + 1013904223u;
+        int32_t id = allowed[(random >> 8) % allowed.size()];
+        // The special token, where it may come.
+        if (allowed.back() == 1022 && step % 2 == 0) id = 1022;
+        n_special += id == 1022 ? 1 : 0;
+        size_t accepted = 0;
+        ASSERT_EQ(ARN_OK, arn_constraint_accept(made, &id, 1, &accepted, nullptr));
+        ASSERT_EQ(1u, accepted);
       }
-      if (allowed.empty()) break;
-      random = random * 1664525u + 1013904223u;
-      int32_t id = allowed[(random >> 8) % allowed.size()];
-      // The special token, where it may come.
-      if (allowed.back() == 1022 && step % 2 == 0) id = 1022;
-      n_special += id == 1022 ? 1 : 0;
-      size_t accepted = 0;
-      ASSERT_EQ(ARN_OK, arn_constraint_accept(made, &id, 1, &accepted, nullptr));
-      ASSERT_EQ(1u, accepted);
     }
+    EXPECT_GT(n_special, 1u);
   }
-  EXPECT_GT(n_special, 1u);
 }
 
 TEST_F(ToolCallsTest, Generate_CallsTools_AndGivesEvents) {
-  for (const uint32_t choice : {ARN_TOOL_CHOICE_REQUIRED, ARN_TOOL_CHOICE_NAMED}) {
-    const SessionPtr session = NewPrefilled(kPrompt);
-    arn_constraint_options constraint = Calls(choice, kPrompt);
-    constraint.single_call = 1;
-    ASSERT_EQ(ARN_OK, arn_session_set_constraint(session.get(), &constraint))
-        << arn_session_last_error(session.get());
-    const ReplyPtr reply = NewReply();
-    ASSERT_EQ(ARN_OK, arn_reply_start(reply.get(), kPrompt, std::strlen(kPrompt)));
-    Events events;
-    arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
-    options.max_tokens = 150;
-    options.callback = Events::OnToken;
-    options.on_event = Events::OnEvent;
-    options.reply = reply.get();
-    options.user = &events;
-    const arn_generate_result result = Generate(session.get(), options);
-    EXPECT_EQ(result.finish, static_cast<uint32_t>(ARN_FINISH_EOS));
-    EXPECT_EQ(events.text + events.problems, "");
-    ASSERT_EQ(events.calls.size(), 1u) << Detokenize(model_, events.ids, 0);
-    const auto arguments = nlohmann::json::parse(events.calls[0].second, nullptr, false);
-    ASSERT_TRUE(arguments.is_object()) << events.calls[0].second;
-    EXPECT_TRUE(choice != ARN_TOOL_CHOICE_NAMED || events.calls[0].first == "find");
-    if (events.calls[0].first == "find") {
-      EXPECT_TRUE(arguments["often"].is_boolean());
-      EXPECT_LE(arguments["what"].get<std::string>().size(), 32u);
+  for (arn_model* const model : models_) {
+    model_ = model;
+    for (const uint32_t choice : {ARN_TOOL_CHOICE_REQUIRED, ARN_TOOL_CHOICE_NAMED}) {
+      const SessionPtr session = NewPrefilled(kPrompt);
+      arn_constraint_options constraint = Calls(choice, kPrompt);
+      constraint.single_call = 1;
+      ASSERT_EQ(ARN_OK, arn_session_set_constraint(session.get(), &constraint))
+          << arn_session_last_error(session.get());
+      const ReplyPtr reply = NewReply();
+      ASSERT_EQ(ARN_OK, arn_reply_start(reply.get(), kPrompt, std::strlen(kPrompt)));
+      Events events;
+      arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+      options.max_tokens = 150;
+      options.callback = Events::OnToken;
+      options.on_event = Events::OnEvent;
+      options.reply = reply.get();
+      options.user = &events;
+      const arn_generate_result result = Generate(session.get(), options);
+      EXPECT_EQ(result.finish, static_cast<uint32_t>(ARN_FINISH_EOS));
+      EXPECT_EQ(events.text + events.problems, "");
+      ASSERT_EQ(events.calls.size(), 1u) << Detokenize(model_, events.ids, 0);
+      const auto arguments = nlohmann::json::parse(events.calls[0].second, nullptr, false);
+      ASSERT_TRUE(arguments.is_object()) << events.calls[0].second;
+      EXPECT_TRUE(choice != ARN_TOOL_CHOICE_NAMED || events.calls[0].first == "find");
+      const std::string& id = events.ids_of_calls;
+      const std::string before_number = "f." + events.calls[0].first + ":";
+      const std::string begin = model == models_[2] ? before_number : "";
+      EXPECT_EQ(id.substr(0, begin.size()), begin);
+      EXPECT_TRUE(model == models_[2] || id.size() == (model == models_[1] ? 9u : 0u)) << id;
+      if (events.calls[0].first == "find") {
+        EXPECT_TRUE(arguments["often"].is_boolean());
+        EXPECT_LE(arguments["what"].get<std::string>().size(), 32u);
+      }
+      arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
+      ASSERT_EQ(ARN_OK, arn_session_constraint_stats(session.get(), &stats));
+      EXPECT_GT(stats.forced_tokens, 3u);
     }
-    arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
-    ASSERT_EQ(ARN_OK, arn_session_constraint_stats(session.get(), &stats));
-    EXPECT_GT(stats.forced_tokens, 3u);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/constrain/json_schema/number_multiple.h"
+
 namespace arn::json_schema {
 namespace {
 
@@ -30,23 +32,23 @@ enum Phase : uint32_t {
 // Comparison of the digits so far with those of the bound.
 enum Order : uint32_t { kLess, kEqual, kGreater };
 
-struct Multiple {
-  uint64_t modulus = 0;  // the condition is a multiple of modulus * 10^-digits
-  uint32_t digits = 0;
-};
-
 // State of all conditions: word 0 is phase and flags, then one word each.
 //   bound:    position * 3 + order, the position up to the digits of the bound
-//   multiple: position * modulus + remainder, the position counting digits after the point;
-//             kDead if it cannot be a multiple any more
-// and then another one for each bound while an exponent may follow:
-//   mantissa: position * 3 + order, compared with the bound's own digits from the first
+//   multiple: as StepPlain() has it
+// and then another one for each while an exponent may follow:
+//   bound:    position * 3 + order, compared with the bound's own digits from the first
+//   multiple: the remainder of the mantissa
+// and, with multiples, one for MantissaDigits.
 // Behind an e, a bound's word compares the exponent with the bound's, and the other one is the
-// order of the mantissas.
+// order of the mantissas; a multiple's word is its ExponentState, and the other one is 0.
 struct Key {
-  uint32_t words[1 + 2 * kMaxNumberConditions];
+  uint32_t words[2 + 2 * kMaxNumberConditions];
 };
-constexpr uint32_t kDead = UINT32_MAX;
+
+// Exponents with multiples make many states. Up to such divisors and so many states they are
+// allowed.
+constexpr uint64_t kMaxExponentModulus = 10;
+constexpr uint32_t kMaxExponentStates = 1024;
 
 // Flags of word 0.
 constexpr uint32_t kIsNegative = 1, kHasNegativeExponent = 2, kMayHaveExponent = 4;
@@ -65,10 +67,11 @@ bool IsBound(Kind kind) { return !IsMultiple(kind) && !IsOfSpelling(kind); }
 
 class Builder {
  public:
-  Builder(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena)
+  Builder(Span<const NumberCondition> conditions, bool is_shortest, bool has_exponents,
+          Arena* arena)
       : conditions_(conditions),
         is_shortest_(is_shortest),
-        has_exponents_(!is_shortest),
+        has_exponents_(has_exponents),
         arena_(arena) {}
 
   Status Run(Span<NumberState>* out) {
@@ -76,28 +79,35 @@ class Builder {
     const uint64_t mark = arena_->mark();
     if (conditions_.size() > kMaxNumberConditions) return Status::kUnsupported;
     for (size_t i = 0; i < conditions_.size(); ++i) {
-      if (IsMultiple(conditions_[i].kind))
-        ARN_TRY(InitMultiple(conditions_[i].value, &multiples_[i]));
-      has_exponents_ = has_exponents_ && IsBound(conditions_[i].kind);
+      has_bounds_ = has_bounds_ || IsBound(conditions_[i].kind);
+      if (!IsMultiple(conditions_[i].kind)) continue;
+      counts_digits_ = has_exponents_;
+      ARN_TRY(InitMultiple(conditions_[i].value,
+                           has_exponents_ ? kMaxExponentModulus : kMaxNumberStates,
+                           &multiples_[i]));
     }
-    n_words_ = 1 + (has_exponents_ ? 2 : 1) * conditions_.size();
+    max_states_ = counts_digits_ ? kMaxExponentStates : kMaxNumberStates;
+    n_words_ = 1 + (has_exponents_ ? 2 : 1) * static_cast<uint32_t>(conditions_.size()) +
+               (counts_digits_ ? 1 : 0);
     Key start = {};
     for (size_t i = 0; i < conditions_.size(); ++i) {
       if (IsBound(conditions_[i].kind)) start.words[1 + i] = kEqual;
-      if (has_exponents_) *Mantissa(i, &start) = kEqual;
+      if (has_exponents_ && IsBound(conditions_[i].kind)) *Mantissa(i, &start) = kEqual;
     }
     if (has_exponents_) start.words[0] |= kMayHaveExponent;
     ARN_TRY(Grow());
     uint32_t ignored = 0;
     ARN_TRY(Intern(start, &ignored));
-    for (uint32_t s = 0; s < keys_.size(); ++s) {
+    for (uint32_t s = 0; s < n_keys(); ++s) {
       NumberState state;
-      const Key key = keys_[s];
+      Key key;
+      std::memcpy(&key, KeyWords(s), n_words_ * sizeof(uint32_t));
       state.is_end = IsEnd(key);
       for (uint32_t symbol = 0; symbol < kNumberSymbols; ++symbol) {
         Key next = key;
-        state.next[symbol] = kNoState;
-        if (Step(symbol, &next)) ARN_TRY(Intern(next, &state.next[symbol]));
+        uint32_t number = kNoState;
+        if (Step(symbol, &next)) ARN_TRY(Intern(next, &number));
+        state.next[symbol] = static_cast<uint16_t>(number);
       }
       ARN_TRY(states_.Append(arena_, state));
     }
@@ -105,25 +115,13 @@ class Builder {
   }
 
  private:
-  // The divisor as an integer and a power of ten.
-  static Status InitMultiple(const Decimal& value, Multiple* out) {
-    out->digits = value.FractionDigits();
-    for (uint32_t i = 0; i < value.IntegerDigits() + out->digits; ++i) {
-      const char digit = i < value.IntegerDigits() ? value.IntegerDigit(i)
-                                                   : value.FractionDigit(i - value.IntegerDigits());
-      out->modulus = out->modulus * 10 + static_cast<uint64_t>(digit - '0');
-      if (out->modulus > kMaxNumberStates) return Status::kUnsupported;
-    }
-    return Status::kOk;
-  }
-
   // Advances by a symbol; false if no number continues so.
   bool Step(uint32_t symbol, Key* key) const {
     const Phase phase = PhaseOf(*key);
     if (IsInExponent(phase)) return StepExponent(symbol, key);
     if (symbol == kMinus) {
       if (phase != kStart) return false;
-      key->words[0] |= kIsNegative;
+      if (has_bounds_ || is_shortest_) key->words[0] |= kIsNegative;
       SetPhase(kAfterMinus, key);
       return true;
     }
@@ -138,7 +136,10 @@ class Builder {
       if (!Has(*key, kMayHaveExponent) || (phase != kOneDigit && phase != kFraction)) return false;
       SetPhase(kAfterE, key);
       key->words[0] &= ~kMayHaveExponent;
-      for (size_t i = 0; i < conditions_.size(); ++i) StartExponent(i, key);
+      for (size_t i = 0; i < conditions_.size(); ++i) {
+        if (!StartExponent(i, key)) return false;
+      }
+      if (counts_digits_) *MantissaWord(key) = 0;
       return true;
     }
     if (symbol == kPlus) return false;
@@ -150,19 +151,28 @@ class Builder {
     } else {
       SetPhase(!is_first ? kInteger : symbol == 0 ? kZero : kOneDigit, key);
     }
+    MantissaDigits digits = DigitsOf(key);
+    const uint32_t n_zeros = digits.n_zeros;
+    if (counts_digits_ && is_fraction && !digits.Add(symbol)) ExcludeExponent(key);
+    if (PhaseOf(*key) == kInteger) ExcludeExponent(key);
     for (size_t i = 0; i < conditions_.size(); ++i) {
       uint32_t* const word = &key->words[1 + i];
+      uint32_t* const mantissa = Has(*key, kMayHaveExponent) ? Mantissa(i, key) : nullptr;
       if (IsMultiple(conditions_[i].kind)) {
-        *word = StepMultiple(multiples_[i], *word, symbol, is_fraction);
+        *word = StepPlain(multiples_[i], *word, symbol, is_fraction);
+        if (mantissa != nullptr) {
+          *mantissa = json_schema::StepMantissa(multiples_[i], *mantissa, n_zeros, symbol);
+        }
       } else if (IsBound(conditions_[i].kind)) {
         *word = StepBound(conditions_[i].value, *word, symbol, is_fraction);
-      }
-      if (Has(*key, kMayHaveExponent)) {
-        uint32_t* const mantissa = Mantissa(i, key);
-        *mantissa = StepMantissa(conditions_[i].value, *mantissa, symbol);
+        if (mantissa != nullptr) {
+          *mantissa = StepMantissa(conditions_[i].value, *mantissa, symbol);
+        }
       }
     }
-    if (PhaseOf(*key) == kInteger) ExcludeExponent(key);
+    if (counts_digits_ && Has(*key, kMayHaveExponent)) {
+      *MantissaWord(key) = digits.n_digits * (MantissaDigits::kMax + 2) + digits.n_zeros;
+    }
     return true;
   }
   static void SetPhase(Phase phase, Key* key) {
@@ -171,10 +181,17 @@ class Builder {
   }
 
   uint32_t* Mantissa(size_t i, Key* key) const { return &key->words[1 + conditions_.size() + i]; }
+  uint32_t* MantissaWord(Key* key) const { return &key->words[n_words_ - 1]; }
+  MantissaDigits DigitsOf(Key* key) const {
+    if (!counts_digits_) return {};
+    const uint32_t word = *MantissaWord(key);
+    return {word / (MantissaDigits::kMax + 2), word % (MantissaDigits::kMax + 2)};
+  }
   void ExcludeExponent(Key* key) const {
     if (!Has(*key, kMayHaveExponent)) return;
     key->words[0] &= ~kMayHaveExponent;
     for (size_t i = 0; i < conditions_.size(); ++i) *Mantissa(i, key) = 0;
+    if (counts_digits_) *MantissaWord(key) = 0;
   }
   static uint32_t StepMantissa(const Decimal& bound, uint32_t word, uint32_t digit) {
     if (word % 3 != kEqual) return word;
@@ -184,30 +201,45 @@ class Builder {
     if (digit != other) return digit < other ? kLess : kGreater;
     return std::min(position + 1, static_cast<uint32_t>(bound.digits.size)) * 3 + kEqual;
   }
-  void StartExponent(size_t i, Key* key) const {
+  bool StartExponent(size_t i, Key* key) const {
     uint32_t* const mantissa = Mantissa(i, key);
+    if (IsMultiple(conditions_[i].kind)) {
+      const ExponentState state =
+          ExponentState::Start(multiples_[i], *mantissa, DigitsOf(key).n_digits);
+      *mantissa = 0;
+      return StoreExponent(i, state, key);
+    }
     const bool is_part =
         *mantissa % 3 == kEqual && *mantissa / 3 < conditions_[i].value.digits.size;
     *mantissa = is_part ? static_cast<uint32_t>(kLess) : *mantissa % 3;
     key->words[1 + i] = kEqual;
+    return true;
+  }
+  // Returns false if the condition cannot hold any more.
+  bool StoreExponent(size_t i, const ExponentState& state, Key* key) const {
+    using Verdict = ExponentState::Verdict;
+    key->words[1 + i] = state.ToWord();
+    return state.verdict == Verdict::kOpen ||
+           (state.verdict == Verdict::kAlways) == (conditions_[i].kind == Kind::kMultiple);
   }
   bool StepExponent(uint32_t symbol, Key* key) const {
     const Phase phase = PhaseOf(*key);
-    if (symbol == kMinus || symbol == kPlus) {
-      if (phase != kAfterE) return false;
-      SetPhase(kAfterSign, key);
-      if (symbol == kMinus) key->words[0] |= kHasNegativeExponent;
-      return true;
-    }
-    if (symbol > 9) return false;
-    if (symbol == 0 && phase != kExponent) {
-      SetPhase(kExponentIsZero, key);
-      return true;
-    }
-    SetPhase(kExponent, key);
+    const bool is_sign = symbol == kMinus || symbol == kPlus;
+    if (is_sign ? phase != kAfterE : symbol > 9) return false;
+    if (symbol == kMinus) key->words[0] |= kHasNegativeExponent;
+    const bool is_zero = symbol == 0 && phase != kExponent;
+    SetPhase(is_sign ? kAfterSign : is_zero ? kExponentIsZero : kExponent, key);
+    const bool is_negative = Has(*key, kHasNegativeExponent);
     for (size_t i = 0; i < conditions_.size(); ++i) {
       uint32_t* const word = &key->words[1 + i];
-      *word = StepBound(ExponentOf(conditions_[i].value).magnitude(), *word, symbol, false);
+      if (IsMultiple(conditions_[i].kind)) {
+        ExponentState state = ExponentState::FromWord(*word);
+        if (phase == kAfterE) state.AddSign(is_negative);
+        if (!is_sign) state.AddDigit(symbol, is_negative);
+        if (!StoreExponent(i, state, key)) return false;
+      } else if (!is_sign && !is_zero) {
+        *word = StepBound(ExponentOf(conditions_[i].value).magnitude(), *word, symbol, false);
+      }
     }
     return true;
   }
@@ -268,19 +300,6 @@ class Builder {
     return word / 3 < bound.IntegerDigits() ? static_cast<uint32_t>(kLess) : word % 3;
   }
 
-  static uint32_t StepMultiple(const Multiple& multiple, uint32_t word, uint32_t digit,
-                               bool is_fraction) {
-    if (word == kDead) return kDead;
-    const uint64_t modulus = multiple.modulus;
-    uint64_t position = word / modulus, remainder = word % modulus;
-    if (is_fraction) {
-      if (position == multiple.digits) return digit == 0 ? word : kDead;
-      ++position;
-    }
-    remainder = (remainder * 10 + digit) % modulus;
-    return static_cast<uint32_t>(position * modulus + remainder);
-  }
-
   void StartFraction(size_t i, Key* key) const {
     if (!IsBound(conditions_[i].kind)) return;  // position 0 so far
     uint32_t* const word = &key->words[1 + i];
@@ -304,7 +323,11 @@ class Builder {
     const uint32_t word = key.words[1 + i];
     if (IsOfSpelling(condition.kind)) return is_fraction == (condition.kind == Kind::kFraction);
     if (IsMultiple(condition.kind)) {
-      return IsMultipleAtEnd(multiples_[i], word) == (condition.kind == Kind::kMultiple);
+      const bool is_multiple =
+          IsInExponent(PhaseOf(key))
+              ? ExponentState::FromWord(word).IsMultiple(Has(key, kHasNegativeExponent))
+              : IsPlainMultiple(multiples_[i], word);
+      return is_multiple == (condition.kind == Kind::kMultiple);
     }
     const Decimal& bound = condition.value;
     uint32_t order = is_fraction ? word % 3 : IntegerOrder(bound, word);
@@ -335,44 +358,35 @@ class Builder {
     return order != kEqual;
   }
 
-  static bool IsMultipleAtEnd(const Multiple& multiple, uint32_t word) {
-    if (word == kDead) return false;
-    uint64_t remainder = word % multiple.modulus;
-    for (uint64_t i = word / multiple.modulus; i < multiple.digits; ++i) {
-      remainder = remainder * 10 % multiple.modulus;
-    }
-    return remainder == 0;
-  }
-
   Status Grow() {
     const uint32_t size = std::max<uint32_t>(256, static_cast<uint32_t>(slots_.size()) * 2);
     ARN_ASSIGN(slots_, arena_->AllocateArray<uint32_t>(size));
     for (uint32_t& slot : slots_) slot = kNoState;
-    for (uint32_t s = 0; s < keys_.size(); ++s) *FindSlot(keys_[s]) = s;
+    for (uint32_t s = 0; s < n_keys(); ++s) *FindSlot(KeyWords(s)) = s;
     return Status::kOk;
   }
-  uint32_t* FindSlot(const Key& key) {
+  uint32_t n_keys() const { return words_.size() / n_words_; }
+  const uint32_t* KeyWords(uint32_t i) const { return words_.begin() + i * n_words_; }
+  uint32_t* FindSlot(const uint32_t* words) {
     uint64_t hash = 0;
-    for (size_t i = 0; i < n_words_; ++i) {
-      hash = (hash ^ key.words[i]) * 0x9E3779B97F4A7C15u;
+    for (uint32_t i = 0; i < n_words_; ++i) {
+      hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15u;
       hash ^= hash >> 29;
     }
     for (size_t i = hash;; ++i) {
       uint32_t* const slot = &slots_[i & (slots_.size() - 1)];
       if (*slot == kNoState) return slot;
-      if (std::memcmp(&keys_[*slot], &key, n_words_ * sizeof(uint32_t)) == 0) {
-        return slot;
-      }
+      if (std::memcmp(KeyWords(*slot), words, n_words_ * sizeof(uint32_t)) == 0) return slot;
     }
   }
   Status Intern(const Key& key, uint32_t* out) {
-    uint32_t* const slot = FindSlot(key);
+    uint32_t* const slot = FindSlot(key.words);
     *out = *slot;
     if (*slot != kNoState) return Status::kOk;
-    if (keys_.size() >= kMaxNumberStates) return Status::kUnsupported;
-    *out = *slot = keys_.size();
-    ARN_TRY(keys_.Append(arena_, key));
-    return keys_.size() * 2 > slots_.size() ? Grow() : Status::kOk;
+    if (n_keys() >= max_states_) return Status::kUnsupported;
+    *out = *slot = n_keys();
+    for (uint32_t i = 0; i < n_words_; ++i) ARN_TRY(words_.Append(arena_, key.words[i]));
+    return n_keys() * 2 > slots_.size() ? Grow() : Status::kOk;
   }
 
   // Drops the states from which no end can be reached, and numbers the others in order. Of the
@@ -386,7 +400,7 @@ class Builder {
       for (uint32_t s = n; s-- > 0;) {
         if (numbers[s] != 0) continue;
         bool is_alive = states_[s].is_end;
-        for (const uint32_t next : states_[s].next) {
+        for (const uint16_t next : states_[s].next) {
           is_alive = is_alive || (next != kNoState && numbers[next] != 0);
         }
         if (!is_alive) continue;
@@ -395,7 +409,7 @@ class Builder {
       }
     }
     uint32_t n_alive = 0;
-    for (uint32_t s = 0; s < n; ++s) numbers[s] = numbers[s] != 0 ? n_alive++ : kNoState;
+    for (uint32_t s = 0; s < n; ++s) numbers[s] = numbers[s] != 0 ? n_alive++ : uint32_t{kNoState};
     if (n == 0 || numbers[0] == kNoState) {
       arena_->Rewind(mark);
       return Status::kOk;
@@ -403,7 +417,9 @@ class Builder {
     for (uint32_t s = 0; s < n; ++s) {
       if (numbers[s] == kNoState) continue;
       NumberState state = states_[s];
-      for (uint32_t& next : state.next) next = next == kNoState ? kNoState : numbers[next];
+      for (uint16_t& next : state.next) {
+        if (next != kNoState) next = static_cast<uint16_t>(numbers[next]);
+      }
       states_[numbers[s]] = state;
     }
     arena_->Rewind(mark);
@@ -415,11 +431,14 @@ class Builder {
 
   const Span<const NumberCondition> conditions_;
   const bool is_shortest_;
-  bool has_exponents_;
-  size_t n_words_ = 0;
+  const bool has_exponents_;
+  bool has_bounds_ = false;
+  bool counts_digits_ = false;  // exponents and multiples
+  uint32_t max_states_ = 0;
+  uint32_t n_words_ = 0;
   Arena* const arena_;
   Multiple multiples_[kMaxNumberConditions];
-  List<Key> keys_;
+  List<uint32_t> words_;  // of the keys
   List<NumberState> states_;
   Span<uint32_t> slots_;
 };
@@ -428,7 +447,16 @@ class Builder {
 
 Status BuildNumberAutomaton(Span<const NumberCondition> conditions, bool is_shortest, Arena* arena,
                             Span<NumberState>* out) {
-  return Builder(conditions, is_shortest, arena).Run(out);
+  const bool is_by_spelling =
+      std::any_of(conditions.begin(), conditions.end(),
+                  [](const NumberCondition& condition) { return IsOfSpelling(condition.kind); });
+  if (!is_shortest && !is_by_spelling) {
+    const uint64_t mark = arena->mark();
+    const Status status = Builder(conditions, false, /*has_exponents=*/true, arena).Run(out);
+    if (status != Status::kUnsupported) return status;
+    arena->Rewind(mark);
+  }
+  return Builder(conditions, is_shortest, /*has_exponents=*/false, arena).Run(out);
 }
 
 bool Matches(Span<const NumberState> states, StringView text) {

@@ -1,11 +1,13 @@
 // The numbers between two bounds, multiples of something, without some values, as an automaton over
-// their spellings: -?(0|[1-9][0-9]*)(\.[0-9]+)?, and where there are only bounds and every spelling
-// is allowed also -?[1-9](\.[0-9]+)?[eE][+-]?[0-9]+
+// their spellings: -?(0|[1-9][0-9]*)(\.[0-9]+)?, and where every spelling is allowed also
+// -?[1-9](\.[0-9]+)?[eE][+-]?[0-9]+. With multiples the mantissa of the latter has at most
+// MantissaDigits::kMax digits behind the point and then zeros; and there is none if a divisor has
+// many digits, or the states were many, or integers are those spelled without a fraction.
 //
 // Each condition alone is a small automaton: a bound compares digit by digit, a multiple keeps the
-// remainder. (Other exponents would need a counter: in 0.00...01e5 it is the zeros that count.) The
-// states are those of all conditions together that can be reached and from which a
-// number that satisfies all of them can be reached.
+// remainder (number_multiple.h). (Other exponents would need a counter: in 0.00...01e5 it is the
+// zeros that count.) The states are those of all conditions together that can be reached and from
+// which a number that satisfies all of them can be reached.
 #pragma once
 
 #include "runtime/constrain/json_schema/decimal.h"
@@ -44,9 +46,9 @@ constexpr uint32_t NumberSymbol(uint8_t character) {
 
 struct NumberState {
   bool is_end = false;            // the number may end here
-  uint32_t next[kNumberSymbols];  // kNoState: not allowed
+  uint16_t next[kNumberSymbols];  // kNoState: not allowed
 };
-inline constexpr uint32_t kNoState = UINT32_MAX;
+inline constexpr uint16_t kNoState = UINT16_MAX;
 inline constexpr uint32_t kMaxNumberConditions = 16;
 inline constexpr uint32_t kMaxNumberStates = 20'000;
 

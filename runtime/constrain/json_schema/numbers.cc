@@ -40,7 +40,7 @@ Term DeriveNumber(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* s
   const NumberState& state = StateOf(args);
   const auto next = [&state](uint32_t b) {
     const uint32_t symbol = NumberSymbol(static_cast<uint8_t>(b));
-    return symbol == kNoSymbol ? kNoState : state.next[symbol];
+    return symbol == kNoSymbol ? uint32_t{kNoState} : state.next[symbol];
   };
   const uint32_t target = next(byte);
   for (uint32_t b = 0; b < 256; ++b) {

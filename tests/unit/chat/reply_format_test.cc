@@ -46,6 +46,8 @@ std::string Describe(const ReplyFormatText& f) {
   add("calls_begin", f.calls_begin);
   add("name_begin", f.name_begin);
   add("name_end", f.name_end);
+  add("arguments_begin", f.arguments_begin);
+  if (f.id_has_name) text += "id_has_name\n";
   add("id_begin", f.id_begin);
   add("call_separator", f.call_separator);
   add("calls_end", f.calls_end);
@@ -258,12 +260,6 @@ TEST(ReplyFormat, CallsOfOtherFamilies) {
             "parameter_begin=\\n<parameter name=\"\n"
             "parameter_name_end=\">\n"
             "parameter_end=</parameter>\n");
-  // Mistral Small 3.2 puts the id between name and arguments, which is not supported.
-  EXPECT_EQ(Describe(Find(ChatMl(
-                "{%- for call in message.tool_calls %}"
-                "{{- '[TOOL_CALLS]' + call.function.name + '[CALL_ID]' + call.id + '[ARGS]' }}"
-                "{{- call.function.arguments | tojson }}{%- endfor %}"))),
-            "arguments=none\n");
   // Llama 4: Python calls in brackets.
   EXPECT_EQ(Describe(Find(
                 ChatMl("{%- if message.tool_calls %}{{- '<|python_start|>[' }}"
@@ -288,6 +284,85 @@ TEST(ReplyFormat, CallsOfOtherFamilies) {
             "name_end=\\n```json\\n\n"
             "call_separator=\\n```</tool_call>\\n</tool_calls><tool_calls>\\n<tool_call>\n"
             "calls_end=\\n```</tool_call>\\n</tool_calls>\n");
+}
+
+// Mistral Small 3.2. Nothing but the end of the turn ends the calls.
+TEST(ReplyFormat, IdBetweenNameAndArguments) {
+  EXPECT_EQ(Describe(Find(ChatMl(
+                "{%- for call in message.tool_calls %}"
+                "{%- if call.id | length != 9 %}{{- raise_exception('id') }}{%- endif %}"
+                "{{- '[TOOL_CALLS]' + call.function.name + '[CALL_ID]' + call.id + '[ARGS]' }}"
+                "{{- call.function.arguments | tojson }}{%- endfor %}"))),
+            "arguments=json\n"
+            "calls_begin=[TOOL_CALLS]\n"
+            "name_end=[CALL_ID]\n"
+            "arguments_begin=[ARGS]\n"
+            "call_separator=[TOOL_CALLS]\n"
+            "calls_end=<|im_end|>\n");
+  // Nothing between the id and the arguments, or between the name and the id.
+  EXPECT_EQ(
+      Describe(Find(ChatMl("{%- for call in message.tool_calls %}"
+                           "{{- '[TOOL_CALLS]' + call.function.name + '[CALL_ID]' + call.id }}"
+                           "{{- call.function.arguments | tojson }}{%- endfor %}"))),
+      "arguments=none\n");
+  EXPECT_EQ(Describe(Find(ChatMl("{%- for call in message.tool_calls %}"
+                                 "{{- '[TOOL_CALLS]' + call.function.name + call.id + '[ARGS]' }}"
+                                 "{{- call.function.arguments | tojson }}{%- endfor %}"))),
+            "arguments=none\n");
+}
+
+// Ministral 3: no id.
+TEST(ReplyFormat, CallsThatTheTurnEnds) {
+  EXPECT_EQ(Describe(Find(ChatMl("{%- for call in message.tool_calls %}"
+                                 "{{- '[TOOL_CALLS]' + call.function.name + '[ARGS]' }}"
+                                 "{{- call.function.arguments | tojson }}{%- endfor %}"))),
+            "arguments=json\n"
+            "calls_begin=[TOOL_CALLS]\n"
+            "name_end=[ARGS]\n"
+            "call_separator=[TOOL_CALLS]\n"
+            "calls_end=<|im_end|>\n");
+}
+
+// Kimi K2, in the style of its first template, which counts the calls, and of the next, which takes
+// the ids from the messages.
+TEST(ReplyFormat, NameInsideTheId) {
+  const auto calls = [](const std::string& id) {
+    return "{%- if message.tool_calls %}{{- '<|tool_calls_section_begin|>' }}"
+           "{%- for call in message.tool_calls %}{{- '<|tool_call_begin|>' + " +
+           id +
+           " + '<|tool_call_argument_begin|>' }}{{- call.function.arguments | tojson }}"
+           "{{- '<|tool_call_end|>' }}{%- endfor %}{{- '<|tool_calls_section_end|>' }}{%- endif %}";
+  };
+  const std::string found =
+      "arguments=json\n"
+      "calls_begin=<|tool_calls_section_begin|><|tool_call_begin|>\n"
+      "name_begin=functions.\n"
+      "name_end=:\n"
+      "arguments_begin=<|tool_call_argument_begin|>\n"
+      "id_has_name\n"
+      "call_separator=<|tool_call_end|><|tool_call_begin|>\n"
+      "calls_end=<|tool_call_end|><|tool_calls_section_end|>\n";
+  EXPECT_EQ(Describe(Find(
+                ChatMl(calls("'functions.' + call.function.name + ':' + (loop.index0 | string)")))),
+            found);
+  EXPECT_EQ(Describe(Find(ChatMl(calls("call.id")))), found);
+  // The same with other parts, which the template shows only where it counts.
+  const std::string other = Describe(
+      Find(ChatMl("{%- for call in message.tool_calls %}{{- '<call id=' + call.function.name + "
+                  "'-no.' + (loop.index | string) + '>' }}"
+                  "{{- call.function.arguments | tojson }}{{- '</call>' }}{%- endfor %}")));
+  EXPECT_EQ(other,
+            "arguments=json\n"
+            "calls_begin=<call id=\n"
+            "name_end=-no.\n"
+            "arguments_begin=>\n"
+            "id_has_name\n"
+            "call_separator=</call><call id=\n"
+            "calls_end=</call>\n");
+  EXPECT_EQ(Describe(Find(ChatMl("{%- for call in message.tool_calls %}{{- '<call id=' + call.id + "
+                                 "'>' }}{{- call.function.arguments | tojson }}{{- '</call>' }}"
+                                 "{%- endfor %}"))),
+            "arguments=none\n");
 }
 
 TEST(ReplyFormat, LongMarks_CountAsNotFound) {

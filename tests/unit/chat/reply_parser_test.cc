@@ -79,6 +79,30 @@ ReplyFormat ListWithIds() {
   return format;
 }
 
+ReplyFormat IdBeforeArguments() {
+  ReplyFormat format;
+  format.arguments = ArgumentSyntax::kJson;
+  format.calls_begin = "[TOOL_CALLS]";
+  format.name_end = "[CALL_ID]";
+  format.arguments_begin = "[ARGS]";
+  format.call_separator = "[TOOL_CALLS]";
+  format.calls_end = "</s>";
+  return format;
+}
+
+ReplyFormat NameInId() {
+  ReplyFormat format;
+  format.arguments = ArgumentSyntax::kJson;
+  format.calls_begin = "<|calls|><|call|>";
+  format.name_begin = "functions.";
+  format.name_end = ":";
+  format.arguments_begin = "<|arguments|>";
+  format.id_has_name = true;
+  format.call_separator = "<|end|><|call|>";
+  format.calls_end = "<|end|><|calls_end|>";
+  return format;
+}
+
 ReplyFormat BareJson() {
   ReplyFormat format;
   format.arguments = ArgumentSyntax::kJson;
@@ -197,6 +221,55 @@ TEST(ReplyParser, ListWithIds) {
       "call: set | arguments: {\"b\": null} | id: 123456789 | end: ");
 }
 
+TEST(ReplyParser, IdBeforeArguments) {
+  ExpectEvents(
+      IdBeforeArguments(),
+      "One. [TOOL_CALLS]get[CALL_ID]abcdefghi[ARGS]{\"a\": 1}[TOOL_CALLS] set.x [CALL_ID]\n"
+      "123456789 [ARGS] {\"b\": \"[TOOL_CALLS]\"}",
+      "text: One. | call: get | id: abcdefghi | arguments: {\"a\": 1} | end:  | "
+      "call: set.x | id: 123456789 | arguments: {\"b\": \"[TOOL_CALLS]\"} | end: ");
+  ExpectEvents(IdBeforeArguments(), "[TOOL_CALLS]get[CALL_ID][ARGS]{}</s>",
+               "call: get | id:  | arguments: {} | end: ");
+  // No id, no name, an id that does not end, a long one.
+  for (const std::string& reply :
+       {std::string("[TOOL_CALLS]get[ARGS]{}"), std::string("[TOOL_CALLS][CALL_ID]a[ARGS]{}"),
+        std::string("[TOOL_CALLS]get[CALL_ID]a{}"), std::string("[TOOL_CALLS]get[CALL_ID]a"),
+        "[TOOL_CALLS]get[CALL_ID]" + std::string(kMaxCallIdBytes + 1, 'a') + "[ARGS]{}"}) {
+    ExpectEvents(IdBeforeArguments(), reply, "text: " + reply);
+  }
+  const std::string longest(kMaxCallIdBytes, 'a');
+  ExpectEvents(IdBeforeArguments(), "[TOOL_CALLS]get[CALL_ID]" + longest + "[ARGS]{}",
+               "call: get | id: " + longest + " | arguments: {} | end: ");
+}
+
+TEST(ReplyParser, NameInId) {
+  ExpectEvents(NameInId(),
+               "<|calls|><|call|>functions.get:0<|arguments|>{\"a\": 1}<|end|>"
+               "<|call|>functions.a:1.functions.b:12<|arguments|>{}<|end|><|calls_end|>Done.",
+               "call: get | id: functions.get:0 | arguments: {\"a\": 1} | end:  | "
+               "call: a:1.functions.b | id: functions.a:1.functions.b:12 | arguments: {} | end:  | "
+               "text: Done.");
+  ExpectEvents(NameInId(), "<|calls|>\n<|call|> functions.f:3 <|arguments|>\n{}",
+               "call: f | id: functions.f:3 | arguments: {} | end: ");
+  for (const std::string& id :
+       {std::string("get:0"), std::string("functions.get"), std::string("functions.get:"),
+        std::string("functions.get:x"), std::string("functions.:0"), std::string("functions.12"),
+        std::string("functions. get:0"), std::string("functions:0"), std::string(),
+        "functions." + std::string(kMaxCallNameBytes + 1, 'f') + ":0"}) {
+    const std::string reply = "<|calls|><|call|>" + id + "<|arguments|>{}";
+    ExpectEvents(NameInId(), reply, "text: " + reply);
+  }
+  const std::string name(kMaxCallNameBytes, 'f');
+  ExpectEvents(NameInId(), "<|calls|><|call|>functions." + name + ":1<|arguments|>{}",
+               "call: " + name + " | id: functions." + name + ":1 | arguments: {} | end: ");
+  // Nothing before the name.
+  ReplyFormat bare = NameInId();
+  bare.name_begin = "";
+  bare.name_end = "-no.";
+  ExpectEvents(bare, "<|calls|><|call|>get-no.2-no.3<|arguments|>{}",
+               "call: get-no.2 | id: get-no.2-no.3 | arguments: {} | end: ");
+}
+
 TEST(ReplyParser, BareJson_IsACallOnlyAtTheBeginning) {
   ExpectEvents(BareJson(), "{\"name\": \"get\", \"parameters\": {\"a\": true}}",
                "call: get | arguments: {\"a\": true} | end: ");
@@ -276,14 +349,17 @@ TEST(ReplyParser, CallbackEndsTheReply) {
 // Replies glued from parts of the formats: whatever comes, cuts do not matter and nothing is lost
 // without a trace.
 TEST(ReplyParser, RandomReplies_DoNotDependOnTheCuts) {
-  const std::vector<ReplyFormat> formats = {TaggedJson(), ListWithIds(), BareJson(),
-                                            Python(),     BareKeys(),    Parameters()};
+  const std::vector<ReplyFormat> formats = {TaggedJson(), ListWithIds(),      BareJson(),
+                                            Python(),     BareKeys(),         Parameters(),
+                                            NameInId(),   IdBeforeArguments()};
   std::mt19937 random(1);
   for (const ReplyFormat& format : formats) {
     const std::vector<std::string_view> parts = {format.reasoning_begin,
                                                  format.reasoning_end,
                                                  format.calls_begin,
+                                                 format.name_begin,
                                                  format.name_end,
+                                                 format.arguments_begin,
                                                  format.call_separator,
                                                  format.calls_end,
                                                  format.parameter_begin,
@@ -292,6 +368,7 @@ TEST(ReplyParser, RandomReplies_DoNotDependOnTheCuts) {
                                                  format.id_begin,
                                                  format.quote,
                                                  "name",
+                                                 "7",
                                                  "{\"a\": 1}",
                                                  "a=1",
                                                  "\n",

@@ -116,6 +116,21 @@ TEST_F(TokenizerConvert, UnsupportedSettings_RefusedWithTheirPlace) {
             "tokenizer.json: model.byte_fallback is 3, expected true or false");
 }
 
+// The bundle lacks the trees that constraints need.
+TEST_F(TokenizerConvert, WordsThatEndWithASuffix_HaveNoByteTree) {
+  json tokenizer = Small();
+  ASSERT_EQ(Convert(tokenizer), "");
+  EXPECT_FALSE(tables_.byte_tree.empty());
+  EXPECT_TRUE(tables_.warnings.empty());
+  tokenizer["decoder"] = {{"type", "BPEDecoder"}, {"suffix", "</w>"}};
+  ASSERT_EQ(Convert(tokenizer), "");
+  EXPECT_TRUE(tables_.byte_tree.empty());
+  ASSERT_EQ(tables_.warnings.size(), 1u);
+  EXPECT_EQ(tables_.warnings[0],
+            "tokenizer: words end with a suffix or texts lose several spaces: the bundle has no "
+            "constraints (JSON schemas, grammars, tool calls)");
+}
+
 TEST_F(TokenizerConvert, AddedTokens_IdsOfTheReferenceOnly) {
   EXPECT_EQ(ErrorOf([](json* t) { (*t)["added_tokens"][1]["id"] = 9; }),
             "tokenizer.json: added_tokens[1].id is 9, expected 8 (the id that Hugging Face "

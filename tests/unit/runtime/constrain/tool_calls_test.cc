@@ -41,13 +41,27 @@ struct Special {
 };
 // Ids are 1000 and on.
 constexpr Special kSpecials[] = {
-    {"[TOOL_CALLS]", false},      {"<|start|>", false},
-    {"<|channel|>", false},       {"<|message|>", false},
-    {"<|end|>", false},           {"<|constrain|>", false},
-    {"<|call|>", true},           {"<|tool_call_start|>", false},
-    {"<|tool_call_end|>", false}, {"<|\"|>", false},
-    {"<|tool_call>", false},      {"<tool_call|>", false},
+    {"[TOOL_CALLS]", false},
+    {"<|start|>", false},
+    {"<|channel|>", false},
+    {"<|message|>", false},
+    {"<|end|>", false},
+    {"<|constrain|>", false},
+    {"<|call|>", true},
+    {"<|tool_call_start|>", false},
+    {"<|tool_call_end|>", false},
+    {"<|\"|>", false},
+    {"<|tool_call>", false},
+    {"<tool_call|>", false},
     {"<|im_end|>", true},
+    {"[CALL_ID]", false},
+    {"[ARGS]", false},
+    {"</s>", true},
+    {"<|calls|>", false},
+    {"<|call_begin|>", false},
+    {"<|arguments|>", false},
+    {"<|call_end|>", false},
+    {"<|calls_end|>", false},
 };
 
 struct Case {
@@ -220,6 +234,49 @@ std::vector<Case> Cases() {
                      "<|START_ACTION|>[{\"tool_call_id\": \"\""});
   }
   {
+    ReplyFormat f;  // Mistral Small 3.2: ids before the arguments; the turn's end ends the calls
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = "[TOOL_CALLS]";
+    f.name_end = "[CALL_ID]";
+    f.arguments_begin = "[ARGS]";
+    f.call_separator = "[TOOL_CALLS]";
+    f.calls_end = "</s>";
+    const std::string call =
+        "[TOOL_CALLS]get_weather[CALL_ID]abcdef012[ARGS]{\"city\": \"Oslo\", \"days\": 2}";
+    cases.push_back({"id_before_arguments", f, call,
+                     call + "[TOOL_CALLS]now[CALL_ID]zzzzzzzz9[ARGS]{}",
+                     "[TOOL_CALLS]get_weather[CALL_ID]abcdef01[ARGS]"});
+  }
+  {
+    ReplyFormat f;  // Kimi K2: the name inside the id
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = "<|calls|><|call_begin|>";
+    f.name_begin = "functions.";
+    f.name_end = ":";
+    f.arguments_begin = "<|arguments|>";
+    f.id_has_name = true;
+    f.call_separator = "<|call_end|><|call_begin|>";
+    f.calls_end = "<|call_end|><|calls_end|>";
+    const std::string call =
+        "<|calls|><|call_begin|>functions.get_weather:0<|arguments|>{\"city\": \"Oslo\", "
+        "\"days\": 2}<|call_end|>";
+    cases.push_back({"name_in_id", f, call + "<|calls_end|>",
+                     call + "<|call_begin|>functions.now:1<|arguments|>{}<|call_end|><|calls_end|>",
+                     "<|calls|><|call_begin|>functions.get_weather:01"});
+  }
+  {
+    ReplyFormat f;  // the same, bare
+    f.arguments = ArgumentSyntax::kJson;
+    f.calls_begin = "{\"id\": \"";
+    f.name_end = ":";
+    f.arguments_begin = "\", \"with\": ";
+    f.id_has_name = true;
+    f.calls_end = "}";
+    cases.push_back({"bare_name_in_id", f,
+                     "{\"id\": \"get_weather:10\", \"with\": {\"city\": \"Oslo\", \"days\": 2}}",
+                     "", "{\"id\": \"weather:0\", \"with\": {"});
+  }
+  {
     ReplyFormat f;  // gpt-oss: channels; the call ends with a stop token
     f.reasoning_begin = "<|channel|>analysis<|message|>";
     f.reasoning_end = "<|end|><|start|>assistant";
@@ -327,13 +384,15 @@ class Replies {
       if (byte == kSpecialByte) {
         int32_t id = 0;
         for (int i = 0; i < 3; ++i) {
+          std::vector<uint8_t> next;
           for (uint32_t b = 0; b < 256; ++b) {
-            const Term next = Derive(at, static_cast<uint8_t>(b));
-            if (next == kNothing) continue;
-            id = id << 8 | static_cast<int32_t>(b);
-            at = next;
-            break;
+            if (Derive(at, static_cast<uint8_t>(b)) != kNothing) {
+              next.push_back(static_cast<uint8_t>(b));
+            }
           }
+          byte = next[(*rng)() % next.size()];
+          id = id << 8 | byte;
+          at = Derive(at, byte);
         }
         text += kSpecials[id - 1000].text;
         continue;

@@ -231,8 +231,8 @@ def main():
       maker.has_exponent = False
       spelling = maker.spell(value, any_space)
       is_accepted = checker.ask(b"T", spelling.encode()) == "accepted"
-      # In the schema's order, a valid value may be written in another. Integers and multiples have
-      # no exponents.
+      # In the schema's order, a valid value may be written in another. Constants and multiples of
+      # much have no exponents.
       is_whole = any_order and not maker.has_exponent
       is_wrong = is_accepted != is_valid if is_whole else is_accepted and not is_valid
       if is_wrong:

@@ -115,13 +115,31 @@ TEST(JsonSchemaTest, AnyWhitespace) {
              {.any_order = true, .any_whitespace = true});
 }
 
-// Without conditions numbers take every form of JSON, with bounds exponents behind one digit that
-// is not 0, else none.
+// Without conditions numbers take every form of JSON, with conditions exponents behind one digit
+// that is not 0, constants none.
 TEST(JsonSchemaTest, ExponentsOfNumbers) {
   CheckCases({
       {R"({"type":"number"})", {"1e5", "1.5E-3", "12e5", "0.1e5", "0e7"}, {"1e", "1e+"}},
-      {R"({"type":"integer"})", {"100000"}, {"1e5"}},
-      {R"({"type":"number","multipleOf":0.5})", {"100000"}, {"1e5"}},
+      {R"({"type":"integer"})",
+       {"100000", "1e5", "1E+2", "-2e00", "5e-0", "1.5e1", "1.500e0001", "1.0E10", "1.2345e6",
+        "1.2340000000000000e99999999999999999999", "1e00000000000000000000"},
+       {"1e-1", "1.5e0", "1.5e-1", "1.05e1", "1.2345e3", "12e5", "0.1e5", "0e7", "1e", "1e+",
+        "1.23456e9", "1.0000000001e50"}},
+      {R"({"type":"number","multipleOf":0.5})",
+       {"100000", "1e5", "5e-1", "5E-01", "1.5e0", "1.25e1", "3e0", "-1.05e1"},
+       {"5e-2", "1e-1", "1.25e0", "1.255e1", "7e-1"}},
+      {R"({"type":"number","multipleOf":7})", {"7e0", "7e9", "1.4e1", "2.1e99"}, {"1e5", "1.4e0"}},
+      {R"({"type":"integer","multipleOf":6,"minimum":100,"maximum":5000})",
+       {"1.2e2", "3e3", "4.980e3", "4998"},
+       {"6e1", "1e2", "1e3", "6e3", "1.25e2", "5004"}},
+      {R"({"type":"number","not":{"type":"integer"}})",
+       {"1.5e0", "1e-5", "5.0e-1"},
+       {"1e0", "1e5", "1.5e1"}},
+      // None with large divisors and in draft 4.
+      {R"({"type":"integer","multipleOf":11})", {"110", "110.0"}, {"1.1e2"}},
+      {R"({"$schema":"http://json-schema.org/draft-04/schema#","type":"integer"})",
+       {"100"},
+       {"1e2", "100.0"}},
       {R"({"const":100000})", {"100000", "100000.0"}, {"1e5"}},
       {R"({"type":"number","minimum":0})",
        {"100000", "1e5", "1E-05", "2.50e+003", "9.99e999999999999999999"},
@@ -133,6 +151,68 @@ TEST(JsonSchemaTest, ExponentsOfNumbers) {
        {"2.5e1", "2.5e3", "2.51e2", "2e2", "-2.5e2"},
        {"2.5e2", "2.500E+02"}},
   });
+}
+
+// Against the remainders of integers.
+TEST(JsonSchemaTest, ExponentsOfMultiples) {
+  const struct {
+    const char* text;
+    int64_t billionths;
+    bool has_exponents = true;  // the digits of the divisor are at most 10
+  } divisors[] = {{"1", 1'000'000'000},         {"2", 2'000'000'000}, {"3", 3'000'000'000},
+                  {"7", 7'000'000'000},         {"8", 8'000'000'000}, {"10", 10'000'000'000},
+                  {"0.5", 500'000'000},         {"0.01", 10'000'000}, {"0.003", 3'000'000},
+                  {"0.8", 800'000'000},         {"0.000001", 1'000},  {"0.25", 250'000'000, false},
+                  {"16", 16'000'000'000, false}};
+  for (const auto& divisor : divisors) {
+    for (const bool is_denied : {false, true}) {
+      for (const char* const bound : {"", R"(,"minimum":-15)", R"(,"exclusiveMaximum":2400)"}) {
+        const std::string multiple = std::string(R"("multipleOf":)") + divisor.text;
+        const std::string schema = std::string(R"({"type":"number")") + bound +
+                                   (is_denied ? R"(,"not":{)" + multiple + "}" : "," + multiple) +
+                                   "}";
+        SCOPED_TRACE(schema);
+        SchemaMatcher matcher;
+        ASSERT_EQ(matcher.Compile(schema, {}), Status::kOk) << matcher.error();
+        for (const char* const mantissa :
+             {"1",    "2",   "3",    "5",     "6",        "8",         "9",     "1.0",
+              "2.50", "1.5", "1.25", "1.024", "6.4",      "6.400",     "1.00",  "9.99",
+              "1.05", "2.4", "1.4",  "2.1",   "1.000000", "3.0000000", "1.0024"}) {
+          const std::string digits = mantissa;
+          int64_t value = 0, scale = 1'000'000'000;  // to billionths
+          for (const char c : digits) {
+            if (c != '.') value = value * 10 + (c - '0');
+          }
+          for (size_t i = 2; i < digits.size(); ++i) scale /= 10;
+          value *= scale;
+          for (int exponent = -9; exponent <= 8; ++exponent) {
+            int64_t number = value;
+            bool is_exact = true;
+            for (int i = 0; i < exponent; ++i) number *= 10;
+            for (int i = 0; i > exponent; --i) {
+              is_exact = is_exact && number % 10 == 0;
+              number /= 10;
+            }
+            const bool is_multiple = is_exact && number % divisor.billionths == 0;
+            for (const int64_t sign : {1, -1}) {
+              const std::string keyword = bound;
+              const bool is_within = keyword.empty() || (keyword.find("min") != std::string::npos
+                                                             ? sign * number >= -15'000'000'000
+                                                             : sign * number < 2'400'000'000'000);
+              for (const char* const zeros : {"", "0"}) {
+                const std::string text = (sign < 0 ? "-" : "") + digits + "e" +
+                                         (exponent < 0 ? "-" : "") + zeros +
+                                         std::to_string(std::abs(exponent));
+                EXPECT_EQ(divisor.has_exponents && is_within && is_multiple != is_denied,
+                          matcher.Accepts(text))
+                    << text;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 // Against the comparison of integers, millionths.
