@@ -23,7 +23,7 @@ namespace {
 constexpr uint32_t kWindow = 512;
 constexpr uint32_t kChunk = 128;
 constexpr size_t kBundleAlign = 64;
-constexpr const char* kPurpose = "calibrate";
+constexpr const char* kCalibrate = "calibrate";
 
 void Start(Runner* runner, const CalibrationText& text, uint32_t n_threads) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
@@ -85,7 +85,7 @@ struct HeadRows {
 class Calibrator {
  public:
   Calibrator(const CalibrateOptions& options, const RunProgress& on_progress)
-      : options_(options), on_progress_(on_progress), reference_(options.reference, kPurpose) {
+      : options_(options), on_progress_(on_progress), reference_(options.reference, kCalibrate) {
     ConvertOptions convert = options.convert;
     convert.output = options.temporary;
     convert.make_prefix = nullptr;
@@ -94,7 +94,7 @@ class Calibrator {
     const TemporaryFile file(options.temporary);
     const ConvertResult result = Convert(convert, {});
     data_ = ReadBundle(file.path(), result.file_bytes);
-    quantized_.emplace(options.temporary, data_.get(), result.file_bytes, kPurpose);
+    quantized_.emplace(options.temporary, data_.get(), result.file_bytes, kCalibrate);
     packer_.emplace(convert);
     for (const MatrixInfo& info : ListMatrices(convert)) {
       if (info.name.find(".experts.") != std::string::npos) experts_.push_back(info.name);
@@ -192,7 +192,7 @@ class Calibrator {
 
 CalibrationText ReadCalibrationText(const NamedText& named, const std::filesystem::path& bundle,
                                     uint32_t max_tokens) {
-  const Runner runner(bundle, kPurpose);
+  const Runner runner(bundle, kCalibrate);
   if (runner.info().has_tokenizer == 0) {
     Fail("%s: the text cannot be tokenized, the checkpoint has no tokenizer", named.file.c_str());
   }
@@ -213,7 +213,7 @@ CalibrationText ReadCalibrationText(const NamedText& named, const std::filesyste
 CalibrationText WriteOwnText(const std::filesystem::path& bundle, uint32_t n_tokens,
                              uint32_t n_threads) {
   constexpr uint32_t kOwnWindow = 128;
-  Runner runner(bundle, kPurpose);
+  Runner runner(bundle, kCalibrate);
   const arn_model_info& info = runner.info();
   if (info.encoder_rows != 0) {
     Fail("%s: a model with an encoder cannot write a text to calibrate on", bundle.c_str());
@@ -260,7 +260,7 @@ CalibratedMatrices Calibrate(const CalibrateOptions& options, const RunProgress&
 
 void RunText(const std::filesystem::path& bundle, const CalibrationText& text, uint32_t n_threads,
              const VisitLogits& visit) {
-  Runner runner(bundle, kPurpose);
+  Runner runner(bundle, kCalibrate);
   Start(&runner, text, n_threads);
   ForEachChunk(text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
     visit(RunChunk(runner, ids, n, starts_window), n);

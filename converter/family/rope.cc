@@ -229,10 +229,10 @@ struct RopeType {
   const char* name;
   RopeSpec (*compute)(const RopeInput&);
 };
-constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear},
-                               {"dynamic", Dynamic}, {"llama3", Llama3},
-                               {"yarn", Yarn},       {"longrope", LongRopes},
-                               {"su", LongRopes},    {"proportional", Proportional}};
+constexpr RopeType kRopeTypes[] = {{"default", Default}, {"linear", Linear},
+                                   {"dynamic", Dynamic}, {"llama3", Llama3},
+                                   {"yarn", Yarn},       {"longrope", LongRopes},
+                                   {"su", LongRopes},    {"proportional", Proportional}};
 
 // Keys that some known type reads. Ignored for the other types, as in transformers.
 constexpr const char* kKnownKeys[] = {"factor",
@@ -412,7 +412,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   }
 
   if (query.ignores_partial_rotary && type != "default") reader.FailKey("rope_type", "default");
-  for (const RopeType& row : kTypes) {
+  for (const RopeType& row : kRopeTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);
     if (query.has_query_temperature) ReadTemperature(in, &rope);

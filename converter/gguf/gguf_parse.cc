@@ -28,7 +28,7 @@ struct ElementType {
   uint32_t elements;  // per block
   uint32_t bytes;
 };
-constexpr ElementType kTypes[] = {
+constexpr ElementType kElementTypes[] = {
     {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
     {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
     {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 36},      {10, "Q2_K", 256, 84},
@@ -226,9 +226,9 @@ class Parser {
       }
     }
     const uint32_t number = Take<uint32_t>(name);
-    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
+    const auto type = std::find_if(std::begin(kElementTypes), std::end(kElementTypes),
                                    [&](const ElementType& t) { return t.number == number; });
-    if (type == std::end(kTypes)) {
+    if (type == std::end(kElementTypes)) {
       Fail("%s: %s: element type %u is not known", label_.c_str(), name.c_str(), number);
     }
     tensor.dtype = type->name;

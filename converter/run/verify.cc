@@ -33,7 +33,7 @@ constexpr const char* kDefaultText =
     "a whale had "
     "swum into the harbour and stayed for nine days.\n";
 
-constexpr const char* kPurpose = "verify";
+constexpr const char* kVerify = "verify";
 
 std::vector<int32_t> PseudoRandomIds(uint32_t vocab, uint32_t count) {
   std::vector<int32_t> ids(count);
@@ -72,7 +72,7 @@ void AddPosition(const float* logits, const float* reference, uint32_t vocab, in
 }  // namespace
 
 VerifyResult Verify(const VerifyOptions& options, const StreamedModel::OnProgress& on_progress) {
-  Runner bundle(options.convert.output, kPurpose);
+  Runner bundle(options.convert.output, kVerify);
   if (bundle.info().encoder_rows != 0) {
     Fail("%s: written, but a model with an encoder cannot be verified on a text",
          options.convert.output.c_str());
@@ -88,7 +88,7 @@ VerifyResult Verify(const VerifyOptions& options, const StreamedModel::OnProgres
 
   // The bundle's session is created after the reference has dropped its last matrix.
   const uint32_t n = static_cast<uint32_t>(ids.size());
-  StreamedModel model(options.convert, TemporaryName(options.convert.output, "verify"), kPurpose);
+  StreamedModel model(options.convert, TemporaryName(options.convert.output, "verify"), kVerify);
   const float* expected = model.Run(ids, options.n_threads, on_progress);
   bundle.Start(AllLogitsSession(n, options.n_threads));
   const float* logits = nullptr;

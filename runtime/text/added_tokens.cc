@@ -16,7 +16,7 @@ namespace {
 
 // Matching searches the sorted texts at every position of the input; longer texts would make it
 // slow.
-constexpr size_t kMaxTextBytes = 1024;
+constexpr size_t kMaxAddedTokenBytes = 1024;
 
 uint32_t CountOf(const fbs::Tokenizer& table) {
   return table.added() == nullptr ? 0 : table.added()->size();
@@ -176,10 +176,10 @@ Status AddedTokens::ReadEntry(const fbs::Tokenizer& table, uint32_t index, Entry
     return diag->Fail(Status::kBadBundle, "tokenizer.added[%u] has no flags or no content", index);
   }
   const StringView text(token->content()->c_str(), token->content()->size());
-  if (text.size == 0 || text.size > kMaxTextBytes || !IsValidUtf8(text)) {
+  if (text.size == 0 || text.size > kMaxAddedTokenBytes || !IsValidUtf8(text)) {
     return diag->Fail(Status::kBadBundle,
                       "tokenizer.added[%u].content has %zu bytes, expected 1..%zu of UTF-8", index,
-                      text.size, kMaxTextBytes);
+                      text.size, kMaxAddedTokenBytes);
   }
   if (flags->id() >= table.n_tokens()) {
     return diag->Fail(Status::kBadBundle, "tokenizer.added[%u].id is %u, expected less than %u",

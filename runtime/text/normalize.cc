@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kHuge = uint64_t{1} << 62;
 // No tokenizer has a longer pattern or replacement.
-constexpr size_t kMaxTextBytes = 65536;
+constexpr size_t kMaxPatternBytes = 65536;
 constexpr uint32_t kMaxCharsmapGrowth = 64;
 
 using Kind = fbs::NormalizerKind;
@@ -161,11 +161,11 @@ Status NormalizerChain::InitStep(uint32_t index, const fbs::Tokenizer& table,
   step.content = ViewOf(source->content());
   step.left = source->left();
   step.right = source->right();
-  if (!IsValidUtf8(step.content) || step.content.size > kMaxTextBytes ||
-      step.pattern.size > kMaxTextBytes) {
+  if (!IsValidUtf8(step.content) || step.content.size > kMaxPatternBytes ||
+      step.pattern.size > kMaxPatternBytes) {
     return diag->Fail(Status::kBadBundle,
                       "tokenizer.normalizers[%u]: the texts must be UTF-8 of at most %zu bytes",
-                      index, kMaxTextBytes);
+                      index, kMaxPatternBytes);
   }
   if (step.kind > Kind::Charsmap) {
     return diag->Fail(Status::kBadBundle,

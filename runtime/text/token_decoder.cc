@@ -7,7 +7,7 @@
 namespace arn {
 namespace {
 
-constexpr size_t kMaxTextBytes = 1024;
+constexpr size_t kMaxReplacementBytes = 1024;
 // Longer tokens are not cleaned up; no word vocabulary has them.
 constexpr size_t kMaxCleanBytes = 1024;
 
@@ -64,7 +64,7 @@ Status TokenDecoder::Init(const fbs::Tokenizer& table, Diag* diag) {
     const StringView pattern = ViewOf(step->pattern());
     const StringView content = ViewOf(step->content());
     uint32_t place = 0;
-    bool is_valid = pattern.size <= kMaxTextBytes && content.size <= kMaxTextBytes;
+    bool is_valid = pattern.size <= kMaxReplacementBytes && content.size <= kMaxReplacementBytes;
     switch (step->kind()) {
       case fbs::DecoderKind::Replace:
       case fbs::DecoderKind::Metaspace:

@@ -299,7 +299,7 @@ void PrintTimes(Measured* measured, bool as_json, bool with_all) {
   Print(text);
 }
 
-int Bench(const ConstrainArguments& arguments) {
+int BenchConstraint(const ConstrainArguments& arguments) {
   const Model model = OpenTokenizer(arguments);
   const ConstraintText text(arguments.constraint);
   constexpr int kCompiles = 20;
@@ -366,7 +366,7 @@ std::vector<Command> AddConstrain(CLI::App* app) {
   bench->add_flag("--times", arguments->times, "With --json: all the times too");
   bench->footer("Example:\n  arenite constrain bench --regex \"[a-z]+\" --tokenizer model.arn");
   return {{check, [arguments] { return Check(*arguments); }},
-          {bench, [arguments] { return Bench(*arguments); }}};
+          {bench, [arguments] { return BenchConstraint(*arguments); }}};
 }
 
 }  // namespace arn::tool

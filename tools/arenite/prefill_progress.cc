@@ -1,20 +1,11 @@
 #include "tools/arenite/prefill_progress.h"
 
-#include <unistd.h>
-
 #include "tools/arenite/io.h"
-#include "tools/cli/terminal.h"
 
 namespace arn::tool {
-namespace {
-
-// Seconds before the first line. A log should not fill with prompts that take a moment.
-double Patience() { return cli::CanRedraw(STDERR_FILENO) ? 0.5 : 10; }
-
-}  // namespace
 
 PrefillProgress::PrefillProgress(const Session& session, bool quiet)
-    : session_(session), progress_(quiet, Patience()) {
+    : session_(session), progress_(quiet, cli::UsualPatience()) {
   session.Check(arn_session_set_prefill_callback(session.get(), OnChunk, this));
 }
 

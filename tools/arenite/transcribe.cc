@@ -1,5 +1,4 @@
 // arenite transcribe: writes down the speech of a WAV file.
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +14,6 @@
 #include "tools/arenite/transcript.h"
 #include "tools/arenite/wav.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/terminal.h"
 
 namespace arn::tool {
 namespace {
@@ -31,9 +29,6 @@ struct TranscribeArguments {
   std::string format = "text";
   bool translate = false, timestamps = false, quiet = false;
 };
-
-// Seconds before the first line of progress. A log should not fill with sounds that take a moment.
-double Patience() { return cli::CanRedraw(STDERR_FILENO) ? 0.5 : 10; }
 
 const std::vector<std::string>& FormatNames() {
   static const std::vector<std::string> names = {"text", "srt", "vtt", "json"};
@@ -91,7 +86,7 @@ TranscriberPtr NewTranscriber(const Model& model, const Session& session) {
 class Printer {
  public:
   Printer(const TranscribeArguments& arguments, TranscriptFormat format)
-      : arguments_(arguments), format_(format), progress_(arguments.quiet, Patience()) {}
+      : arguments_(arguments), format_(format), progress_(arguments.quiet, cli::UsualPatience()) {}
 
   void Fill(arn_transcribe_options* options) {
     options->user = this;

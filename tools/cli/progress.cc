@@ -38,6 +38,8 @@ std::string Duration(double seconds) {
   return text;
 }
 
+double UsualPatience() { return CanRedraw(STDERR_FILENO) ? 0.5 : 10; }
+
 Progress::Progress(bool quiet, double patience)
     : quiet_(quiet), can_redraw_(CanRedraw(STDERR_FILENO)), patience_(patience) {}
 

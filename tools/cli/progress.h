@@ -10,6 +10,9 @@ namespace arn::cli {
 // Returns "45 s", "3 min 20 s", "2 h 5 min".
 std::string Duration(double seconds);
 
+// Seconds before the first line for work that often takes a moment: a log should not fill with it.
+double UsualPatience();
+
 // On a terminal: one line, redrawn; elsewhere: a plain line for every tenth of the work. Nothing if
 // quiet.
 class Progress {

@@ -45,9 +45,9 @@ class WeightPlacer {
   uint64_t used_ = 0, total_ = 0;
 };
 
-// Converts a row of a matrix to the device layout. scratch: RowScratchBytes(weight), 4-byte aligned.
-// values: [row_bytes]; head: [kRowHeadWords] words; blocks: [block_words] words, only for int4. Only
-// writes to them: they may be memory of the device. Any thread may call it.
+// Converts a row of a matrix to the device layout. scratch: RowScratchBytes(weight), 4-byte
+// aligned. values: [row_bytes]; head: [kRowHeadWords] words; blocks: [block_words] words, only for
+// int4. Only writes to them: they may be memory of the device. Any thread may call it.
 void FillRow(const Weight& weight, const DeviceWeight& at, uint32_t row, std::byte* scratch,
              std::byte* values, std::byte* head, std::byte* blocks);
 uint64_t RowScratchBytes(const Weight& weight);

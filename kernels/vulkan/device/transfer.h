@@ -21,7 +21,8 @@ class Transfer {
                Diag* diag);
   Status Read(const Device& device, const Buffer& from, uint64_t offset, Span<std::byte> to,
               Diag* diag);
-  // Buffer of kStagingBytes in which to prepare writes. Flush() copies `bytes` of it, from `from` on.
+  // Buffer of kStagingBytes in which to prepare writes. Flush() copies `bytes` of it, from `from`
+  // on.
   std::byte* staging() const { return staging_.mapped; }
   Status Flush(const Device& device, uint64_t from, const Buffer& to, uint64_t offset,
                uint64_t bytes, Diag* diag);

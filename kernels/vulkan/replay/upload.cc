@@ -1,5 +1,5 @@
-// Copies weights to the device, on several threads: directly if its memory is mapped, else in chunks
-// of the staging buffer.
+// Copies weights to the device, on several threads: directly if its memory is mapped, else in
+// chunks of the staging buffer.
 #include "kernels/vulkan/replay/vulkan_state.h"
 #include "platform/base/arith.h"
 #include "platform/os/thread_pool.h"
