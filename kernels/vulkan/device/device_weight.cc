@@ -36,7 +36,7 @@ int32_t SumOfBlock(const uint32_t* words) {
   return static_cast<int32_t>(sum) - 8 * static_cast<int32_t>(kInt4BlockSize);
 }
 
-// Of the metadata of a row: its scale, and the bits of the sum of its values.
+// Holds a row's scale, and the bits of the sum of its values.
 struct RowHead {
   float scale = 0.0f;
   uint32_t sum = 0;

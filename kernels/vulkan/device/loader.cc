@@ -22,7 +22,7 @@ Status OpenLoader(PFN_vkGetInstanceProcAddr* out, Diag* diag) {
   if (library == nullptr) {
     return diag->Fail(Status::kUnsupported, "Vulkan: the loader, libvulkan.so.1, is missing");
   }
-  // Of two threads that open it at once each has a handle of the same library.
+  // Two threads that open it at once get handles of the same library.
   g_library.store(library, std::memory_order_release);
   void* entry = FindSymbol(library, "vkGetInstanceProcAddr");
   if (entry == nullptr) {

@@ -7,7 +7,7 @@
 
 namespace arn::vulkan {
 
-// What waits for the dispatches before a barrier.
+// Says what waits for the dispatches before a barrier.
 enum class BarrierTo : uint8_t {
   kDispatch,
   kSegment,  // the first dispatch of a command buffer, and its grid

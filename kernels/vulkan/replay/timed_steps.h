@@ -1,5 +1,5 @@
-// Runs the steps with a device timestamp after each dispatch, for RunArgs::step_ns. Recorded anew
-// for each run: recorded steps replay without timestamps, which cost time on some devices.
+// Runs the steps with a device timestamp after each dispatch, for RunArgs::step_ns. Each run records
+// its own commands: those that are replayed have no timestamps, which cost time on some devices.
 #pragma once
 
 #include <atomic>

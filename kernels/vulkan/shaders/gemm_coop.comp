@@ -22,7 +22,6 @@ layout(constant_id = kMatmulCoopKId) const uint COOP_K = 8;
 layout(constant_id = kMatmulSubgroupsId) const uint SUBGROUPS = 2;
 layout(constant_id = kMatmulSubgroupsNId) const uint SUBGROUPS_N = 2;
 
-// Of a subgroup.
 const uint SUBGROUP_M = TILE_M / (SUBGROUPS / SUBGROUPS_N), SUBGROUP_N = TILE_N / SUBGROUPS_N;
 const uint PER_M = SUBGROUP_M / COOP_M, PER_N = SUBGROUP_N / COOP_N;
 const uint COOPS = 4 * kBlockWords / COOP_K;

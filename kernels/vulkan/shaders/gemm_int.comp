@@ -35,7 +35,9 @@ void main() {
     [[unroll]] for (uint q = 0; q < STAGE_QUADS; ++q) {
       uvec4 a[PER_M], b[PER_N];
       [[unroll]] for (uint i = 0; i < PER_M; ++i) a[i] = tiles[(my_m + LANES_M * i) * PITCH + q];
-      [[unroll]] for (uint i = 0; i < PER_N; ++i) b[i] = tiles[W_TILE + (my_n + LANES_N * i) * PITCH + q];
+      [[unroll]] for (uint i = 0; i < PER_N; ++i) {
+        b[i] = tiles[W_TILE + (my_n + LANES_N * i) * PITCH + q];
+      }
       [[unroll]] for (uint m = 0; m < PER_M; ++m) {
         [[unroll]] for (uint n = 0; n < PER_N; ++n) sums[PER_N * m + n] += dot16(a[m], b[n]);
       }
