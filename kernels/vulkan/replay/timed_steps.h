@@ -1,5 +1,6 @@
-// Runs the steps with a device timestamp after each dispatch, for RunArgs::step_ns. Each run records
-// its own commands: those that are replayed have no timestamps, which cost time on some devices.
+// Runs the steps with a device timestamp after each dispatch, for RunArgs::step_ns. Each run
+// records its own commands: those that are replayed have no timestamps, which cost time on some
+// devices.
 #pragma once
 
 #include <atomic>
