@@ -4,11 +4,11 @@
 #   ARENITE_VULKAN        ON if the backend is built
 #   arn_dep_vulkan        Vulkan's headers; nothing is linked
 #   arn_embed_shaders(<target> FOLDER <folder> SHADERS <name>... DOT <name>... COOP <name>...
-#                     INCLUDES <file>...)
+#                     PLAIN <name>... INCLUDES <file>...)
 #                         compiles the variants of <folder>/<name>.comp and provides their SPIR-V to
 #                         the target as "<folder of the target>/embedded_shaders.inc". COOP shaders
 #                         are compiled with subgroups only, and not at all if glslc does not support
-#                         cooperative matrices
+#                         cooperative matrices. PLAIN shaders use neither subgroups nor dot products
 #   ARENITE_VULKAN_TEST_ENVIRONMENT
 #                         environment in which tests find lavapipe and the validation layer
 include_guard(GLOBAL)
@@ -59,7 +59,7 @@ if(NOT arn_has_coop)
 endif()
 
 function(arn_embed_shaders target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "SHADERS;DOT;COOP;INCLUDES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "SHADERS;DOT;COOP;PLAIN;INCLUDES")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${arenite_SOURCE_DIR}"
     OUTPUT_VARIABLE folder)
   set(root "${arenite_BINARY_DIR}/gen/${target}")
@@ -74,6 +74,10 @@ function(arn_embed_shaders target)
     foreach(variant plain subgroup plain_dot subgroup_dot)
       if(shader IN_LIST arg_COOP AND NOT (arn_has_coop AND variant STREQUAL "subgroup"))
         string(APPEND row "    {nullptr, 0},\n")
+        continue()
+      endif()
+      if(shader IN_LIST arg_PLAIN AND NOT variant STREQUAL "plain")
+        string(APPEND row "    {k_${shader}_plain, sizeof k_${shader}_plain / 4},\n")
         continue()
       endif()
       if(variant MATCHES "dot" AND NOT shader IN_LIST arg_DOT)

@@ -79,6 +79,8 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   s.traits.choice_width = is_wide ? 256 : 128;
   s.traits.matmuls.gemv_steps = is_wide ? 2 : 1;
   s.traits.row_width = !is_wide ? 64 : s.traits.matmuls.max_lanes >= 1024 ? 512 : 256;
+  // Leaves room for a second workgroup where the limit is all that a core has.
+  s.traits.shared_memory = Max(kMinSharedMemory, limits.maxComputeSharedMemorySize / 4 * 3);
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 
@@ -176,7 +178,10 @@ constexpr uint32_t kShortSegment = 32;
 template <Restriction restriction>
 Traits TraitsOf() {
   Traits traits;
-  if (restriction == Restriction::kSharedMemory) traits.segment_positions = kShortSegment;
+  if (restriction == Restriction::kSharedMemory) {
+    traits.segment_positions = kShortSegment;
+    traits.attention = kAttentionOfRows;
+  }
   return traits;
 }
 
@@ -186,8 +191,8 @@ Status Planned(const Program& program, const BackendOptions&, Layout* layout, Ba
   return Plan(program, TraitsOf<restriction>(), layout, plan, diag);
 }
 
-// variant: forced for all modes and weight types; kChosen: the tuned ones.
-template <Restriction restriction, uint32_t variant = kChosen>
+// variant: forced for all modes and weight types; kChosen: the tuned ones. attention: likewise.
+template <Restriction restriction, uint32_t variant = kChosen, uint32_t attention = kChosen>
 Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
             const Memory& memory, void** state, Diag* diag) {
   *state = nullptr;
@@ -196,6 +201,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->memory = memory;
   s->traits = TraitsOf<restriction>();
   s->has_forced_matmuls = variant != kChosen;
+  if (attention != kChosen) s->traits.attention = attention;
   for (auto& of_mode : s->traits.choices.of) {
     for (uint8_t& choice : of_mode) choice = variant == kChosen ? 0 : variant;
   }
@@ -324,12 +330,12 @@ constexpr TokenOps kTokens = {Decode};
 constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping};
 constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping};
 
-template <Restriction restriction, uint32_t variant = kChosen>
+template <Restriction restriction, uint32_t variant = kChosen, uint32_t attention = kChosen>
 constexpr Backend MakeBackend() {
   return {
       .name = "vulkan",
       .plan = Planned<restriction>,
-      .load = Load<restriction, variant>,
+      .load = Load<restriction, variant, attention>,
       .run = Run,
       .kv_read = KvRead,
       .kv_write = KvWrite,
@@ -344,6 +350,13 @@ constexpr Backend kBackends[] = {
     MakeBackend<Restriction::kSharedMemory>(),
     MakeBackend<Restriction::kStaged>(),
 };
+
+constexpr Backend kOfAttention[] = {
+    MakeBackend<Restriction::kNone, kChosen, kAttentionOfRows>(),
+    MakeBackend<Restriction::kNone, kChosen, kAttentionOfTiles>(),
+    MakeBackend<Restriction::kNone, kChosen, kAttentionOfLargeTiles>(),
+};
+static_assert(sizeof kOfAttention / sizeof kOfAttention[0] == kAttentionVariants);
 
 static_assert(kMostVariants == Max(kGemvVariants, kGemmVariants));
 
@@ -362,6 +375,8 @@ const Backend* RestrictedBackend(Restriction restriction) {
 const Backend* VariantBackend(uint32_t index) {
   return Forced(index, std::make_integer_sequence<uint32_t, kMostVariants>());
 }
+
+const Backend* AttentionBackend(uint32_t index) { return &kOfAttention[index]; }
 
 Status ReadActivations(void* state, Span<std::byte> to) {
   State& s = *static_cast<State*>(state);

@@ -14,8 +14,8 @@ namespace vulkan {
 // Returns the same backend restricted to the features of weaker devices.
 enum class Restriction : uint8_t {
   kNone,
-  kSharedMemory,  // reductions without subgroup operations, no integer dot products; attention is
-                  // split into short segments
+  kSharedMemory,  // reductions without subgroup operations, no integer dot products; attention of
+                  // each row by itself, split into short segments
   kStaged,        // device memory is not mapped, and the driver picks the subgroup size
 };
 const Backend* RestrictedBackend(Restriction restriction);
@@ -24,6 +24,10 @@ const Backend* RestrictedBackend(Restriction restriction);
 // device supports it. index < kMostVariants.
 inline constexpr uint32_t kMostVariants = 9;
 const Backend* VariantBackend(uint32_t index);
+
+// Returns the same backend with attention of many rows forced to variant `index`
+// (attention_tiles.h). index < kAttentionVariants; the device must have its workgroup size.
+const Backend* AttentionBackend(uint32_t index);
 
 // Copy Region::kActivations from and to the device.
 Status ReadActivations(void* state, Span<std::byte> to);

@@ -8,6 +8,7 @@
 #include "program_builder.h"
 #ifdef ARENITE_VULKAN
 #include "kernels/vulkan/backend_vulkan.h"
+#include "kernels/vulkan/lower/attention_tiles.h"
 #endif
 
 namespace arn::conformance {
@@ -32,6 +33,15 @@ std::vector<BackendCase> AllBackends() {
   using vulkan::Restriction;
   cases.push_back({VulkanBackend(), 0, 1, "Vulkan"});
   cases.push_back({RestrictedBackend(Restriction::kSharedMemory), 0, 1, "VulkanSharedMemory"});
+#endif
+  return cases;
+}
+
+std::vector<BackendCase> AttentionBackends() {
+  std::vector<BackendCase> cases = AllBackends();
+#if defined(ARENITE_VULKAN) && !defined(ARN_SANITIZE_ADDRESS)
+  const Backend* large = vulkan::AttentionBackend(vulkan::kAttentionOfLargeTiles);
+  cases.push_back({large, 0, 1, "VulkanLargeTiles"});
 #endif
   return cases;
 }

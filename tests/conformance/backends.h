@@ -35,6 +35,9 @@ inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << bac
 // Returns the reference backend, the CPU backend for each instruction set of this machine and with
 // 3 threads, and, if built, the Vulkan backend with all and with fewer device features.
 std::vector<BackendCase> AllBackends();
+// Returns AllBackends() and the Vulkan backend with attention of many rows in large tiles. "Vulkan"
+// has small ones, "VulkanSharedMemory" none.
+std::vector<BackendCase> AttentionBackends();
 // Returns AllBackends() and the Vulkan backend without host-visible device memory, which changes
 // how weights are uploaded (pages: kernels_vulkan_test).
 std::vector<BackendCase> BackendsAndStaging();

@@ -330,7 +330,7 @@ TEST_P(EncoderTest, Runs_WithoutAnEncoderOutputOrOfWrongSize_AreRefused) {
   EXPECT_EQ(Status::kOk, session.Run(args));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, EncoderTest, testing::ValuesIn(AllBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, EncoderTest, testing::ValuesIn(AttentionBackends()),
                          [](const auto& i) { return i.param.name; });
 
 }  // namespace

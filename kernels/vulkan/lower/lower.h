@@ -5,6 +5,7 @@
 
 #include "kernels/contract/program.h"
 #include "kernels/vulkan/device/device_weight.h"
+#include "kernels/vulkan/lower/attention_tiles.h"
 #include "kernels/vulkan/lower/dispatch.h"
 #include "kernels/vulkan/lower/matmul_variants.h"
 #include "platform/base/layout.h"
@@ -30,6 +31,8 @@ struct Traits {
   uint32_t choice_width = 128;  // workgroup size of sampling
   uint32_t row_width = 64;  // largest workgroup of norms and quantisation, which have a row each
   uint32_t segment_positions = kAttentionSegment;
+  uint32_t attention = kAttentionOfTiles;     // of many rows: index of an AttentionVariant
+  uint32_t shared_memory = kMinSharedMemory;  // bytes that a tile of attention may take
 };
 
 // True if the program has logits from which a token can be sampled.
@@ -100,6 +103,8 @@ class Lowering {
   // The norm over n elements of `in` from `first` on, in place.
   Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n, float epsilon);
   Status AddAttention(const Step& step, const AttentionParams& p, bool is_self);
+  // Turns attention of rows into attention of tiles, if the device has it.
+  void SetAttentionTile(const AttentionKind& kind, Dispatch* d) const;
   // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row
   // of a run.
   Status AddActivation(const Step& step, const GatedActParams& p, Place in, Place out, uint32_t n,

@@ -167,13 +167,38 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   d.SetPush(push);
   d.groups_x = kind.n_heads;
   d.work = 2 * uint64_t{kind.n_heads} * kind.head_dim * program_.max_context;
+  Dispatch of_many = d;
+  of_many.modes = BitOf(Mode::kMany);
+  SetAttentionTile(kind, &of_many);
+  ARN_TRY(sink_->Add(of_many, diag_));
+  d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
   ARN_TRY(sink_->Add(d, diag_));
   if (!d.segments.may_share()) return Status::kOk;
   d.rows = GridRows::kShared;
-  d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
   d.constants[kAttentionIsMergeId] = 1;
   d.work = 0;
   return sink_->Add(d, diag_);
+}
+
+void Lowering::SetAttentionTile(const AttentionKind& kind, Dispatch* d) const {
+  const AttentionTile tile = AttentionTileOf(kind, traits_.attention, traits_.shared_memory);
+  if (tile.pairs == 0) return;
+  const auto push = d->Push<AttentionPush>();
+  const bool has_quads = push.in_at % 4 == 0 && push.in_stride % 4 == 0 && kind.head_dim % 4 == 0;
+  d->shader = Shader::kAttentionTile;
+  d->segments = Segments();
+  d->constants[kWidthId] = tile.lanes;
+  for (const uint32_t id : {kAttentionPartsId, kAttentionPerLaneId, kAttentionSegmentId}) {
+    d->constants[id] = 0;
+  }
+  d->constants[kAttentionPairsId] = tile.pairs;
+  d->constants[kAttentionKeysId] = tile.keys;
+  d->constants[kAttentionTileRowsId] = tile.rows;
+  d->constants[kAttentionTileHeadsId] = tile.heads;
+  d->constants[kAttentionInQuadsId] = has_quads ? 1 : 0;
+  d->constants[kAttentionKeepsQueriesId] = tile.keeps_queries ? 1 : 0;
+  d->row_tile = tile.rows;
+  d->groups_x = tile.groups_x;
 }
 
 Status Lowering::LowerEdits(uint32_t g) {

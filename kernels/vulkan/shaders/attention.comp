@@ -10,54 +10,25 @@
 #include "common.glsl"
 #include "math.glsl"
 #include "kv.glsl"
+#include "attention.glsl"
 
-layout(constant_id = kAttentionHeadsId) const uint N_HEADS = 1;
-layout(constant_id = kAttentionKvHeadsId) const uint N_KV_HEADS = 1;
-layout(constant_id = kAttentionIsCrossId) const uint IS_CROSS = 0;
-// 1: keys and values are rows of the input.
-layout(constant_id = kAttentionIsSelfId) const uint IS_SELF = 0;
-layout(constant_id = kAttentionHasSinksId) const uint HAS_SINKS = 0;
-layout(constant_id = kAttentionHasBiasId) const uint HAS_BIAS = 0;
 // Invocations that share a key, 2^n; PER_LANE is ceil(ceil(HEAD_DIM / 4) / N_PARTS).
 layout(constant_id = kAttentionPartsId) const uint N_PARTS = 16;
 layout(constant_id = kAttentionPerLaneId) const uint PER_LANE = 1;
 layout(constant_id = kAttentionSegmentId) const uint SEGMENT = 256;
 layout(constant_id = kAttentionIsMergeId) const uint IS_MERGE = 0;
 
-layout(set = 0, binding = 1) readonly buffer In { float x[]; };
-layout(set = 0, binding = 2) buffer Out { float y[]; };
-layout(set = 0, binding = 3) readonly buffer Sinks { float sinks[]; };
-layout(set = 0, binding = 4) readonly buffer RelativePositionBias {
-  float relative_position_bias[];
-};
 // Per row, head and segment: PER_LANE sums per invocation, then (largest, total, 0, 0).
 layout(set = 0, binding = 5) buffer Partials { vec4 partials[]; };
-layout(push_constant) uniform Push { AttentionPush push; };
 
-const uint kDimQuads = (HEAD_DIM + 3) / 4;
 const uint kGroups = WIDTH / N_PARTS;
 shared vec4 query[kDimQuads];
 shared float weights[WIDTH];
 shared uint v_values[WIDTH], v_scales[WIDTH], v_bits[WIDTH], v_slots[WIDTH];
 shared vec4 parts[WIDTH];
 
-vec4 row_elements(uint from, uint i) {
-  vec4 e = vec4(0.0);
-  for (uint j = 0; j < 4; ++j) {
-    if (i + j < HEAD_DIM) e[j] = x[from + i + j];
-  }
-  return e;
-}
-
-float bias_of(uint position, uint key, uint head) {
-  int origin = IS_SELF == 1 ? int(push.n_distances - 1) / 2 : 0;
-  int row = clamp(origin + int(position) - int(key), 0, int(push.n_distances) - 1);
-  return relative_position_bias[push.rows_at + uint(row) * push.bias_stride + head];
-}
-
 // Running state of a segment, and merged state of the segments so far: maximum score, sum of
 // e^(score - maximum), and the sums of values with these weights.
-#define ARN_NONE uintBitsToFloat(0xff800000u)  // -infinity
 float largest, total, merged_largest, merged_total;
 vec4 sums[PER_LANE], merged[PER_LANE];
 
@@ -181,19 +152,10 @@ void main() {
   row = gl_WorkGroupID.y;
   lane = gl_LocalInvocationIndex;
   kv_head = head / (N_HEADS / N_KV_HEADS);
-  uint sequence = row_sequence(row);
-  table = table_at(sequence, push.group);
-  position = IS_SELF == 1 ? row : row_position(row);
-  uint first = 0, end = position + 1;
-  if (IS_SELF == 1) {
-    end = ARN_ROWS;
-  } else if (IS_CROSS == 1) {
-    end = run[sequence_at(sequence) + kSequenceEncoderRows];
-  } else {
-    if (push.window != 0 && position >= push.window) first = position - push.window + 1;
-    if (push.chunk != 0) first = max(first, position - position % push.chunk);
-    first = max(first, run[table + kGroupFirstPage] * PAGE_TOKENS);
-  }
+  table = IS_SELF == 1 ? 0 : table_at(row_sequence(row), push.group);
+  position = position_of(row);
+  uvec2 seen = seen_by(row, table);
+  uint first = seen.x, end = seen.y;
   uint before = first / SEGMENT, n_segments = (end + SEGMENT - 1) / SEGMENT - before;
   // If the row is not split, its first workgroup processes everything.
   bool is_shared = n_segments > 1 && gl_NumWorkGroups.z > 1;

@@ -39,6 +39,9 @@ const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId =
 const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
 const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
 const uint kAttentionIsMergeId = 10;
+// attention_tile.comp.
+const uint kAttentionPairsId = 11, kAttentionKeysId = 12, kAttentionTileRowsId = 13;
+const uint kAttentionTileHeadsId = 14, kAttentionInQuadsId = 15, kAttentionKeepsQueriesId = 16;
 // linear.glsl; rows and outputs per workgroup: gemv_*.comp; tiles: gemm_*.comp.
 const uint kMatmulTypeId = 1, kMatmulAccumulateId = 2, kMatmulIsLogitsId = 3;
 const uint kMatmulRowsId = 4, kMatmulOutsId = 5, kMatmulWholeId = 6;
