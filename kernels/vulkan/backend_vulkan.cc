@@ -77,8 +77,11 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   const bool is_wide =
       s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
   s.traits.choice_width = is_wide ? 256 : 128;
-  s.traits.matmuls.gemv_steps = is_wide ? 2 : 1;
+  s.traits.matmuls.int8_gemv_steps = is_wide ? 2 : 1;
   s.traits.row_width = !is_wide ? 64 : s.traits.matmuls.max_lanes >= 1024 ? 512 : 256;
+  // Measured on a large device: its caches hold the keys and values, and tiles leave too few
+  // workgroups to hide the latency of memory.
+  if (!s.has_forced_attention && !s.device.is_unified()) s.traits.attention = kAttentionOfRows;
   // Leaves room for a second workgroup where the limit is all that a core has.
   s.traits.shared_memory = Max(kMinSharedMemory, limits.maxComputeSharedMemorySize / 4 * 3);
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
@@ -201,7 +204,8 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->memory = memory;
   s->traits = TraitsOf<restriction>();
   s->has_forced_matmuls = variant != kChosen;
-  if (attention != kChosen) s->traits.attention = attention;
+  s->has_forced_attention = attention != kChosen;
+  if (s->has_forced_attention) s->traits.attention = attention;
   for (auto& of_mode : s->traits.choices.of) {
     for (uint8_t& choice : of_mode) choice = variant == kChosen ? 0 : variant;
   }

@@ -121,7 +121,8 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   } else {
     d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
     d.constants[kMatmulRowsId] = d.row_tile;
-    d.constants[kMatmulStepsId] = kernel == Mode::kOne ? traits_.matmuls.gemv_steps : 1;
+    const bool is_int8_row = kernel == Mode::kOne && weight.dtype == DType::kInt8;
+    d.constants[kMatmulStepsId] = is_int8_row ? traits_.matmuls.int8_gemv_steps : 1;
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
   Bind(&d, 1, matmul.in);

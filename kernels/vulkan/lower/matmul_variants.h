@@ -47,9 +47,9 @@ struct MatmulTraits {
   bool has_full_subgroups = false;  // a workgroup of subgroup_size can be forced into one subgroup
   uint32_t max_lanes = 128;
   uint32_t shared_bytes = 16384;  // shared memory of a workgroup
-  // Steps of a matmul of one row whose loads are in flight together. More hide the latency of a
-  // memory that subgroups wait for, and need registers.
-  uint32_t gemv_steps = 1;
+  // Steps of an int8 matmul of one row whose loads are in flight together. More hide the latency of
+  // a memory that subgroups wait for. A step of int4 has twice the loads.
+  uint32_t int8_gemv_steps = 1;
   bool has_dot = false;
   CoopShape coop;
 };

@@ -74,7 +74,8 @@ struct State {
   // Row of the logits buffer with the logits of the last token: 0, or one of the rows kept by
   // decode.
   uint32_t logits_row = 0;
-  bool has_forced_matmuls = false;  // set by a test: nothing is measured
+  bool has_forced_matmuls = false;    // set by a test: nothing is measured
+  bool has_forced_attention = false;  // likewise
   bool shares_kv = false;
   bool is_lost = false;  // the device failed during a run: it is not used any more
 
