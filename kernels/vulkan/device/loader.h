@@ -2,6 +2,7 @@
 // it is never destroyed, so that drivers stay loaded: some can be loaded a few times only. With
 // NVIDIA's 580.159, the 31st vkCreateInstance of a process that closed the library each time
 // returned VK_ERROR_INCOMPATIBLE_DRIVER; with it open, 120 of 120 succeeded.
+// Decision 0020.
 #pragma once
 
 #include "kernels/vulkan/device/vk_api.h"

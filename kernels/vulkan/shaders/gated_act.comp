@@ -32,45 +32,30 @@ float xielu(float x) {
   return (x > 0.0 ? alpha_p * x * x : below) + beta * x;
 }
 
-float gated(float gate, float up) {
+// The only place that computes activations: each is many instructions. up: 1 if nothing is gated.
+float value_of(float gate, float up) {
+  if (ACTIVATION == kXielu) return xielu(gate) * up;
   if (ACTIVATION != kClampedSwiglu) return activated(ACTIVATION, gate) * up;
   gate = min(gate, push.limit);
   up = clamp(up, -push.limit, push.limit);
   return gate / (1.0 + exp_f32(-1.702 * gate)) * (up + 1.0);
 }
 
-vec4 value_at(uint row, uint c) {
-  uint n = push.n;
-  vec4 value;
-  if (IS_GATED == 0) {
-    vec4 v = y_at(push.out_at + row * n, c, n);
-    [[unroll]] for (uint j = 0; j < 4; ++j) {
-      value[j] = ACTIVATION == kXielu ? xielu(v[j]) : activated(ACTIVATION, v[j]);
-    }
-  } else {
-    uint from = push.in_at + row * 2 * n;
-    vec4 gate = x_at(from, c, n), up = x_at(from + n, c, n);
-    [[unroll]] for (uint j = 0; j < 4; ++j) value[j] = gated(gate[j], up[j]);
-  }
-  return value;
-}
-
 void main() {
   uint row = gl_WorkGroupID.y, n = push.n, to = push.out_at + row * n;
-  if (QUANTIZES == 0) {
-    uint c = 4 * gl_GlobalInvocationID.x;
-    if (c < n) put_y(to, c, n, value_at(row, c));
-    return;
-  }
-  uint first = 4 * gl_LocalInvocationIndex;
-  const uint step = 4 * WIDTH;
+  // Without QUANTIZES, one turn.
+  uint first = 4 * (QUANTIZES == 1 ? gl_LocalInvocationIndex : gl_GlobalInvocationID.x);
+  uint step = QUANTIZES == 1 ? 4 * WIDTH : n;
   float low = 0.0, high = 0.0;
   for (uint c = first; c < n; c += step) {
-    vec4 value = value_at(row, c);
+    uint from = push.in_at + row * 2 * n;
+    vec4 gate = IS_GATED == 1 ? x_at(from, c, n) : y_at(to, c, n);
+    vec4 up = IS_GATED == 1 ? x_at(from + n, c, n) : vec4(1.0), value;
+    for (uint j = 0; j < 4; ++j) value[j] = value_of(gate[j], up[j]);
     put_y(to, c, n, value);
     value = first_of(value, n - c);
     low = min(low, least_of(value));
     high = max(high, largest_of(value));
   }
-  ARN_QUANTIZE_ROW(row, n, low, high, y_at(to, c, n))
+  if (QUANTIZES == 1) ARN_QUANTIZE_ROW(row, n, low, high, y_at(to, c, n))
 }

@@ -1,3 +1,12 @@
+// a / b correctly rounded: driver division may be less accurate, and division by a constant may
+// become a multiplication.
+float divided(float a, float b) {
+  precise float q = a / b;
+  precise float rest = fma(-q, b, a);
+  precise float better = q + rest / b;
+  return better == better ? better : q;  // a quotient that is infinite has no rest
+}
+
 // e^x, tanh and erf with the same steps as kernels/math/exp_f32.h, tanh_f32.h and erf_f32.h: the error
 // bounds of driver built-ins exceed the allowed difference between backends.
 const float kExpMin = -87.3365, kExpMax = 88.37;
@@ -81,7 +90,7 @@ ARN_ACTIVATIONS(ARN_NUMBER)
 #undef ARN_NUMBER
 
 // One function per activation of the list: a missing one does not compile.
-float activate_silu(float x) { return x / (1.0 + exp_f32(-x)); }
+float activate_silu(float x) { return divided(x, 1.0 + exp_f32(-x)); }
 float activate_gelu_tanh(float x) {
   return 0.5 * x * (1.0 + tanh_f32(0.7978845608 * (x + 0.044715 * x * x * x)));
 }
@@ -94,9 +103,9 @@ float activate_relu_squared(float x) {
   float positive = max(x, 0.0);
   return positive * positive;
 }
-float activate_quick_gelu(float x) { return x / (1.0 + exp_f32(-1.702 * x)); }
+float activate_quick_gelu(float x) { return divided(x, 1.0 + exp_f32(-1.702 * x)); }
 float activate_tanh(float x) { return tanh_f32(x); }
-float activate_sigmoid(float x) { return 1.0 / (1.0 + exp_f32(-x)); }
+float activate_sigmoid(float x) { return divided(1.0, 1.0 + exp_f32(-x)); }
 float activate_mish(float x) { return mish_f32(x); }
 
 // Returns NaN for a number outside the list.
@@ -106,15 +115,6 @@ float activated(uint activation, float x) {
   switch (activation) { ARN_ACTIVATIONS(ARN_CASE) }
 #undef ARN_CASE
   return uintBitsToFloat(0x7fc00000u);
-}
-
-// a / b correctly rounded: driver division may be less accurate, and division by a constant may
-// become a multiplication.
-float divided(float a, float b) {
-  precise float q = a / b;
-  precise float rest = fma(-q, b, a);
-  precise float better = q + rest / b;
-  return better == better ? better : q;  // a quotient that is infinite has no rest
 }
 
 // Nearest f16, ties to even, in the low 16 bits.
