@@ -173,7 +173,7 @@ function(arn_join_sources target)
       (NOT ARENITE_UNITY_BUILD OR (arg_DEVICE AND NOT ARENITE_SANITIZE)))
     return()
   endif()
-  set(batch 6)  # of more, one change compiles too much again
+  set(batch 6)  # with more, each change would recompile too much
   if(ARENITE_UNITY_BUILD STREQUAL "ALL")
     set(batch 12)
   endif()

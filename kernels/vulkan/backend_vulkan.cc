@@ -70,7 +70,7 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   s.traits.matmuls.has_full_subgroups = s.device.has_full_subgroups();
   s.traits.matmuls.max_lanes =
       Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
-  s.traits.matmuls.shared_bytes = limits.maxComputeSharedMemorySize;
+  s.traits.matmuls.shared_memory = limits.maxComputeSharedMemorySize;
   s.traits.matmuls.has_dot = s.device.uses_dot();
   s.traits.matmuls.coop = s.device.coop();
   // Software drivers have small subgroups and run them one after another.
@@ -83,7 +83,7 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   // workgroups to hide the latency of memory.
   if (!s.has_forced_attention && !s.device.is_unified()) s.traits.attention = kAttentionOfRows;
   // Leaves room for a second workgroup where the limit is all that a core has.
-  s.traits.shared_memory = Max(kMinSharedMemory, limits.maxComputeSharedMemorySize / 4 * 3);
+  s.traits.shared_memory = Max(Device::kMinSharedMemory, limits.maxComputeSharedMemorySize / 4 * 3);
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 

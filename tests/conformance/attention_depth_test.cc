@@ -12,6 +12,7 @@
 #include "kernels/vulkan/lower/attention_tiles.h"
 #endif
 #include "program_builder.h"
+#include "run_parts.h"
 
 namespace arn::conformance {
 namespace {
@@ -92,34 +93,15 @@ class Deep {
     x_[size_t{position} * width_ + channel] = x;
   }
 
-  // Tokens [first, first + n) of a sequence.
-  struct Part {
-    uint32_t sequence, first, n;
-  };
+  // Tokens [first, first + n) of the first sequence.
   std::vector<float> Run(uint32_t first, uint32_t n) { return Run({{0, first, n}}); }
   // Returns the outputs of all parts.
-  std::vector<float> Run(const std::vector<Part>& parts) {
-    std::vector<SequenceRows> sequences;
-    uint32_t n = 0;
-    for (const Part& part : parts) {
-      SequenceRows rows = batch_->sequences[part.sequence];
-      rows.first_row = n;
-      rows.n_rows = part.n;
-      rows.first_position = part.first;
-      sequences.push_back(rows);
-      const size_t from = part.first + (part.sequence == 0 ? 0 : kDepth + kAfter);
-      std::memcpy(session_->ValueData(in_) + size_t{n} * width_, x_.data() + from * width_,
-                  size_t{part.n} * width_ * sizeof(float));
-      n += part.n;
-    }
-    const std::vector<int32_t> tokens(n, 0);
-    RunArgs args;
-    args.tokens = {tokens.data(), n};
-    args.sequences = {sequences.data(), sequences.size()};
-    args.logit_rows = LogitRows::kNone;
-    EXPECT_EQ(Status::kOk, session_->Run(args)) << session_->message();
-    const float* out = session_->ValueData(out_);
-    return {out, out + size_t{n} * shape_.n_heads * shape_.head_dim};
+  std::vector<float> Run(const std::vector<TokenRange>& parts) {
+    return RunParts(session_.get(), *batch_, parts, in_, out_,
+                    [&](uint32_t sequence, uint32_t token) {
+                      const size_t row = token + (sequence == 0 ? 0 : kDepth + kAfter);
+                      return x_.data() + row * width_;
+                    });
   }
 
   // softmax(q K^T) V of the token at `position`, in double.

@@ -8,8 +8,10 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
+#include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/attention_tiles.h"
 #include "program_builder.h"
+#include "run_parts.h"
 
 namespace arn::conformance {
 namespace {
@@ -108,34 +110,10 @@ class Layer {
                                      std::vector<Batch::Part>(kSequences, {0, kContext}), &rng);
   }
 
-  // Tokens [first, first + n) of a sequence.
-  struct Part {
-    uint32_t sequence, first, n;
-  };
   // Returns the outputs of all parts.
-  std::vector<float> Run(const std::vector<Part>& parts) {
-    std::vector<SequenceRows> sequences;
-    uint32_t n = 0;
-    for (const Part& part : parts) {
-      if (part.n == 0) continue;
-      SequenceRows rows = batch_->sequences[part.sequence];
-      rows.first_row = n;
-      rows.n_rows = part.n;
-      rows.first_position = part.first;
-      sequences.push_back(rows);
-      std::memcpy(session_->ValueData(in_) + size_t{n} * width_, Token(part.sequence, part.first),
-                  size_t{part.n} * width_ * sizeof(float));
-      n += part.n;
-    }
-    if (n == 0) return {};
-    const std::vector<int32_t> tokens(n, 0);
-    RunArgs args;
-    args.tokens = {tokens.data(), n};
-    args.sequences = {sequences.data(), sequences.size()};
-    args.logit_rows = LogitRows::kNone;
-    EXPECT_EQ(Status::kOk, session_->Run(args)) << session_->message();
-    const float* out = session_->ValueData(out_);
-    return {out, out + n * out_width()};
+  std::vector<float> Run(const std::vector<TokenRange>& parts) {
+    return RunParts(session_.get(), *batch_, parts, in_, out_,
+                    [&](uint32_t sequence, uint32_t token) { return Token(sequence, token); });
   }
   size_t out_width() const { return size_t{shape_.n_heads} * shape_.head_dim; }
 
@@ -177,7 +155,7 @@ const std::vector<std::vector<SequenceShape>> kTiledRuns = {
 bool HasLargeTile(const TileShape& shape) {
   const auto pairs = [&](uint32_t variant) {
     const AttentionKind kind = KindOf(shape.n_heads, shape.n_kv_heads, shape.head_dim);
-    return vulkan::AttentionTileOf(kind, variant, vulkan::kMinSharedMemory).pairs;
+    return vulkan::AttentionTileOf(kind, variant, vulkan::Device::kMinSharedMemory).pairs;
   };
   return pairs(vulkan::kAttentionOfLargeTiles) != pairs(vulkan::kAttentionOfTiles);
 }
@@ -211,7 +189,7 @@ TEST_P(VulkanAttentionTileTest, Attention_EdgesOfTiles_IsThatOfEachRow) {
         std::vector<float> found[2];
         for (Layer* layer : {&rows, &tiled}) {
           layer->Forget();
-          std::vector<Layer::Part> parts;
+          std::vector<TokenRange> parts;
           for (uint32_t s = 0; s < run.size(); ++s) {
             const uint32_t before = run[s].n_before, half = before / 2;
             layer->Run({{s, 0, half}});
@@ -258,7 +236,7 @@ TEST_P(VulkanAttentionTileTest, Attention_AloneAndBesideOtherRows_TheSameBits) {
 TEST_P(VulkanAttentionTileTest, Attention_ValueThatIsInfinite_ChangesNoRowThatDoesNotSeeIt) {
   const TileShape& shape = kShapes[1];
   Layer layer(backend(), shape, {DType::kF32});
-  const std::vector<Layer::Part> parts = {{0, 0, 45}, {1, 0, 30}};
+  const std::vector<TokenRange> parts = {{0, 0, 45}, {1, 0, 30}};
   const std::vector<float> whole = layer.Run(parts);
   layer.Forget();
   layer.Value(0, 12)[3] = std::numeric_limits<float>::infinity();
@@ -295,7 +273,7 @@ TEST(AttentionTiles, LargeTiles_OneBillionParameterGeometry_ReadKeysOncePer64Row
   const AttentionKind kind = KindOf(32, 8, 64);
   const auto times = [&](uint32_t variant) {
     const vulkan::AttentionTile tile =
-        vulkan::AttentionTileOf(kind, variant, vulkan::kMinSharedMemory);
+        vulkan::AttentionTileOf(kind, variant, vulkan::Device::kMinSharedMemory);
     const uint64_t read = RowsRead(4096, tile.rows) * tile.groups_x;
     return static_cast<double>(read) / static_cast<double>(RowsRead(4096, 64) * kind.n_kv_heads);
   };

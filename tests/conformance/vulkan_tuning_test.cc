@@ -61,7 +61,7 @@ struct TwoShapes {
     traits.matmuls.max_lanes = 1024;
     traits.matmuls.has_dot = true;
     traits.matmuls.coop = {16, 16, 16};
-    traits.matmuls.shared_bytes = 49152;
+    traits.matmuls.shared_memory = 49152;
   }
 
   Status Tune(FakeMeter* meter, Diag* diag) {

@@ -120,7 +120,7 @@ const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physica
   if (limits.minStorageBufferOffsetAlignment > kBindingAlign) {
     return "it has no minStorageBufferOffsetAlignment of at most 256";
   }
-  if (limits.maxComputeSharedMemorySize < 16384)
+  if (limits.maxComputeSharedMemorySize < kMinSharedMemory)
     return "it has no maxComputeSharedMemorySize of 16384";
   if (limits.maxComputeWorkGroupInvocations < 128)
     return "it has no maxComputeWorkGroupInvocations of 128";

@@ -33,6 +33,8 @@ class Device {
   // alignment of a binding. Plans rely on these, not on the limits of the actual device.
   static constexpr uint32_t kMinStorageBuffers = 10;
   static constexpr uint64_t kMaxBindingBytes = uint64_t{1} << 27;
+  // Shared memory of a workgroup that every device has, in bytes.
+  static constexpr uint32_t kMinSharedMemory = 16384;
   static constexpr uint64_t kBindingAlign = 256;
 
   // Opens the device. Returns kUnsupported if there is no loader, no device of that name, or a

@@ -27,10 +27,8 @@ struct AttentionTile {
   bool keeps_queries = false;               // in shared memory
   uint32_t groups_x = 0;                    // workgroups per tile of rows
 };
-// Shared memory of every device, in bytes.
-inline constexpr uint32_t kMinSharedMemory = 16384;
 // Returns the tile of a kind of attention: at most 64 rows, and at most shared_memory bytes, of
-// kMinSharedMemory and more. Heads of more than 256 channels have none.
+// Device::kMinSharedMemory and more. Heads of more than 256 channels have none.
 AttentionTile AttentionTileOf(const AttentionKind& kind, uint32_t variant, uint32_t shared_memory);
 // Shared memory that the shader takes for a tile, in bytes.
 uint32_t SharedBytesOf(const AttentionTile& tile, uint32_t head_dim);

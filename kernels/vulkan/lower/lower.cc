@@ -89,9 +89,9 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
   diag_ = diag;
   for (uint32_t i = 0; i < program_.steps.size(); ++i) {
     ARN_TRY(sink->BeginStep(i));
-    const bool quantizes = IsQuantizedNext(program_.steps[i]);
+    quantizes_ = IsQuantizedNext(program_.steps[i]);
     ARN_TRY(LowerStep(program_.steps[i]));
-    is_quantized_ = quantizes;
+    is_quantized_ = quantizes_;
   }
   if (HasChoice(program_)) {
     uint32_t n_dispatches = 0;
@@ -207,7 +207,7 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
   NormPush push = {};
   push.n = push.in_stride = push.out_stride = n;
   push.epsilon = p.epsilon;
-  if (IsQuantizedNext(step)) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
+  if (quantizes_) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
   d.SetPush(push);
   return sink_->Add(d, diag_);
 }
@@ -225,7 +225,7 @@ Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place 
   GatedActPush push = {};
   push.n = n;
   push.limit = p.activation_limit;
-  if (IsQuantizedNext(step)) {
+  if (quantizes_) {
     Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
   } else {
     d.constants[kWidthId] = kWidth;

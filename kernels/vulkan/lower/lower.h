@@ -31,8 +31,9 @@ struct Traits {
   uint32_t choice_width = 128;  // workgroup size of sampling
   uint32_t row_width = 64;  // largest workgroup of norms and quantisation, which have a row each
   uint32_t segment_positions = kAttentionSegment;
-  uint32_t attention = kAttentionOfTiles;     // of many rows: index of an AttentionVariant
-  uint32_t shared_memory = kMinSharedMemory;  // bytes that a tile of attention may take
+  uint32_t attention = kAttentionOfTiles;  // of many rows: index of an AttentionVariant
+  // Bytes that a tile of attention may take.
+  uint32_t shared_memory = Device::kMinSharedMemory;
 };
 
 // True if the program has logits from which a token can be sampled.
@@ -142,7 +143,8 @@ class Lowering {
   const Workspace& workspace_;
   const Traits traits_;
   DispatchSink* sink_ = nullptr;
-  bool is_quantized_ = false;  // the previous step has quantised the input of this one
+  bool quantizes_ = false;     // the current step quantises what it writes (IsQuantizedNext)
+  bool is_quantized_ = false;  // the previous step did, for this one
   Diag* diag_ = nullptr;
   // State of PlacedAt(): weights before n_placed_ have addresses, and placed_ is the last of them.
   WeightPlacer placer_;

@@ -43,7 +43,8 @@ constexpr uint32_t SharedBytes(const GemmVariant& v, bool is_integer, const Coop
 constexpr bool AllFit() {
   for (const GemmVariant& v : kGemm) {
     if (v.subgroups != 0) continue;
-    if (SharedBytes(v, true, {}) > 16384 || SharedBytes(v, false, {}) > 16384) return false;
+    const uint32_t most = Max(SharedBytes(v, true, {}), SharedBytes(v, false, {}));
+    if (most > Device::kMinSharedMemory) return false;
   }
   return true;
 }
@@ -66,7 +67,7 @@ bool CoopFits(const MatmulTraits& traits, const GemmVariant& v) {
          v.subgroups * traits.subgroup_size <= traits.max_lanes &&
          v.tile_m % (v.subgroups / v.subgroups_n * c.m) == 0 &&
          v.tile_n % (v.subgroups_n * c.n) == 0 && StripsFit(v, c) && kInt4BlockSize % c.k == 0 &&
-         c.k % 4 == 0 && SharedBytes(v, true, c) <= traits.shared_bytes;
+         c.k % 4 == 0 && SharedBytes(v, true, c) <= traits.shared_memory;
 }
 
 }  // namespace

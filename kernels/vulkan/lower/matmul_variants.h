@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/device/vk_coop.h"
 #include "kernels/vulkan/lower/dispatch.h"
 #include "platform/base/dtype.h"
@@ -46,7 +47,7 @@ struct MatmulTraits {
   uint32_t subgroup_size = 0;       // 0: no subgroups
   bool has_full_subgroups = false;  // a workgroup of subgroup_size can be forced into one subgroup
   uint32_t max_lanes = 128;
-  uint32_t shared_bytes = 16384;  // shared memory of a workgroup
+  uint32_t shared_memory = Device::kMinSharedMemory;  // of a workgroup, in bytes
   // Steps of an int8 matmul of one row whose loads are in flight together. More hide the latency of
   // a memory that subgroups wait for. A step of int4 has twice the loads.
   uint32_t int8_gemv_steps = 1;

@@ -1,6 +1,7 @@
 #include "kernels/vulkan/replay/matmul_meter.h"
 
 #include "kernels/vulkan/device/commands.h"
+#include "kernels/vulkan/replay/record.h"
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 
@@ -13,35 +14,12 @@ constexpr uint32_t kTimedRuns = 2;
 }  // namespace
 
 Status DeviceMeter::Open(Diag* diag) {
-  const Device& device = s_.device;
-  const Api& api = device.api();
-  ARN_TRY(CreateCommandPool(device, &pool_, diag));
-  ARN_TRY(AllocateCommands(device, pool_, 1, &commands_, diag));
-
-  const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kMostTimed * kBindings};
-  VkDescriptorPoolCreateInfo sets = {};
-  sets.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-  sets.maxSets = kMostTimed;
-  sets.poolSizeCount = 1;
-  sets.pPoolSizes = &size;
-  ARN_VK(api, CreateDescriptorPool(device.handle(), &sets, device.callbacks(), &descriptors_),
-         diag);
-  VkDescriptorSetLayout layouts[kMostTimed];
-  for (VkDescriptorSetLayout& layout : layouts) layout = s_.pipelines.set_layout();
-  VkDescriptorSetAllocateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
-  info.descriptorPool = descriptors_;
-  info.descriptorSetCount = kMostTimed;
-  info.pSetLayouts = layouts;
-  ARN_VK(api, AllocateDescriptorSets(device.handle(), &info, sets_), diag);
-
-  if (device.timestamp_bits() == 0) return Status::kOk;
-  VkQueryPoolCreateInfo times = {};
-  times.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
-  times.queryType = VK_QUERY_TYPE_TIMESTAMP;
-  times.queryCount = 2;
-  ARN_VK(api, CreateQueryPool(device.handle(), &times, device.callbacks(), &times_), diag);
-  return Status::kOk;
+  ARN_TRY(CreateCommandPool(s_.device, &pool_, diag));
+  ARN_TRY(AllocateCommands(s_.device, pool_, 1, &commands_, diag));
+  ARN_TRY(CreateSetPool(s_, kMostTimed, &descriptors_, diag));
+  for (VkDescriptorSet& set : sets_) ARN_TRY(AllocateSet(s_, descriptors_, &set, diag));
+  if (s_.device.timestamp_bits() == 0) return Status::kOk;
+  return CreateTimes(s_, 2, &times_, diag);
 }
 
 void DeviceMeter::Close() {
@@ -66,23 +44,11 @@ Status DeviceMeter::RecordOnce(Span<const Dispatch> dispatches, uint32_t rows, V
     api.CmdResetQueryPool(commands_, times_, 0, 2);
     api.CmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, 0);
   }
-  api.CmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   for (uint32_t i = 0; i < dispatches.size(); ++i) {
     const Dispatch& d = dispatches[i];
     WriteSet(s_, d, sets_[i]);
-    VkMemoryBarrier barrier = {};
-    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
-    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-    api.CmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                           VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, nullptr, 0,
-                           nullptr);
-    api.CmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, s_.pipelines.layout(), 0,
-                              1, &sets_[i], 0, nullptr);
-    uint32_t push[kMaxPushWords];
-    d.CopyPush(push);
-    api.CmdPushConstants(commands_, s_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                         d.n_push * sizeof(uint32_t), push);
+    AddBarrier(api, commands_, BarrierTo::kDispatch);
+    BindDispatch(s_, d, pipeline, sets_[i], commands_);
     const auto groups_y = static_cast<uint32_t>(CeilDiv(rows * d.row_factor, d.row_tile));
     api.CmdDispatch(commands_, d.groups_x, groups_y, d.groups_z);
   }

@@ -147,6 +147,28 @@ void AddBarrier(const Api& api, VkCommandBuffer commands, BarrierTo to) {
   api.CmdPipelineBarrier(commands, from, until, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
+Status CreateSetPool(const State& s, uint32_t n, VkDescriptorPool* out, Diag* diag) {
+  const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, n * kBindings};
+  VkDescriptorPoolCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+  info.maxSets = n;
+  info.poolSizeCount = 1;
+  info.pPoolSizes = &size;
+  const Device& device = s.device;
+  ARN_VK(device.api(), CreateDescriptorPool(device.handle(), &info, device.callbacks(), out), diag);
+  return Status::kOk;
+}
+
+Status CreateTimes(const State& s, uint32_t n, VkQueryPool* out, Diag* diag) {
+  VkQueryPoolCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = n;
+  const Device& device = s.device;
+  ARN_VK(device.api(), CreateQueryPool(device.handle(), &info, device.callbacks(), out), diag);
+  return Status::kOk;
+}
+
 Status AllocateSet(const State& s, VkDescriptorPool pool, VkDescriptorSet* out, Diag* diag) {
   VkDescriptorSetAllocateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
@@ -158,8 +180,8 @@ Status AllocateSet(const State& s, VkDescriptorPool pool, VkDescriptorSet* out, 
   return Status::kOk;
 }
 
-void RecordDispatch(const State& s, const Dispatch& dispatch, uint32_t index, VkPipeline pipeline,
-                    VkDescriptorSet set, VkCommandBuffer commands) {
+void BindDispatch(const State& s, const Dispatch& dispatch, VkPipeline pipeline,
+                  VkDescriptorSet set, VkCommandBuffer commands) {
   const Api& api = s.device.api();
   uint32_t push[kMaxPushWords];
   dispatch.CopyPush(push);
@@ -168,7 +190,13 @@ void RecordDispatch(const State& s, const Dispatch& dispatch, uint32_t index, Vk
                             &set, 0, nullptr);
   api.CmdPushConstants(commands, s.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                        dispatch.n_push * sizeof(uint32_t), push);
-  api.CmdDispatchIndirect(commands, s.grid_words.handle, index * sizeof(VkDispatchIndirectCommand));
+}
+
+void RecordDispatch(const State& s, const Dispatch& dispatch, uint32_t index, VkPipeline pipeline,
+                    VkDescriptorSet set, VkCommandBuffer commands) {
+  BindDispatch(s, dispatch, pipeline, set, commands);
+  s.device.api().CmdDispatchIndirect(commands, s.grid_words.handle,
+                                     index * sizeof(VkDispatchIndirectCommand));
 }
 
 void WriteSet(const State& s, const Dispatch& dispatch, VkDescriptorSet set) {
@@ -197,17 +225,7 @@ bool BeginsSegment(const Program& program, uint32_t step) {
 
 Status Record(State* state, Diag* diag) {
   State& s = *state;
-  const Api& api = s.device.api();
-  VkDescriptorPoolSize size = {};
-  size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  size.descriptorCount = s.counts.n_sets * kBindings;
-  VkDescriptorPoolCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-  info.maxSets = s.counts.n_sets;
-  info.poolSizeCount = 1;
-  info.pPoolSizes = &size;
-  ARN_VK(api, CreateDescriptorPool(s.device.handle(), &info, s.device.callbacks(), &s.descriptors),
-         diag);
+  ARN_TRY(CreateSetPool(s, s.counts.n_sets, &s.descriptors, diag));
   Recorder recorder(state, diag);
   Lowering lowering(*s.program, s.weights, s.workspace, s.traits);
   ARN_TRY(lowering.Run(&recorder, diag));

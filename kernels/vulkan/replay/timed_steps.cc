@@ -16,25 +16,11 @@ TimedSteps::~TimedSteps() {
 }
 
 Status TimedSteps::Open() {
-  const Device& device = s_.device;
-  const Api& api = device.api();
-  ARN_TRY(CreateCommandPool(device, &pool_, diag_));
-  ARN_TRY(AllocateCommands(device, pool_, 1, &commands_, diag_));
-  const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kMostRecorded * kBindings};
-  VkDescriptorPoolCreateInfo sets = {};
-  sets.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-  sets.maxSets = kMostRecorded;
-  sets.poolSizeCount = 1;
-  sets.pPoolSizes = &size;
-  ARN_VK(api, CreateDescriptorPool(device.handle(), &sets, device.callbacks(), &descriptors_),
-         diag_);
+  ARN_TRY(CreateCommandPool(s_.device, &pool_, diag_));
+  ARN_TRY(AllocateCommands(s_.device, pool_, 1, &commands_, diag_));
+  ARN_TRY(CreateSetPool(s_, kMostRecorded, &descriptors_, diag_));
   for (VkDescriptorSet& set : sets_) ARN_TRY(AllocateSet(s_, descriptors_, &set, diag_));
-  VkQueryPoolCreateInfo times = {};
-  times.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
-  times.queryType = VK_QUERY_TYPE_TIMESTAMP;
-  times.queryCount = kMostRecorded + 1;
-  ARN_VK(api, CreateQueryPool(device.handle(), &times, device.callbacks(), &times_), diag_);
-  return Status::kOk;
+  return CreateTimes(s_, kMostRecorded + 1, &times_, diag_);
 }
 
 Status TimedSteps::Run() {

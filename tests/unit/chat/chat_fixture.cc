@@ -45,6 +45,17 @@ Rendered RenderBytes(const std::vector<uint8_t>& bytes, const ChatCase& c) {
   return result;
 }
 
+std::optional<std::string> RenderProbe(const std::string& source, const std::string& messages,
+                                       const std::string& tools, bool add_generation_prompt) {
+  ChatCase c;
+  c.messages = messages;
+  c.tools = tools;
+  c.add_generation_prompt = add_generation_prompt;
+  const Rendered rendered = RenderTemplate(source, c);
+  if (rendered.status != Status::kOk) return std::nullopt;
+  return rendered.text;
+}
+
 std::string Marked(const Rendered& rendered) {
   std::string marked;
   size_t done = 0;

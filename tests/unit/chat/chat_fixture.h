@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct Rendered {
 // Renders at 2025-03-09 14:05:06.000007 with the special tokens of make_chat_goldens.py. Throws
 // convert::TemplateError.
 Rendered RenderTemplate(const std::string& source, const ChatCase& c);
+// Renders for converter/chat/probe_reply.h. Empty if the template refuses the messages.
+std::optional<std::string> RenderProbe(const std::string& source, const std::string& messages,
+                                       const std::string& tools, bool add_generation_prompt);
 Rendered RenderBytes(const std::vector<uint8_t>& program, const ChatCase& c);
 // Returns the text with brackets around spans from the input: "User: ⟦Hello⟧".
 std::string Marked(const Rendered& rendered);

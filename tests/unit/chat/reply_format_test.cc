@@ -14,14 +14,8 @@ namespace {
 ReplyFormatText Find(const std::string& source, const std::set<std::string>& tokens = {}) {
   ReplyProbe probe;
   probe.render = [&source](const std::string& messages, const std::string& tools,
-                           bool add_generation_prompt) -> std::optional<std::string> {
-    test::ChatCase c;
-    c.messages = messages;
-    c.tools = tools;
-    c.add_generation_prompt = add_generation_prompt;
-    const test::Rendered rendered = test::RenderTemplate(source, c);
-    if (rendered.status != Status::kOk) return std::nullopt;
-    return rendered.text;
+                           bool add_generation_prompt) {
+    return test::RenderProbe(source, messages, tools, add_generation_prompt);
   };
   probe.is_token = [&tokens](const std::string& text) { return tokens.count(text) != 0; };
   return FindReplyFormat(probe);

@@ -44,22 +44,11 @@ std::string NameInId(const std::string& id) {
 {%- if add_generation_prompt %}{{- '<|im_assistant|>assistant<|im_middle|>' }}{%- endif %})";
 }
 
-std::optional<std::string> Render(const std::string& source, const std::string& messages,
-                                  const std::string& tools, bool add_generation_prompt) {
-  test::ChatCase c;
-  c.messages = messages;
-  c.tools = tools;
-  c.add_generation_prompt = add_generation_prompt;
-  const test::Rendered rendered = test::RenderTemplate(source, c);
-  if (rendered.status != Status::kOk) return std::nullopt;
-  return rendered.text;
-}
-
 convert::ReplyFormatText FindFormat(const std::string& source) {
   convert::ReplyProbe probe;
   probe.render = [&source](const std::string& messages, const std::string& tools,
                            bool add_generation_prompt) {
-    return Render(source, messages, tools, add_generation_prompt);
+    return test::RenderProbe(source, messages, tools, add_generation_prompt);
   };
   probe.is_token = [](const std::string&) { return false; };
   return convert::FindReplyFormat(probe);
@@ -96,22 +85,22 @@ void ExpectSameText(const std::string& source, const Turns& turns) {
   const convert::ReplyFormatText found = FindFormat(source);
   ASSERT_EQ(found.arguments, fbs::ArgumentSyntax::Json);
   std::string messages = std::string("[") + kUser;
-  std::optional<std::string> prompt = Render(source, messages + "]", kTools, true);
+  std::optional<std::string> prompt = test::RenderProbe(source, messages + "]", kTools, true);
   ASSERT_TRUE(prompt.has_value());
   messages += "," + Message(found, turns.first);
-  std::optional<std::string> text = Render(source, messages + "]", kTools, false);
+  std::optional<std::string> text = test::RenderProbe(source, messages + "]", kTools, false);
   ASSERT_TRUE(text.has_value()) << messages;
   EXPECT_EQ(*text, *prompt + turns.first + turns.end);
   for (const std::string& id : turns.ids) {
     messages += R"(,{"role": "tool", "content": "5", "tool_call_id": ")" + id + "\"}";
   }
-  prompt = Render(source, messages + "]", kTools, true);
+  prompt = test::RenderProbe(source, messages + "]", kTools, true);
   ASSERT_TRUE(prompt.has_value()) << messages;
   EXPECT_EQ(prompt->rfind(*text, 0), 0u) << *prompt;
   for (const std::string& id : turns.ids)
     EXPECT_NE(prompt->find(id, text->size()), std::string::npos);
   messages += "," + Message(found, turns.second);
-  text = Render(source, messages + "]", kTools, false);
+  text = test::RenderProbe(source, messages + "]", kTools, false);
   ASSERT_TRUE(text.has_value()) << messages;
   EXPECT_EQ(*text, *prompt + turns.second + turns.end);
 }
