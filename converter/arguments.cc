@@ -7,30 +7,13 @@
 #include "kernels/pack/pack.h"
 #include "tools/cli/option_table.h"
 #include "tools/cli/program.h"
+#include "tools/cli/rope_option.h"
 
 namespace arn::convert {
 namespace {
 
 constexpr const char* kAdvanced = "Advanced: the checkpoint";
 constexpr const char* kParts = "Advanced: parts of the bundle";
-
-// Reads "linear:2" or "yarn:4".
-RopeScaling ParseRope(const std::string& text) {
-  const size_t colon = text.find(':');
-  RopeScaling scaling;
-  scaling.type = text.substr(0, colon);
-  char* end = nullptr;
-  if (colon != std::string::npos) scaling.factor = std::strtod(text.c_str() + colon + 1, &end);
-  const bool is_type = scaling.type == "linear" || scaling.type == "yarn";
-  if (!is_type || end == nullptr || *end != '\0' ||
-      !(scaling.factor > 1 && scaling.factor <= 1024)) {
-    throw CLI::ValidationError(
-        "--rope: " + text +
-        ": expected linear:FACTOR or yarn:FACTOR, with a factor above 1, such "
-        "as yarn:4");
-  }
-  return scaling;
-}
 
 const std::vector<cli::OptionWords>& OptionWordRows() {
   static const std::vector<cli::OptionWords> rows = {
@@ -127,7 +110,11 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "Sliding window in tokens of every layer, for a GGUF file that lacks it; 0: none")
       ->check(CLI::Range(0u, 2147483647u));
   app->add_option_function<std::string>(
-      "--rope", [arguments](const std::string& text) { arguments->rope = ParseRope(text); },
+      "--rope",
+      [arguments](const std::string& text) {
+        const cli::RopeOption rope = cli::ParseRopeOption(text);
+        arguments->rope = RopeScaling{rope.type, rope.factor};
+      },
       "Scales RoPE, which multiplies the context: linear:2, yarn:4. For models without scaling of "
       "their own; quality beyond the trained context depends on the model");
   CLI::Option* merge =

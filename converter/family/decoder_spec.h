@@ -20,6 +20,7 @@ struct RopeSpec {
   std::vector<float> long_inv_freq;  // for sessions with more than short_context tokens; empty:
                                      // none
   uint32_t short_context = 0;
+  float theta = 0.0f;              // base of inv_freq, if sessions may scale it; 0: they may not
   float query_temperature = 0.0f;  // in the layers that use this RoPE, with shift 0; 0: none
   uint32_t query_temperature_step = 0;
 

@@ -6,6 +6,7 @@
 
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
+#include "kernels/math/rope_frequencies.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
@@ -23,21 +24,9 @@ struct RopeInput {
   bool has_mscales = false;
 };
 
-// Computes theta ^ (2i / dim) as torch does: exponent and result are float32. The power is computed
-// in double and rounded, so it is within one ulp of any correct float32 pow.
-std::vector<float> PositionFrequencies(double theta, uint32_t dim) {
-  std::vector<float> frequencies(dim / 2);
-  for (uint32_t i = 0; i < dim / 2; ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
-    frequencies[i] = static_cast<float>(
-        std::pow(static_cast<double>(static_cast<float>(theta)), static_cast<double>(exponent)));
-  }
-  return frequencies;
-}
-
 std::vector<float> DefaultInverse(const RopeInput& in) {
-  std::vector<float> table = PositionFrequencies(in.theta, in.dim);
-  for (float& f : table) f = 1.0f / f;
+  std::vector<float> table(in.dim / 2);
+  for (uint32_t i = 0; i < table.size(); ++i) table[i] = 1.0f / RopePeriod(in.theta, in.dim, i);
   return table;
 }
 
@@ -80,7 +69,9 @@ RopeSpec Dynamic(const RopeInput& in) {
 RopeSpec Linear(const RopeInput& in) {
   RopeSpec rope = Default(in);
   const float factor = static_cast<float>(Required(in.parameters, "factor"));
-  for (float& f : rope.inv_freq) f /= factor;
+  for (uint32_t i = 0; i < rope.inv_freq.size(); ++i) {
+    rope.inv_freq[i] = LinearRopeFrequency(in.theta, in.dim, i, factor);
+  }
   return rope;
 }
 
@@ -110,15 +101,6 @@ RopeSpec Llama3(const RopeInput& in) {
   return rope;
 }
 
-double YarnScale(double factor, double mscale) {
-  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
-}
-
-// Returns the dimension whose frequency makes `rotations` turns over the original context.
-double YarnDimension(double rotations, const RopeInput& in, double context) {
-  return in.dim * std::log(context / (rotations * 2 * kPi)) / (2 * std::log(in.theta));
-}
-
 // _compute_yarn_parameters (https://arxiv.org/abs/2309.00071)
 RopeSpec Yarn(const RopeInput& in) {
   if (in.theta <= 1)
@@ -132,33 +114,16 @@ RopeSpec Yarn(const RopeInput& in) {
   const double mscale = in.parameters->Number("mscale").value_or(0);
   const double mscale_all_dim = in.parameters->Number("mscale_all_dim").value_or(0);
   const bool truncate = in.parameters->Bool("truncate", true);
-  const double amplitude =
-      in.parameters->Number("attention_factor")
-          .value_or(mscale != 0 && mscale_all_dim != 0
-                        ? YarnScale(factor, mscale) / YarnScale(factor, mscale_all_dim)
-                        : YarnScale(factor, 1));
+  const double amplitude = in.parameters->Number("attention_factor")
+                               .value_or(mscale != 0 && mscale_all_dim != 0
+                                             ? YarnRope::Amplitude(factor, mscale) /
+                                                   YarnRope::Amplitude(factor, mscale_all_dim)
+                                             : YarnRope::Amplitude(factor, 1));
 
-  double low = YarnDimension(fast != 0 ? fast : 32, in, context);
-  double high = YarnDimension(slow != 0 ? slow : 1, in, context);
-  if (truncate) {
-    low = std::floor(low);
-    high = std::ceil(high);
-  }
-  low = std::max(low, 0.0);
-  high = std::min(high, in.dim - 1.0);
-  if (low == high) high += 0.001;
-
-  const std::vector<float> frequencies = PositionFrequencies(in.theta, in.dim);
-  RopeSpec rope{
-      in.dim, static_cast<float>(amplitude), std::vector<float>(frequencies.size()), {}, 0};
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    const float extrapolated = 1.0f / frequencies[i];
-    const float interpolated = 1.0f / (static_cast<float>(factor) * frequencies[i]);
-    const float ramp =
-        (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
-    const float keep = 1.0f - std::clamp(ramp, 0.0f, 1.0f);
-    rope.inv_freq[i] = interpolated * (1.0f - keep) + extrapolated * keep;
-  }
+  const YarnRope yarn(
+      {in.theta, in.dim, context, factor, fast != 0 ? fast : 32, slow != 0 ? slow : 1, truncate});
+  RopeSpec rope{in.dim, static_cast<float>(amplitude), std::vector<float>(in.dim / 2), {}, 0};
+  for (uint32_t i = 0; i < rope.inv_freq.size(); ++i) rope.inv_freq[i] = yarn.Frequency(i);
   return rope;
 }
 
@@ -169,13 +134,13 @@ std::vector<float> ByFactors(const RopeInput& in, const char* key) {
   if (list == nullptr || !list->is_array() || list->size() != in.dim / 2) {
     in.parameters->FailKey(key, expected.c_str());
   }
-  std::vector<float> table = PositionFrequencies(in.theta, in.dim);
-  for (size_t i = 0; i < table.size(); ++i) {
+  std::vector<float> table(in.dim / 2);
+  for (uint32_t i = 0; i < table.size(); ++i) {
     const nlohmann::json& factor = (*list)[i];
     if (!factor.is_number() || factor.get<double>() <= 0) {
       in.parameters->FailKey(key, expected.c_str());
     }
-    table[i] = 1.0f / (factor.get<float>() * table[i]);
+    table[i] = 1.0f / (factor.get<float>() * RopePeriod(in.theta, in.dim, i));
   }
   return table;
 }
@@ -415,6 +380,9 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   for (const RopeType& row : kRopeTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);
+    if (row.compute == Default && query.may_scale() && in.theta > 1) {
+      rope.theta = static_cast<float>(in.theta);
+    }
     if (query.has_query_temperature) ReadTemperature(in, &rope);
     CheckUnreadKeys(reader, type, query.has_mrope, object, warnings);
     for (const float f : rope.inv_freq) {

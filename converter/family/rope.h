@@ -42,6 +42,9 @@ struct RopeQuery {
   uint32_t default_original = 0;  // original_max_position_embeddings outside the object; 0: none
   // Refused if the config has a scaling of its own, or frequencies by layer type. Null: none.
   const RopeScaling* scaling = nullptr;
+
+  // True if transformers takes another type in place of the default one.
+  bool may_scale() const { return !is_by_window && !has_longrope_only && !ignores_partial_rotary; }
 };
 
 // Reads rope_parameters (transformers 5) or rope_theta and rope_scaling (4), with the precedence of

@@ -145,7 +145,7 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
     const auto inv_freq = builder->CreateVector(rope.inv_freq);
     const auto long_inv_freq = builder->CreateVector(rope.long_inv_freq);
     ropes.push_back(fbs::CreateRopeKind(*builder, rope.rotary_dim, rope.amplitude, inv_freq,
-                                        long_inv_freq, rope.short_context));
+                                        long_inv_freq, rope.short_context, rope.theta));
   }
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < plan.layers.size(); ++i) {

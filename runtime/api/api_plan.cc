@@ -121,6 +121,10 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   }
   session.speculation = static_cast<Speculation>(read.speculation);
   session.max_guesses = read.max_guesses;
+  if (read.rope_scaling > ARN_ROPE_YARN) {
+    return diag->Fail(Status::kUnsupported, "rope_scaling %u is not known", read.rope_scaling);
+  }
+  session.rope_scaling = {static_cast<RopeScalingType>(read.rope_scaling), read.rope_factor};
   ARN_TRY(CheckFlag("guess_always", read.guess_always, diag));
   session.guesses_always = read.guess_always == 1;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));

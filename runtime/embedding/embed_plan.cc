@@ -57,10 +57,10 @@ void CopyProgram(const Model& model, EmbedPlan* plan) {
   program = model.pooled;
   for (size_t i = 0; i < program.values.size(); ++i) plan->values[i] = program.values[i];
   for (uint32_t i = 0; i < model.spec.ropes.size(); ++i) {
-    const LongRope& in_long = model.spec.long_ropes[i];
+    const RopeVariants& variants = model.spec.rope_variants[i];
     plan->ropes[i] = model.spec.ropes[i];
-    if (in_long.short_context == 0 || plan->options.max_tokens <= in_long.short_context) continue;
-    plan->ropes[i].inv_freq = in_long.inv_freq;
+    if (variants.short_context == 0 || plan->options.max_tokens <= variants.short_context) continue;
+    plan->ropes[i].inv_freq = variants.long_inv_freq;
   }
   program.max_rows = 1;
   program.max_context = plan->options.max_tokens;

@@ -149,7 +149,8 @@ Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options,
 
 Status ApplyDefaults(const Model& model, const Backend& backend, SessionOptions* options,
                      Diag* diag) {
-  const uint32_t model_context = model.spec.max_context;
+  uint32_t model_context = 0;
+  ARN_TRY(CheckRopeScaling(model.spec, options->rope_scaling, &model_context, diag));
   if (options->context_tokens == 0) {
     options->context_tokens = Min(model_context, kDefaultContextTokens);
   }
@@ -252,11 +253,15 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   for (size_t i = 0; i < model.program.values.size(); ++i)
     plan->values[i] = model.program.values[i];
   for (uint32_t i = 0; i < model.spec.ropes.size(); ++i) {
-    const LongRope& in_long = model.spec.long_ropes[i];
+    const RopeVariants& variants = model.spec.rope_variants[i];
     plan->ropes[i] = model.spec.ropes[i];
-    if (in_long.short_context == 0 || options.context_tokens <= in_long.short_context) continue;
-    plan->ropes[i].inv_freq = in_long.inv_freq;
+    if (variants.short_context == 0 || options.context_tokens <= variants.short_context) continue;
+    plan->ropes[i].inv_freq = variants.long_inv_freq;
     plan->long_ropes |= 1u << i;
+  }
+  if (options.rope_scaling.exists()) {
+    ARN_ASSIGN(plan->scaled_rope,
+               layout->AddArray(Region::kConstants, plan->ropes[0].inv_freq.size(), sizeof(float)));
   }
   CacheGroup groups[kMaxKvGroups];
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {

@@ -14,6 +14,7 @@
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"
 #include "runtime/model/model.h"
+#include "runtime/model/rope_scaling.h"
 #include "runtime/sampling/beam_search.h"
 #include "runtime/sampling/processors.h"
 #include "runtime/sampling/sampler.h"
@@ -98,7 +99,8 @@ struct SessionOptions {
   // Guesses that a run verifies at most. The plan has 0 without speculation; 0: kDefaultGuesses.
   uint32_t max_guesses = 0;
   bool guesses_always = false;  // verifies every guess there is
-  bool sensors = false;         // find temperature and energy sensors; implied by a thermal limit
+  RopeScaling rope_scaling;
+  bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
   const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
 };
@@ -154,6 +156,7 @@ struct SessionPlan {
   Value values[kMaxValues];
   RopeKind ropes[kMaxRopeKinds];
   uint32_t long_ropes = 0;  // bit i: rope i uses the long-context frequencies
+  Slice scaled_rope;        // f32 [rotary_dim / 2] with options.rope_scaling, else empty
   KvGroup kv_groups[kMaxKvGroups];
   BackendPlan backend_plan;
   BackendPlan fallback_plan;  // for options.fallback

@@ -11,6 +11,7 @@
 namespace arn {
 
 inline constexpr uint32_t kMaxContext = 1u << 24;
+inline constexpr float kMaxRopeFactor = 1024.0f;
 
 inline Status CheckRange(const char* field, uint64_t value, uint64_t low, uint64_t high,
                          Diag* diag) {

@@ -68,7 +68,7 @@ Status ReadPerLayer(const fbs::Model& model, ModelSpec* out, Diag* diag) {
 
 uint64_t ModelSpecBytes(const fbs::Model& model) {
   return CountOf(model.tensors()) * sizeof(Weight) +
-         CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(LongRope)) +
+         CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(RopeVariants)) +
          CountOf(model.kinds()) * sizeof(LayerKindSpec) +
          CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.encoder()) +
          PoolingSpecBytes(model.pooling()) + 5 * kSliceAlign;
@@ -105,12 +105,12 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   out->weights = weights;
 
   ARN_ASSIGN(Span<RopeKind> ropes, arena->AllocateArray<RopeKind>(CountOf(model.ropes())));
-  ARN_ASSIGN(Span<LongRope> long_ropes, arena->AllocateArray<LongRope>(ropes.size()));
+  ARN_ASSIGN(Span<RopeVariants> variants, arena->AllocateArray<RopeVariants>(ropes.size()));
   for (uint32_t i = 0; i < ropes.size(); ++i) {
-    ARN_TRY(ReadRope(*model.ropes()->Get(i), &ropes[i], &long_ropes[i], diag));
+    ARN_TRY(ReadRope(*model.ropes()->Get(i), &ropes[i], &variants[i], diag));
   }
   out->ropes = ropes;
-  out->long_ropes = long_ropes;
+  out->rope_variants = variants;
 
   ARN_ASSIGN(Span<LayerKindSpec> kinds, arena->AllocateArray<LayerKindSpec>(model.kinds()->size()));
   for (uint32_t i = 0; i < kinds.size(); ++i) {

@@ -54,10 +54,11 @@ struct KvGroupSpec {
 
 inline constexpr uint32_t kMaxRopeKinds = 8;
 
-// RoPE frequencies of sessions with more than short_context tokens (0: the same as below it).
-struct LongRope {
-  uint32_t short_context = 0;
-  Span<const float> inv_freq;
+// Frequencies of a RoPE in sessions of other contexts than its own table is for.
+struct RopeVariants {
+  uint32_t short_context = 0;  // sessions with more tokens use long_inv_freq; 0: none do
+  Span<const float> long_inv_freq;
+  float theta = 0.0f;  // base of the plain table, which a session may scale; 0: it may not
 };
 
 inline constexpr uint32_t kMaxEncoderRows = 1u << 20;
@@ -134,7 +135,7 @@ struct ModelSpec {
   uint32_t max_context = 0;
   Span<const LayerKindSpec> kinds;
   Span<const RopeKind> ropes;
-  Span<const LongRope> long_ropes;  // parallel to ropes
+  Span<const RopeVariants> rope_variants;  // parallel to ropes
   Span<const LayerSpec> layers;
   Span<const Weight> weights;  // by tensor index
   KvGroupSpec groups[kMaxKvGroups];

@@ -4,7 +4,7 @@
 
 namespace arn {
 
-Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, LongRope* out_long, Diag* diag) {
+Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, RopeVariants* out_variants, Diag* diag) {
   ARN_TRY(CheckRange("ropes.rotary_dim", rope.rotary_dim(), 2, kMaxHeadDim, diag));
   ARN_TRY(CheckFinite("ropes.amplitude", rope.amplitude(), diag));
   const uint32_t half = rope.rotary_dim() / 2;
@@ -16,6 +16,12 @@ Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, LongRope* out_long, Di
   out->rotary_dim = rope.rotary_dim();
   out->amplitude = rope.amplitude();
   out->inv_freq = {rope.inv_freq()->data(), half};
+  ARN_TRY(CheckFinite("ropes.theta", rope.theta(), diag));
+  if (rope.theta() != 0.0f && !(rope.theta() > 1.0f)) {
+    return diag->Fail(Status::kBadBundle, "model.ropes.theta is %g, expected more than 1, or 0",
+                      static_cast<double>(rope.theta()));
+  }
+  out_variants->theta = rope.theta();
   if (rope.short_context() == 0) return Status::kOk;
   if (rope.long_inv_freq() == nullptr || rope.long_inv_freq()->size() != half) {
     return diag->Fail(Status::kBadBundle,
@@ -23,8 +29,8 @@ Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, LongRope* out_long, Di
                       half);
   }
   for (float f : *rope.long_inv_freq()) ARN_TRY(CheckFinite("ropes.long_inv_freq", f, diag));
-  out_long->short_context = rope.short_context();
-  out_long->inv_freq = {rope.long_inv_freq()->data(), half};
+  out_variants->short_context = rope.short_context();
+  out_variants->long_inv_freq = {rope.long_inv_freq()->data(), half};
   return Status::kOk;
 }
 

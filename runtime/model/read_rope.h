@@ -7,8 +7,8 @@
 
 namespace arn {
 
-// Checks sizes and numbers. The frequencies point into the bundle. Leaves *out_long unchanged if
-// the RoPE does not depend on the session's context.
-Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, LongRope* out_long, Diag* diag);
+// Checks sizes and numbers. The frequencies point into the bundle. Leaves the long frequencies of
+// *out_variants unchanged if the RoPE does not depend on the session's context.
+Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, RopeVariants* out_variants, Diag* diag);
 
 }  // namespace arn

@@ -33,6 +33,10 @@ struct SessionCore {
       : model(of_model), memory(PartitionBlock(of_plan, block)), plan(of_plan) {
     plan.options.device = plan.options.device_folder = nullptr;
     plan.options.thermal_zone = plan.options.system_root = nullptr;
+    if (plan.options.rope_scaling.exists()) {
+      ScaleRope(model.spec, plan.options.rope_scaling, memory.As<float>(plan.scaled_rope),
+                &plan.ropes[0]);
+    }
     plan.Bind();
   }
   SessionCore(const SessionCore&) = delete;

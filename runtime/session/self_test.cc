@@ -53,7 +53,8 @@ Status Compare(const float* expected, const char* whose, const float* found, uin
 // True if the bundle's test applies to this session.
 bool Holds(const StoredTest& test, const SessionPlan& plan) {
   return !test.ids.empty() && test.ids.size() <= plan.options.context_tokens &&
-         plan.long_ropes == 0 && plan.program.n_encoder_steps == 0;
+         plan.long_ropes == 0 && !plan.options.rope_scaling.exists() &&
+         plan.program.n_encoder_steps == 0;
 }
 
 // Encodes a test input, with more rows than the small-row kernels take.

@@ -60,6 +60,10 @@ uint64_t GeometryHash(const SessionPlan& plan) {
   add(plan.options.kv_page_tokens);
   add(plan.options.kv_group_size);
   add(plan.long_ropes);
+  if (const RopeScaling& scaling = plan.options.rope_scaling; scaling.exists()) {
+    add(static_cast<uint32_t>(scaling.type));
+    hash.Update(&scaling.factor, sizeof scaling.factor);
+  }
   add(plan.cache.n_groups);
   for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
     const KvGroup& group = plan.kv_groups[g];

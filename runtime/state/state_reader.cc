@@ -97,7 +97,7 @@ Status CheckSameModel(const StateHeader& header, const StateTarget& target, Diag
   const uint64_t geometry = GeometryHash(plan);
   if (header.geometry_hash != geometry) {
     return diag->Fail(Status::kSaveMismatch,
-                      "saved with other KV shapes: their hash is %016" PRIx64
+                      "saved with other KV shapes or RoPE frequencies: their hash is %016" PRIx64
                       ", this session's is %016" PRIx64,
                       header.geometry_hash, geometry);
   }

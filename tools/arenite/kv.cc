@@ -57,8 +57,9 @@ int Export(const KvArguments& arguments) {
   std::vector<int32_t> ids;
   if (arguments.restore.empty()) ids = PromptIds(model, arguments.prompt);
   arn_session_options options = ToSessionOptions(arguments.session);
-  options.context_tokens = ChooseContext(arguments.session, model,
-                                         ids.empty() ? model.info().max_context : ids.size() + 1);
+  options.context_tokens =
+      ChooseContext(arguments.session, model,
+                    ids.empty() ? MaxContext(arguments.session, model) : ids.size() + 1);
   const Session session(model, options);
   if (ids.empty()) {
     arn_restore_options tokens_only = ARN_RESTORE_OPTIONS_INIT;
@@ -96,7 +97,8 @@ void DropLast(size_t n, KvFileLayer* layer) {
 int Import(const KvArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   arn_session_options options = ToSessionOptions(arguments.session);
-  options.context_tokens = ChooseContext(arguments.session, model, model.info().max_context);
+  options.context_tokens =
+      ChooseContext(arguments.session, model, MaxContext(arguments.session, model));
   const Session session(model, options);
   KvFile file = ReadKvFile(arguments.input, ShapesOf(model, session));
   const size_t n = file.ids.size();

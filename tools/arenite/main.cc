@@ -50,6 +50,7 @@ std::string WithOptionNames(const std::string& sentence) {
       {"prefill_chunk", "--prefill-chunk"},
       {"max_sequences", "--sequences"},
       {"pinned_tokens", "--pinned"},
+      {"rope_factor", "--rope"},
       {"temperature", "--temperature"},
   };
   std::string text = sentence;

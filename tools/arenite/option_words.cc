@@ -80,6 +80,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--no-cache", "", kKv},
       {"--state-snapshots", "", kKv},
       {"--snapshot-every", "", kKv},
+      {"--rope", "TYPE:FACTOR", kKv},
 
       {"--prefill-chunk", "", kThreads},
       {"--prefill-threads", "", kThreads},

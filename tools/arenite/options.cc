@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
+#include "tools/cli/rope_option.h"
 
 namespace arn::tool {
 namespace {
@@ -141,6 +142,14 @@ void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* c
   AddEngineOptions(app, arguments);
   app->add_option("--context", arguments->context,
                   Format("Context size in tokens (0: %s)", context_default))
+      ->capture_default_str();
+  app->add_option("--rope", arguments->rope,
+                  "Scales RoPE, which multiplies the context: linear:2, yarn:4. For models without "
+                  "scaling of their own; quality beyond the trained context depends on the model")
+      ->transform([](const std::string& text) {
+        if (text != "none") cli::ParseRopeOption(text);
+        return text;
+      })
       ->capture_default_str();
   app->add_option("--threads", arguments->threads,
                   "Number of threads (0: one per performance core)")
@@ -275,12 +284,31 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   }
   options.speculation = arguments.speculate == "ngram" ? ARN_SPECULATE_NGRAM : ARN_SPECULATE_NONE;
   options.max_guesses = arguments.max_guesses;
+  if (arguments.rope != "none") {
+    const cli::RopeOption rope = cli::ParseRopeOption(arguments.rope);
+    options.rope_scaling = rope.type == "linear" ? ARN_ROPE_LINEAR : ARN_ROPE_YARN;
+    options.rope_factor = static_cast<float>(rope.factor);
+  }
   return options;
+}
+
+uint32_t MaxContext(float rope_factor, const Model& model) {
+  const uint32_t trained = model.info().max_context;
+  if (rope_factor == 0.0f) return trained;
+  // The library refuses what is too large.
+  const double context = static_cast<double>(trained) * static_cast<double>(rope_factor);
+  return static_cast<uint32_t>(std::min(context, double{UINT32_MAX}));
+}
+
+uint32_t MaxContext(const SessionArguments& arguments, const Model& model) {
+  if (arguments.rope == "none") return MaxContext(0.0f, model);
+  const double factor = cli::ParseRopeOption(arguments.rope).factor;
+  return MaxContext(static_cast<float>(factor), model);
 }
 
 uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, uint64_t needed) {
   if (arguments.context != 0) return arguments.context;
-  return static_cast<uint32_t>(std::min<uint64_t>(needed, model.info().max_context));
+  return static_cast<uint32_t>(std::min<uint64_t>(needed, MaxContext(arguments, model)));
 }
 
 void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least) {

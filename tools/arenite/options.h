@@ -50,6 +50,7 @@ struct SessionArguments {
   uint32_t snapshot_every = 0;
   std::string speculate = "none";
   uint32_t max_guesses = 0;
+  std::string rope = "none";  // or as --rope
 };
 // `context_default`: the default of --context, for the help.
 void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default);
@@ -74,7 +75,10 @@ const std::vector<std::string>& KvTypeNames();
 uint32_t KvType(const std::string& name);
 // Returns "int8", or "int4/int8" if keys and values differ.
 std::string KvNames(const SessionArguments& arguments);
-// Returns --context if given, else `needed` tokens, at most the model's context.
+// Returns the tokens that the model takes, extended by a rope_factor (0: not) or by --rope.
+uint32_t MaxContext(float rope_factor, const Model& model);
+uint32_t MaxContext(const SessionArguments& arguments, const Model& model);
+// Returns --context if given, else `needed` tokens, at most MaxContext.
 uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, uint64_t needed);
 
 struct PromptArguments {

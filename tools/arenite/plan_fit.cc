@@ -31,10 +31,11 @@ Fit FindFit(const Model& model, arn_session_options options, const std::string& 
   options.kv_type = KvType(kv);
   options.context_tokens = 0;
   const uint32_t page = model.Plan(options).kv_page_tokens;
-  const uint32_t max_pages = model.info().max_context / page;
+  const uint32_t max_context = MaxContext(options.rope_factor, model);
+  const uint32_t max_pages = max_context / page;
   if (max_pages == 0) {
     throw Error(Format("%s: the model was made for %u tokens, less than a page of %u",
-                       model.path().c_str(), model.info().max_context, page));
+                       model.path().c_str(), max_context, page));
   }
   const auto total = [&](uint32_t pages) {
     options.context_tokens = pages * page;

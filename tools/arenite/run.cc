@@ -334,7 +334,8 @@ int Run(RunArguments arguments) {
       arguments.restore.empty() ? EncoderInput(model, arguments.encoder_input) : EncoderInput();
   outcome.prompt_ids = IdsToPrefill(model, arguments);
   const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
-  const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
+  const uint64_t most_tokens =
+      is_open_ended ? MaxContext(arguments.session, model) : arguments.max_tokens;
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
   // A saved state fits sessions with as many encoder rows: those of the model.

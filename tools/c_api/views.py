@@ -32,7 +32,8 @@ STRUCTS = {
 # Named numbers, and the Java class that holds them.
 NUMBERS = {"ARN_NO_TEMPERATURE": "Stats"}
 # Names of enums that their prefix does not give.
-_ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType", "ARN_CONSTRAINT_": "ConstraintKind"}
+_ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType", "ARN_CONSTRAINT_": "ConstraintKind",
+               "ARN_ROPE_": "RopeScaling"}
 _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
 # Integers of C that are booleans.
 _YES_OR_NO = {
@@ -45,7 +46,7 @@ _YES_OR_NO = {
 _ENUM_FIELDS = {
     "kv_type": "KvType", "kv_value_type": "KvType", "encoder_kv_type": "KvType",
     "overflow": "Overflow",
-    "speculation": "Speculate", "backend": "Backend",
+    "speculation": "Speculate", "rope_scaling": "RopeScaling", "backend": "Backend",
     "finish": "Finish", "early_stopping": "EarlyStopping", "cpus": "Cpus",
     "energy_source": "Energy", "residency": "Residency",
 }

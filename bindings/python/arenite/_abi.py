@@ -124,9 +124,10 @@ class arn_session_options(Struct):
       ("activation_bits", c_uint32), ("constraint_bytes", c_uint64), ("max_constraints", c_uint32),
       ("logits_processors", c_uint32), ("sampling_words", c_uint32), ("state_snapshots", c_uint32),
       ("snapshot_every", c_uint32), ("speculation", c_uint32), ("max_guesses", c_uint32),
-      ("guess_always", c_uint32), ("encoder_kv_type", c_uint32)]
+      ("guess_always", c_uint32), ("encoder_kv_type", c_uint32), ("rope_scaling", c_uint32),
+      ("rope_factor", c_float)]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0)
 
 
 class arn_memory_plan(Struct):

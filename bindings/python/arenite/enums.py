@@ -97,6 +97,14 @@ class Speculate(enum.IntEnum):
   NGRAM = _abi.ARN_SPECULATE_NGRAM
 
 
+class RopeScaling(enum.IntEnum):
+  """ARN_ROPE_..."""
+
+  AS_TRAINED = _abi.ARN_ROPE_AS_TRAINED
+  LINEAR = _abi.ARN_ROPE_LINEAR
+  YARN = _abi.ARN_ROPE_YARN
+
+
 class Cpus(enum.IntEnum):
   """ARN_CPUS_..."""
 

@@ -304,6 +304,14 @@ class SessionOptions:
   cross-attention reads; others are Status.UNSUPPORTED, because these pages stay as they are.
   KvType.AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. Ignored by
   other models."""
+  rope_scaling: RopeScaling = RopeScaling.AS_TRAINED
+  """RopeScaling: extends the model's max_context by rope_factor, as if config.json had the
+  scaling (arenite-convert --rope writes it into the bundle instead). Saved states and the
+  bundle's prefix are of one scaling only. Status.UNSUPPORTED for checkpoints with a scaling of
+  their own, with frequencies by layer type, with learned positions or with an encoder, and for
+  bundles written before 0.2."""
+  rope_factor: float = 0
+  """With rope_scaling: above 1, at most 1024; else 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -681,6 +689,6 @@ __all__ = [
     "ConversationInfo", "ConversationOptions", "ConversationResult", "CpuCluster", "Cpus",
     "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType",
     "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option", "Overflow", "ReplyEvent", "ReplyInfo",
-    "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Speculate", "Stats",
-    "Status", "ThermalZone", "ToolChoice", "Verify"
+    "Residency", "ResidencyInfo", "RopeScaling", "Sampling", "SessionCpus", "SessionOptions",
+    "Speculate", "Stats", "Status", "ThermalZone", "ToolChoice", "Verify"
 ]

@@ -65,6 +65,13 @@ enum {
   ARN_SPECULATE_NGRAM = 1 /* what followed the same tokens earlier in the sequence */
 };
 
+/* Scaling of RoPE for contexts beyond the one a checkpoint was trained for. */
+enum {
+  ARN_ROPE_AS_TRAINED = 0,
+  ARN_ROPE_LINEAR = 1, /* positions divided by the factor: for checkpoints tuned with it */
+  ARN_ROPE_YARN = 2    /* keeps the frequencies of near tokens (https://arxiv.org/abs/2309.00071) */
+};
+
 /* CPU affinity of a session's threads, including the calling thread during calls that run the
  * model. arn_session_cpus (device.h) returns the result. */
 enum {
@@ -182,12 +189,19 @@ typedef struct arn_session_options {
    * ARN_KV_AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. Ignored by
    * other models. */
   uint32_t encoder_kv_type;
+  /* ARN_ROPE_...: extends the model's max_context by rope_factor, as if config.json had the scaling
+   * (arenite-convert --rope writes it into the bundle instead). Saved states and the bundle's
+   * prefix are of one scaling only. ARN_UNSUPPORTED for checkpoints with a scaling of their own,
+   * with frequencies by layer type, with learned positions or with an encoder, and for bundles
+   * written before 0.2. */
+  uint32_t rope_scaling;
+  float rope_factor; /* with rope_scaling: above 1, at most 1024; else 0 */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS                              \
+        0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0      \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of

@@ -245,6 +245,10 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, guess_always), 0},
     {"encoderKvType", FieldKind::kEnum,
      offsetof(arn_session_options, encoder_kv_type), 0, "Lorg/arenite/KvType;"},
+    {"ropeScaling", FieldKind::kEnum,
+     offsetof(arn_session_options, rope_scaling), 0, "Lorg/arenite/RopeScaling;"},
+    {"ropeFactor", FieldKind::kFloat,
+     offsetof(arn_session_options, rope_factor), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,

@@ -181,4 +181,14 @@ public final class SessionOptions {
    * other models.
    */
   public KvType encoderKvType = KvType.AS_KEYS;
+  /**
+   * RopeScaling: extends the model's max_context by rope_factor, as if config.json had the scaling
+   * (arenite-convert --rope writes it into the bundle instead). Saved states and the bundle's
+   * prefix are of one scaling only. Status.UNSUPPORTED for checkpoints with a scaling of their
+   * own, with frequencies by layer type, with learned positions or with an encoder, and for
+   * bundles written before 0.2.
+   */
+  public RopeScaling ropeScaling = RopeScaling.AS_TRAINED;
+  /** with rope_scaling: above 1, at most 1024; else 0 */
+  public float ropeFactor;
 }
