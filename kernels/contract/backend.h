@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/contract/program.h"
+#include "kernels/contract/row_mask.h"
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
@@ -107,6 +108,9 @@ struct RunArgs {
   // REQUIRES: LogitsAccess::finds_best, and leaves_logits.
   int32_t* best_id = nullptr;
   Span<const float> features;
+  // Null, or REQUIRES: Backend::takes_masks, one sequence, and a program without recurrent states.
+  // With positions: and without relative position biases.
+  const RowMask* mask = nullptr;
   // Set only during calibration. A backend that does not materialise these rows rejects it.
   const MatmulObserver* observer = nullptr;
   // Null, or REQUIRES: Backend::host_kv.
@@ -247,6 +251,8 @@ struct Backend {
   // Ends threads and releases everything outside `memory`. Accepts null.
   void (*unload)(void* state);
 
+  // Runs RunArgs::mask.
+  bool takes_masks = false;
   // Capabilities. Null: the backend has none of the table.
   const HostKvOps* host_kv = nullptr;
   const ThreadOps* threads = nullptr;

@@ -194,6 +194,35 @@ Status CheckTokens(const Program& program, Span<const int32_t> tokens, Diag* dia
 
 Status CheckProgram(const Program& program, Diag* diag) { return Checker(program, diag).Run(); }
 
+namespace {
+
+Status CheckMask(const Program& program, const RunArgs& args, Diag* diag) {
+  if (args.mask == nullptr) return Status::kOk;
+  if (args.sequences.size() != 1) {
+    return diag->Fail(Status::kBadArgument, "a mask with %zu sequences, expected 1",
+                      args.sequences.size());
+  }
+  const uint32_t end = args.sequences[0].first_position + args.sequences[0].n_rows;
+  if (args.mask->first > end) {
+    return diag->Fail(Status::kBadArgument, "a mask from position %u of %u", args.mask->first, end);
+  }
+  for (uint32_t row = 0; row < args.tokens.size(); ++row) {
+    const uint32_t place = args.sequences[0].first_position + row;
+    if (const uint32_t p = TextPosition(args, row, place); p >= program.max_context) {
+      return diag->Fail(Status::kBadArgument,
+                        "row %u of a mask has position %u; the context has %u", row, p,
+                        program.max_context);
+    }
+    const VisibleCells visible = VisibleFrom(args, args.sequences[0], row);
+    if (visible.cells != nullptr && !visible.Has(0, place)) {
+      return diag->Fail(Status::kBadArgument, "row %u of a mask does not attend to itself", row);
+    }
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
   *n_logit_rows = 0;
   ARN_TRY(CheckTokens(program, args.tokens, diag));
@@ -231,6 +260,7 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
   if (next_row != n_rows) {
     return diag->Fail(Status::kBadArgument, "sequences cover %zu of %zu rows", next_row, n_rows);
   }
+  ARN_TRY(CheckMask(program, args, diag));
   uint32_t wanted = 0;
   ForEachLogitRow(args, [&](uint32_t) { ++wanted; });
   if (wanted > program.max_logit_rows) {

@@ -39,6 +39,20 @@ void ForEachLogitRow(const RunArgs& args, Visit visit) {
   }
 }
 
+// Returns a row's position in its text, of one at `position` of its sequence.
+inline uint32_t TextPosition(const RunArgs& args, uint32_t row, uint32_t position) {
+  const bool has_own = args.mask != nullptr && args.mask->positions != nullptr;
+  return has_own ? args.mask->positions[row] : position;
+}
+
+// Returns which positions a row of a sequence, and those after it, attend to.
+inline VisibleCells VisibleFrom(const RunArgs& args, const SequenceRows& sequence, uint32_t row) {
+  if (args.mask == nullptr || args.mask->visible == nullptr) return {};
+  const uint32_t end = sequence.first_position + sequence.n_rows;
+  const size_t stride = end - args.mask->first;
+  return {args.mask->visible + row * stride, stride, args.mask->first, end};
+}
+
 // Calls visit(row, sequence, position) for each row of a run, in order.
 template <typename Visit>
 void ForEachRow(const RunArgs& args, Visit visit) {

@@ -46,8 +46,9 @@ inline uint64_t KvValueBytes(const KvGroup& group, DType type, uint32_t bits) {
 inline uint64_t KvScaleBytes(const KvGroup& group, bool keys, DType type, uint32_t bits) {
   if (bits == 0) return HasRowScales(type) ? group.page_tokens * sizeof(float) : 0;
   const uint64_t pairs =
-      keys ? uint64_t{KvGroupsOf(group.page_tokens, group.group_size)} * group.head_dim
-           : uint64_t{group.page_tokens} * KvGroupsOf(group.head_dim, group.group_size);
+      group.RangesByChannel(keys)
+          ? uint64_t{KvGroupsOf(group.page_tokens, group.group_size)} * group.head_dim
+          : uint64_t{group.page_tokens} * KvGroupsOf(group.head_dim, group.group_size);
   return pairs * 2 * sizeof(uint16_t);
 }
 

@@ -21,6 +21,7 @@
 //            large in all tokens, so each channel has its own range over group_size tokens
 //     of V   [n_kv_heads, page_tokens, ceil(head_dim / group_size), 2]: per token
 // (Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache", 2024.)
+// k_by_token gives the keys the ranges of V, v_by_channel the values those of K.
 //
 // A group of layers with a fixed-size state instead of keys and values (convolution, SSM) has slots
 // instead of pages. A slot holds one sequence's states after its last token: state_floats f32 per
@@ -93,10 +94,17 @@ struct KvGroup {
   KvPages active;
   uint32_t quantised_k_bits = 0;  // 4 or 2; 0: as in an active page
   uint32_t quantised_v_bits = 0;
-  uint32_t group_size = 0;  // tokens (K) and channels (V) that share a range; divides page_tokens
-  KvPages quantised;        // n_pages 0: pages are never quantised
+  uint32_t group_size = 0;  // tokens of a channel, or channels of a token, that share a range;
+                            // divides page_tokens
+  bool k_by_token = false;
+  bool v_by_channel = false;
+  KvPages quantised;  // n_pages 0: pages are never quantised
 
   uint32_t state_floats = 0;  // per layer; 0: the group holds keys and values
+
+  // True if quantised keys (or values) have a range per channel, else per token.
+  bool RangesByChannel(bool keys) const { return keys ? !k_by_token : v_by_channel; }
+  bool HasDefaultRanges() const { return !k_by_token && !v_by_channel; }
 
   const KvPages& pages(uint32_t kind) const { return kind == 0 ? active : quantised; }
 };

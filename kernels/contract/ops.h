@@ -8,6 +8,7 @@
 
 #include "kernels/contract/kv_page.h"
 #include "kernels/contract/program.h"
+#include "kernels/contract/row_mask.h"
 #include "kernels/contract/state_slot.h"
 
 namespace arn {
@@ -32,7 +33,8 @@ struct QkvRopeArgs {
   KvPools pools;
   const PageTable* table;
   uint32_t group_layer;
-  uint32_t position;
+  uint32_t position;       // in the sequence
+  uint32_t text_position;  // the same unless RunArgs::mask says otherwise: of query temperature
   uint32_t rotary_dim;
   bool shares_kv;       // qkv is q only; K and V are not written
   const float* angles;  // [rotary_dim]: cos, then sin; null: no rotation
@@ -56,6 +58,7 @@ struct AttentionArgs {
   const float* relative_position_bias;  // [n_relative_positions, n_heads], or null
   uint32_t n_relative_positions;
   uint32_t encoder_rows;  // rows every query sees: is_cross_attention and kSelfAttention
+  VisibleCells visible;   // from the row of the query, or of a tile's first query
 };
 
 // Consecutive tokens of one sequence: out [n_rows, width] = (c *) conv((b *) x).

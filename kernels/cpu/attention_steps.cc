@@ -123,6 +123,7 @@ class AttentionRunner {
     AttentionTile a = base_;
     a.table = &s->tables[kind_.group];
     a.encoder_rows = s->encoder_rows;
+    if (!kind_.is_cross_attention) a.visible = VisibleFrom(args_, *s, s->first_row + first);
     a.kv_head = static_cast<uint32_t>(kv_head);
     a.first_head = a.kv_head * a.n_heads;
     a.first_position = s->first_position + first;

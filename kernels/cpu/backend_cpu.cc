@@ -132,6 +132,7 @@ constexpr Backend kBackend = {
     .kv_read = KvRead,
     .kv_write = KvWrite,
     .unload = Unload,
+    .takes_masks = true,
     .host_kv = &kHostKv,
     .threads = &kThreads,
     .logits = &kLogits,

@@ -31,7 +31,8 @@ class Runner {
         UnpackRowF32(weight, static_cast<uint32_t>(args_.tokens[row]), out);
         if (p.factor != 1.0f) state_.simd.softcap(out, weight.cols, p.factor, 0.0f);
         if (positions == nullptr) return;
-        const float* at = positions + uint64_t{sequence.first_position + i} * weight.cols;
+        const uint32_t position = TextPosition(args_, row, sequence.first_position + i);
+        const float* at = positions + uint64_t{position} * weight.cols;
         state_.simd.add_row(at, weight.cols, out);
       });
     }
@@ -41,10 +42,11 @@ class Runner {
   void Run(const Step& step, const RopeAnglesParams& p) const {
     const RopeKind& rope = program_.ropes[p.rope];
     const uint32_t half = rope.rotary_dim / 2;
-    ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t place) {
       float* out = Row(step.out, row);
+      const auto position = static_cast<float>(TextPosition(args_, row, place));
       for (uint32_t i = 0; i < half; ++i) {
-        const float angle = static_cast<float>(position) * rope.inv_freq[i];
+        const float angle = position * rope.inv_freq[i];
         out[i] = std::cos(angle) * rope.amplitude;
         out[half + i] = std::sin(angle) * rope.amplitude;
       }
@@ -261,6 +263,7 @@ class Runner {
         QkvRopeArgs a = base;
         if (a.group != nullptr) a.table = &sequence.tables[kind.group];
         a.position = sequence.first_position + i;
+        a.text_position = TextPosition(args_, sequence.first_row + i, a.position);
         if (rotates) a.angles = Row(angles, sequence.first_row + i);
         state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
       });

@@ -79,15 +79,15 @@ class HeadCopy {
   void Quantise() {
     for (uint32_t first = 0; first < n_tokens_; first += group_.group_size) {
       const uint32_t end = Min(first + group_.group_size, n_tokens_);
-      if (keys_) {
-        QuantiseKeys(first, end);
+      if (group_.RangesByChannel(keys_)) {
+        QuantiseByChannel(first, end);
       } else {
-        for (uint32_t slot = first; slot < end; ++slot) QuantiseValues(slot);
+        for (uint32_t slot = first; slot < end; ++slot) QuantiseByToken(slot);
       }
     }
   }
 
-  void QuantiseKeys(uint32_t first, uint32_t end) {
+  void QuantiseByChannel(uint32_t first, uint32_t end) {
     float low[kMaxHeadDim], high[kMaxHeadDim];
     for (uint32_t slot = first; slot < end; ++slot) {
       Load(slot);
@@ -115,7 +115,7 @@ class HeadCopy {
     }
   }
 
-  void QuantiseValues(uint32_t slot) {
+  void QuantiseByToken(uint32_t slot) {
     Load(slot);
     const uint32_t n_groups = KvGroupsOf(group_.head_dim, group_.group_size);
     uint16_t* pairs = static_cast<uint16_t*>(to_.scales) + uint64_t{2} * slot * n_groups;

@@ -27,8 +27,9 @@ const uint16_t* PairOf(const KvGroup& group, bool keys, const KvHeadBlock& block
                        uint32_t i) {
   const auto* pairs = static_cast<const uint16_t*>(block.scales);
   const uint32_t index =
-      keys ? slot / group.group_size * group.head_dim + i
-           : slot * KvGroupsOf(group.head_dim, group.group_size) + i / group.group_size;
+      group.RangesByChannel(keys)
+          ? slot / group.group_size * group.head_dim + i
+          : slot * KvGroupsOf(group.head_dim, group.group_size) + i / group.group_size;
   return pairs + 2 * uint64_t{index};
 }
 

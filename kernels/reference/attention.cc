@@ -25,7 +25,11 @@ void AttendHead(const AttentionArgs& args, const Query& query, uint32_t h, uint3
   float row[kMaxHeadDim];
   double y[kMaxHeadDim];
   float largest = args.sinks == nullptr ? -INFINITY : args.sinks[h];
+  const auto is_hidden = [&](uint32_t p) {
+    return args.visible.cells != nullptr && !args.visible.Has(0, p);
+  };
   for (uint32_t p = first; p < end; ++p) {
+    if (is_hidden(p)) continue;
     load(p, true, row);
     double dot = 0.0;
     for (uint32_t i = 0; i < dim; ++i) {
@@ -43,6 +47,7 @@ void AttendHead(const AttentionArgs& args, const Query& query, uint32_t h, uint3
   double sum = args.sinks == nullptr ? 0.0 : static_cast<double>(std::exp(args.sinks[h] - largest));
   for (uint32_t i = 0; i < dim; ++i) y[i] = 0.0;
   for (uint32_t p = first; p < end; ++p) {
+    if (is_hidden(p)) continue;
     const auto weight = static_cast<double>(std::exp(scratch[p - first] - largest));
     sum += weight;
     load(p, false, row);
@@ -59,7 +64,9 @@ void Attention(const AttentionArgs& args, uint32_t position, const float* q, flo
   const KvGroup& group = *args.group;
   const uint32_t first =
       kind.is_cross_attention ? 0 : FirstSeen(position, kind, group, *args.table);
-  const uint32_t end = kind.is_cross_attention ? args.encoder_rows : position + 1;
+  const uint32_t end = kind.is_cross_attention         ? args.encoder_rows
+                       : args.visible.cells != nullptr ? args.visible.end
+                                                       : position + 1;
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     const uint32_t kv_head = h / (kind.n_heads / kind.n_kv_heads);
     const uint64_t at = uint64_t{h} * kind.head_dim;

@@ -105,14 +105,16 @@ class Runner {
  private:
   void Run(const Step& step, const EmbedParams& p) {
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-      reference::Embed(args_.tokens[row], position, program_.weights[p.weight], p.factor,
-                       state_.Vector(p.positions), Row(step.out, row));
+      reference::Embed(args_.tokens[row], TextPosition(args_, row, position),
+                       program_.weights[p.weight], p.factor, state_.Vector(p.positions),
+                       Row(step.out, row));
     });
   }
 
   void Run(const Step& step, const RopeAnglesParams& p) {
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-      reference::RopeAngles(position, program_.ropes[p.rope], Row(step.out, row));
+      reference::RopeAngles(TextPosition(args_, row, position), program_.ropes[p.rope],
+                            Row(step.out, row));
     });
   }
 
@@ -247,6 +249,7 @@ class Runner {
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       if (a.group != nullptr) a.table = &sequence.tables[kind.group];
       a.position = position;
+      a.text_position = TextPosition(args_, row, position);
       a.angles = angles == kNoValue ? nullptr : Row(angles, row);
       reference::QkvRope(a, Row(step.in, row));
     });
@@ -265,6 +268,7 @@ class Runner {
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.encoder_rows = sequence.encoder_rows;
+      if (!kind.is_cross_attention) a.visible = VisibleFrom(args_, sequence, row);
       reference::Attention(a, position, Row(step.in, row), Row(step.out, row), state_.scores);
     });
   }
@@ -462,6 +466,7 @@ constexpr Backend kBackend = {
     .kv_read = KvRead,
     .kv_write = KvWrite,
     .unload = Unload,
+    .takes_masks = true,
     .host_kv = &kHostKv,
 };
 

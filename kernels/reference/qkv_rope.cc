@@ -66,7 +66,7 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
     if (has_norm && kind.qk_norm_follows_rope) Norm(norm_args, head, dim, head);
   }
   if (kind.query_temperature != 0.0f) {
-    const float factor = QueryTemperature(kind, args.position);
+    const float factor = QueryTemperature(kind, args.text_position);
     for (uint32_t i = 0; i < kind.n_heads * dim; ++i) qkv[i] *= factor;
   }
   if (args.shares_kv) return;

@@ -86,6 +86,12 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   }
   session.kv_residual = read.kv_residual;
   session.kv_group_size = read.kv_group_size;
+  if (read.kv_key_axis > ARN_KV_AXIS_TOKEN || read.kv_value_axis > ARN_KV_AXIS_TOKEN) {
+    return diag->Fail(Status::kUnsupported, "kv_key_axis %u, kv_value_axis %u: not known",
+                      read.kv_key_axis, read.kv_value_axis);
+  }
+  session.k_by_token = IsQuantised(session.k_type) && read.kv_key_axis == ARN_KV_AXIS_TOKEN;
+  session.v_by_channel = IsQuantised(session.v_type) && read.kv_value_axis == ARN_KV_AXIS_CHANNEL;
   ARN_TRY(CheckFlag("all_logits", read.all_logits, diag));
   if (read.activation_bits != 0 && read.activation_bits != 8 && read.activation_bits != 16) {
     return diag->Fail(Status::kBadArgument, "activation_bits is %u, expected 8 or 16",

@@ -224,6 +224,17 @@ arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids, 
   return OnSession(session, [&](Session& s) { return s.PrefillLogits({ids, n_ids}, out_logits); });
 }
 
+arn_status arn_session_prefill_masked(arn_session* session, const int32_t* ids, size_t n,
+                                      const arn_attention_mask* mask, const float** out_logits) {
+  if (out_logits != nullptr) *out_logits = nullptr;
+  if (session == nullptr || (ids == nullptr && n > 0)) return ARN_BAD_ARGUMENT;
+  return OnSession(session, [&](Session& s) {
+    arn_attention_mask read = ARN_ATTENTION_MASK_INIT;
+    ARN_TRY(ReadStruct(mask, "arn_attention_mask", &read, s.diag()));
+    return s.PrefillMasked({ids, n}, {read.positions, read.visible, read.first}, out_logits);
+  });
+}
+
 arn_status arn_session_logits(const arn_session* session, const float** out_logits) {
   if (out_logits == nullptr) return ARN_BAD_ARGUMENT;
   *out_logits = nullptr;

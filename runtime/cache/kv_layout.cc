@@ -74,6 +74,8 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
   out->quantised_k_bits = options.k_bits;
   out->quantised_v_bits = options.v_bits;
   out->group_size = options.group_size;
+  out->k_by_token = options.k_by_token;
+  out->v_by_channel = options.v_by_channel;
   return PlanPages(*out, options.k_bits, options.v_bits, options.n_quantised_pages,
                    options.by_layer, layout, &out->quantised, diag);
 }

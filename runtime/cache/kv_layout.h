@@ -14,7 +14,9 @@ struct KvOptions {
   DType v_type = DType::kInt8;
   uint32_t k_bits = 0;  // quantised pages: 4, 2 or 0 (as in active pages)
   uint32_t v_bits = 0;
-  uint32_t group_size = 32;        // quantised pages; divides page_tokens
+  uint32_t group_size = 32;  // quantised pages; divides page_tokens
+  bool k_by_token = false;   // as in KvGroup
+  bool v_by_channel = false;
   uint32_t page_tokens = 32;       // power of two
   uint32_t n_pages = 0;            // active pages
   uint32_t n_quantised_pages = 0;  // 0: pages are never quantised

@@ -225,6 +225,8 @@ KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
   kv.k_bits = TraitsOf(options.k_type).quantised_bits;
   kv.v_bits = TraitsOf(options.v_type).quantised_bits;
   kv.group_size = options.kv_group_size;
+  kv.k_by_token = options.k_by_token;
+  kv.v_by_channel = options.v_by_channel;
   kv.page_tokens = options.kv_page_tokens;
   kv.n_pages = group.n_pages;
   kv.n_quantised_pages = group.n_quantised_pages;

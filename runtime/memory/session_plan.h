@@ -59,9 +59,11 @@ struct SessionOptions {
   KvType v_type = KvType::kInt8;
   KvType encoder_type = KvType::kInt8;  // of an encoder's keys and values; never quantised
   bool has_encoder_type = false;        // false: they are as active pages of k_type and v_type
-  uint32_t kv_residual = 0;        // most recent tokens, never quantised; 0: kDefaultKvResidual
-  uint32_t kv_group_size = 0;      // tokens (K), channels (V) per quantisation group; 0:
-                                   // kDefaultKvGroupSize
+  uint32_t kv_residual = 0;    // most recent tokens, never quantised; 0: kDefaultKvResidual
+  uint32_t kv_group_size = 0;  // tokens (K), channels (V) per quantisation group; 0:
+                               // kDefaultKvGroupSize
+  bool k_by_token = false;     // quantised pages: as in KvGroup
+  bool v_by_channel = false;
   uint32_t context_tokens = 0;     // 0: the model's, at most kDefaultContextTokens
   uint32_t prefill_chunk = 0;      // 0: kDefaultPrefillChunk
   uint32_t n_threads = 0;          // 0: the number of performance CPUs
@@ -210,6 +212,7 @@ struct SessionPlan {
 struct SessionPart {
   uint32_t sequence = 0;
   Span<const int32_t> ids;
+  const RowMask* mask = nullptr;  // of these tokens, if the run has no other part
 };
 
 // Sizes of the session object and its per-sequence objects.

@@ -34,7 +34,9 @@ class RowReader {
   }
 
  private:
-  bool HasRangesOfTokens(const KvHeadPlace& place) const { return keys_ && place.bits != 0; }
+  bool HasRangesOfTokens(const KvHeadPlace& place) const {
+    return place.bits != 0 && group_.RangesByChannel(keys_);
+  }
   uint64_t RowBytes(const KvHeadPlace& place) const {
     return KvValueBytes(group_, place.type, place.bits) / group_.page_tokens;
   }

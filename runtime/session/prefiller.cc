@@ -6,6 +6,17 @@
 #include "runtime/session/timer.h"
 
 namespace arn {
+namespace {
+
+bool HasRelativePositions(const Program& program) {
+  for (const Step& step : program.steps) {
+    const auto* attention = step.If<AttentionParams>();
+    if (attention != nullptr && attention->relative_position_bias != kNoWeight) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Status Prefiller::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) {
   ARN_TRY(runner_.MakeRoomForOne(sequence));
@@ -55,11 +66,53 @@ Status Prefiller::Prefill(Span<const int32_t> ids, size_t marked) {
 }
 
 Status Prefiller::PrefillLogits(Span<const int32_t> ids, const float** out_logits) {
-  const uint32_t selected = sequences_.selected();
   *out_logits = nullptr;
   if (!core_.plan.options.all_logits) {
     return core_.diag.Fail(Status::kBadState, "the session was created with all_logits = 0");
   }
+  return PrefillChunk({sequences_.selected(), ids}, out_logits);
+}
+
+Status Prefiller::PrefillMasked(Span<const int32_t> ids, const RowMask& mask,
+                                const float** out_logits) {
+  if (out_logits != nullptr) *out_logits = nullptr;
+  ARN_TRY(CheckMask(ids.size(), mask, out_logits != nullptr));
+  return PrefillChunk({sequences_.selected(), ids, &mask}, out_logits);
+}
+
+// Checks what model, session and backend can do. A run checks the numbers of the mask.
+Status Prefiller::CheckMask(size_t n_ids, const RowMask& mask, bool wants_logits) const {
+  Diag& diag = core_.diag;
+  if (wants_logits && !core_.plan.options.all_logits) {
+    return diag.Fail(Status::kBadState, "the session was created with all_logits = 0");
+  }
+  if (core_.plan.options.no_cache) {
+    return diag.Fail(Status::kUnsupported, "a mask needs a session with a cache");
+  }
+  if (sequences_.HasState()) {
+    return diag.Fail(Status::kUnsupported,
+                     "layers with a recurrent state take no mask: they run tokens in order");
+  }
+  if (!executor_.backend().takes_masks) {
+    return diag.Fail(Status::kUnsupported, "the backend %s takes no mask",
+                     executor_.backend().name);
+  }
+  if (mask.positions != nullptr && HasRelativePositions(core_.plan.program)) {
+    return diag.Fail(Status::kUnsupported,
+                     "positions: the model's attention depends on the distance of tokens in the "
+                     "sequence (ALiBi, relative biases)");
+  }
+  const size_t end = sequences_.length() + n_ids;
+  if (mask.visible != nullptr && mask.first > end) {
+    return diag.Fail(Status::kBadArgument, "first is %u, the sequence then has %zu tokens",
+                     mask.first, end);
+  }
+  return Status::kOk;
+}
+
+Status Prefiller::PrefillChunk(const SessionPart& part, const float** out_logits) {
+  const uint32_t selected = part.sequence;
+  const Span<const int32_t> ids = part.ids;
   if (ids.empty() || ids.size() > core_.plan.options.prefill_chunk) {
     return core_.diag.Fail(Status::kBadArgument, "%zu tokens, a chunk has 1 to %u", ids.size(),
                            core_.plan.options.prefill_chunk);
@@ -67,6 +120,10 @@ Status Prefiller::PrefillLogits(Span<const int32_t> ids, const float** out_logit
   ARN_TRY(sequences_.CheckIds(ids));
   ARN_TRY(sequences_.CheckRoom(selected, ids.size()));
   Timer timer(&core_.stats.prefill_ns);
+  // A shift would move the tokens that a mask is about.
+  if (part.mask != nullptr && sequences_.IsFull(selected)) {
+    return sequences_.ContextFullError(selected);
+  }
   size_t n = 0;
   ARN_TRY(NextChunk(selected, ids.size(), &n));
   if (n < ids.size()) {
@@ -74,10 +131,11 @@ Status Prefiller::PrefillLogits(Span<const int32_t> ids, const float** out_logit
                            ids.size(), sequences_.length(), cache().capacity());
   }
   const uint32_t before = sequences_.length();
-  const SessionPart part{selected, ids};
-  ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1), LogitRows::kAll));
+  ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1),
+                      out_logits == nullptr ? LogitRows::kLastOfEach : LogitRows::kAll));
   sequences_.At(selected).n_generated = 0;
   core_.stats.prefill_tokens += n;
+  if (out_logits == nullptr) return Status::kOk;
   // Without a cache the earlier tokens ran too.
   const uint64_t first = core_.plan.options.no_cache ? before : 0;
   const uint64_t vocab = core_.plan.program.vocab;

@@ -6,6 +6,7 @@
 #include "platform/base/span.h"
 #include "platform/base/status.h"
 #include "runtime/session/core.h"
+#include "runtime/session/executor.h"
 #include "runtime/session/runner.h"
 #include "runtime/session/sequences.h"
 
@@ -16,8 +17,8 @@ class Prefiller {
   static constexpr size_t kNoMark = SIZE_MAX;
 
   // All arguments must outlive the part.
-  Prefiller(SessionCore* core, Sequences* sequences, Runner* runner)
-      : core_(*core), sequences_(*sequences), runner_(*runner) {}
+  Prefiller(SessionCore* core, const Executor* executor, Sequences* sequences, Runner* runner)
+      : core_(*core), executor_(*executor), sequences_(*sequences), runner_(*runner) {}
 
   // Appends the tokens to the selected sequence, with logits of the last one. kContextFull if they
   // do not fit; kCancelled keeps the chunks that ran. Marks the recurrent states after the first
@@ -26,6 +27,12 @@ class Prefiller {
   // As above for one chunk, with the logits of all of its tokens: f32 [ids, vocab], valid until the
   // next run. kBadState unless the session has all_logits.
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits);
+  // One chunk whose tokens have the positions and see what the mask says. Logits of the last token,
+  // or of all as above unless out_logits is null. kUnsupported for recurrent states, for positions
+  // beside relative biases, without a cache, and for a backend without masks; a mask that hides a
+  // token from itself or has a position outside the context is kBadArgument. Nothing changes then.
+  // Tokens that run again later (after a rewind among them) run without the mask.
+  Status PrefillMasked(Span<const int32_t> ids, const RowMask& mask, const float** out_logits);
 
   // Called by Prefill after each chunk with the tokens that ran so far, and all of them; another
   // result than 0 ends the call with kCancelled before the next chunk. Null: none.
@@ -36,6 +43,9 @@ class Prefiller {
   }
 
  private:
+  Status CheckMask(size_t n_ids, const RowMask& mask, bool wants_logits) const;
+  // Runs the part in one run. out_logits: as PrefillLogits; null: logits of the last token only.
+  Status PrefillChunk(const SessionPart& part, const float** out_logits);
   // Number of prefill tokens for the next run, at least one. Shifts when the context is full.
   Status NextChunk(uint32_t sequence, size_t left, size_t* out_tokens);
   // Calls on_chunk_. Returns true if it ends the call.
@@ -44,6 +54,7 @@ class Prefiller {
   LogitsState& logits() { return sequences_.logits(); }
 
   SessionCore& core_;
+  const Executor& executor_;
   Sequences& sequences_;
   Runner& runner_;
   OnChunk on_chunk_ = nullptr;

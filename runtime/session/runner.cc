@@ -35,12 +35,14 @@ void Runner::AskForLogits(RunArgs* args, int32_t* best) {
   args->leaves_logits = !access->finds_best || args->best_id != nullptr;
 }
 
-Status Runner::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows) {
+Status Runner::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows,
+                          const RowMask* mask) {
   RunArgs args;
   args.edits = cache().edits();
   args.tokens = {core_.memory.As<int32_t>(core_.plan.tokens), n_tokens};
   args.sequences = {core_.memory.As<SequenceRows>(core_.plan.rows), n_rows};
   args.logit_rows = logit_rows;
+  args.mask = mask;
   args.cancel = is_cancellable_ ? &core_.cancel : nullptr;
   executor_.Observe(&args);
   int32_t best = LogitsState::kNoToken;
@@ -74,7 +76,7 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
   const Span<Growth> growths(core_.memory.As<Growth>(core_.plan.growths), parts.size());
   uint32_t n_tokens = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const auto [sequence, ids] = parts[i];
+    const auto& [sequence, ids, mask] = parts[i];
     const uint32_t n_pending = sequences_.At(sequence).n_pending;
     const auto n = n_pending + static_cast<uint32_t>(ids.size());
     std::memcpy(tokens + n_tokens, sequences_.History(sequence) + cache().length(sequence),
@@ -92,7 +94,7 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
     return sequences_.ContextFullError(parts[0].sequence);
   }
   ARN_TRY(reserved);
-  ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows));
+  ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows, parts[0].mask));
   cache().Commit(grown);
   for (const SessionPart& part : parts) {
     uint32_t& n_pending = sequences_.At(part.sequence).n_pending;
@@ -116,11 +118,11 @@ Status Runner::RunWithoutCache(const SessionPart& part, LogitRows logit_rows) {
   if (reserved == Status::kOk) {
     *core_.memory.As<SequenceRows>(core_.plan.rows) = {
         0, whole.n_tokens, 0, cache().tables(part.sequence), cache().encoder_rows(part.sequence)};
-    status = RunBackend(whole.n_tokens, 1, logit_rows);
+    status = RunBackend(whole.n_tokens, 1, logit_rows, nullptr);
     if (executor_.CanFallBack(status)) {
       recompute_.SwitchToFallback(status);
       if (core_.model.spec.encoder.exists()) return recompute_.LoseEncoderOutputs();
-      status = RunBackend(whole.n_tokens, 1, logit_rows);
+      status = RunBackend(whole.n_tokens, 1, logit_rows, nullptr);
     }
   }
   cache().Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));

@@ -61,7 +61,7 @@ class Runner {
   Status TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
   Status RunLastFromSnapshot(uint32_t sequence);
   Status RunWithoutCache(const SessionPart& part, LogitRows logit_rows);
-  Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
+  Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows, const RowMask* mask);
   // Decides which logits the run keeps of a single sequence. *best: receives the argmax if the
   // backend computes it.
   void AskForLogits(RunArgs* args, int32_t* best);

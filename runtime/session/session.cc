@@ -44,7 +44,7 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
       runner_(&core_, &executor_, &sequences_, &throttle_, &recompute_),
       chooser_(&core_, &executor_, &sequences_, &constrainer_, &recompute_, &runner_),
       encoder_(&core_, &executor_, &sequences_, &recompute_, &runner_),
-      prefiller_(&core_, &sequences_, &runner_),
+      prefiller_(&core_, &executor_, &sequences_, &runner_),
       decoder_(&core_, &executor_, &sequences_, &constrainer_, &throttle_, &recompute_, &runner_,
                &chooser_),
       speculator_(&core_, &executor_, &sequences_, &constrainer_, &throttle_, &runner_, &chooser_,

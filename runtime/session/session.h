@@ -61,6 +61,9 @@ class Session {
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits) {
     return prefiller_.PrefillLogits(ids, out_logits);
   }
+  Status PrefillMasked(Span<const int32_t> ids, const RowMask& mask, const float** out_logits) {
+    return prefiller_.PrefillMasked(ids, mask, out_logits);
+  }
   void SetOnChunk(Prefiller::OnChunk on_chunk, void* user) {
     prefiller_.SetOnChunk(on_chunk, user);
   }

@@ -64,6 +64,10 @@ uint64_t GeometryHash(const SessionPlan& plan) {
     add(static_cast<uint32_t>(scaling.type));
     hash.Update(&scaling.factor, sizeof scaling.factor);
   }
+  if (plan.options.k_by_token || plan.options.v_by_channel) {
+    add(plan.options.k_by_token ? 1 : 0);
+    add(plan.options.v_by_channel ? 1 : 0);
+  }
   add(plan.cache.n_groups);
   for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
     const KvGroup& group = plan.kv_groups[g];

@@ -84,11 +84,17 @@ inline constexpr QuantisedShape kQuantisedShapes[] = {
     {4, 2, 64, 32, 8, 0}, {2, 1, 20, 8, 4, 5},    {4, 2, 128, 16, 16, 0},
     {8, 2, 6, 8, 2, 0},   {9, 3, 64, 32, 32, 33}, {6, 2, 32, 32, 16, 40},
 };
-// Bits of keys and of values; 0: stored as in an active page.
+// Bits of keys and of values; 0: stored as in an active page. Ranges: of keys per channel and of
+// values per token, unless the flags say otherwise.
 struct QuantisedBits {
   uint32_t k, v;
+  bool k_by_token = false, v_by_channel = false;
+
+  bool has_default_ranges() const { return !k_by_token && !v_by_channel; }
 };
-inline constexpr QuantisedBits kQuantisedBits[] = {{4, 4}, {2, 2}, {4, 0}, {0, 2}, {2, 4}};
+inline constexpr QuantisedBits kQuantisedBits[] = {
+    {4, 4}, {2, 2}, {4, 0}, {0, 2}, {2, 4}, {4, 4, true, true}, {2, 4, true}, {4, 2, false, true},
+};
 
 // Recurrent layers. Convolution: taps, channels, and true if its input is [b | c | x]. Scan:
 // states. Covers tails of every vector, one channel, one tile and more.

@@ -226,11 +226,14 @@ uint32_t ProgramBuilder::AddSelfAttention(const AttentionKind& kind) {
 }
 
 void ProgramBuilder::AddQuantisedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits,
-                                       uint32_t group_size, uint32_t n_pages) {
+                                       uint32_t group_size, uint32_t n_pages, bool k_by_token,
+                                       bool v_by_channel) {
   KvGroup& g = groups_[kinds_[kind].group];
   g.quantised_k_bits = k_bits;
   g.quantised_v_bits = v_bits;
   g.group_size = group_size;
+  g.k_by_token = k_by_token;
+  g.v_by_channel = v_by_channel;
   const auto block = [&](uint64_t bytes) { return AlignUp(g.n_kv_heads * bytes, kSliceAlign); };
   KvPages& pages = g.quantised;
   pages.n_pages = n_pages;

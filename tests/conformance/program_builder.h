@@ -60,7 +60,7 @@ class ProgramBuilder {
                         uint32_t page_tokens, uint32_t n_pages);
   // Gives the kind's group a pool of quantised pages.
   void AddQuantisedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
-                         uint32_t n_pages);
+                         uint32_t n_pages, bool k_by_token = false, bool v_by_channel = false);
   // Adds a group of n_layers with state_floats of recurrent state each. Returns its index.
   uint32_t AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots);
   void AddStep(const Step& step) { steps_.push_back(step); }

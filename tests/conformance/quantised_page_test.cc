@@ -42,8 +42,8 @@ std::vector<double> Row(const KvGroup& group, bool keys, const KvHeadBlock& bloc
   for (uint32_t i = 0; i < dim; ++i) {
     const auto byte = static_cast<uint32_t>(block.values[slot * row_bytes + i % row_bytes]);
     const uint32_t value = byte >> (i / row_bytes * block.bits) & ((1u << block.bits) - 1);
-    const uint32_t pair =
-        keys ? slot / group.group_size * dim + i : slot * value_groups + i / group.group_size;
+    const uint32_t pair = group.RangesByChannel(keys) ? slot / group.group_size * dim + i
+                                                      : slot * value_groups + i / group.group_size;
     uint16_t range[2];
     std::memcpy(range, static_cast<const uint16_t*>(block.scales) + 2 * pair, sizeof range);
     x[i] = static_cast<double>(F32FromF16(range[1])) +
@@ -77,7 +77,8 @@ class QuantisedSession {
     rope_params.angles = angles.out;
     const uint32_t pages = (n_runs + 1) * kTokens / shape.page_tokens;
     const uint32_t k = builder_.AddAttention(kind, active, 2, shape.page_tokens, pages);
-    builder_.AddQuantisedPages(k, bits.k, bits.v, shape.group_size, pages);
+    builder_.AddQuantisedPages(k, bits.k, bits.v, shape.group_size, pages, bits.k_by_token,
+                               bits.v_by_channel);
     rope_params.kind = static_cast<uint16_t>(k);
     rope_params.group_layer = kLayer;
     Step attention{AttentionParams{.kind = rope_params.kind, .group_layer = kLayer}, rope.in};
@@ -226,18 +227,18 @@ using Rows = std::vector<std::vector<double>>;
 
 // Expects each value of `quantised` to equal the nearest step of the smallest range that covers its
 // group.
-void ExpectQuantised(const Rows& active, const Rows& quantised, bool keys, uint32_t group_size,
-                     uint32_t bits) {
+void ExpectQuantised(const Rows& active, const Rows& quantised, bool by_channel,
+                     uint32_t group_size, uint32_t bits) {
   const auto n_tokens = static_cast<uint32_t>(active.size());
   const auto dim = static_cast<uint32_t>(active[0].size());
   const double steps = (1u << bits) - 1;
   for (uint32_t t = 0; t < n_tokens; ++t) {
     for (uint32_t i = 0; i < dim; ++i) {
       double low = active[t][i], high = low;
-      const uint32_t first = (keys ? t : i) / group_size * group_size;
-      const uint32_t end = std::min(first + group_size, keys ? n_tokens : dim);
+      const uint32_t first = (by_channel ? t : i) / group_size * group_size;
+      const uint32_t end = std::min(first + group_size, by_channel ? n_tokens : dim);
       for (uint32_t other = first; other < end; ++other) {
-        const double x = keys ? active[other][i] : active[t][other];
+        const double x = by_channel ? active[other][i] : active[t][other];
         low = std::fmin(low, x);
         high = std::fmax(high, x);
       }
@@ -245,19 +246,24 @@ void ExpectQuantised(const Rows& active, const Rows& quantised, bool keys, uint3
       const double least_error = std::fabs(low) / 2048;
       const double bound = (high - low + least_error) / steps * (0.5 + steps / 2048) + least_error;
       ASSERT_LE(std::fabs(active[t][i] - quantised[t][i]), bound + 1e-7)
-          << (keys ? "keys" : "values") << " token " << t << " channel " << i;
+          << (by_channel ? "by channel" : "by token") << ", token " << t << " channel " << i;
     }
   }
 }
 
 // Returns the page types to test: all in host memory. A device compiles shaders per type, so it
 // gets one type in rotation: each type meets each shape and each number of bits, but not all three
-// at once.
+// at once. Without subgroups only the reductions differ: each shape then gets one number of bits.
 std::vector<DType> TypesFor(const BackendCase& backend, const QuantisedShape& shape,
                             const QuantisedBits& bits, const std::vector<DType>& types) {
   if (backend.backend->host_kv != nullptr) return types;
+  if (!bits.has_default_ranges()) return {};  // refused: VulkanPlanTest
   const auto turn =
       static_cast<size_t>(&shape - kQuantisedShapes) + static_cast<size_t>(&bits - kQuantisedBits);
+  constexpr size_t kDefaultBits = 5;
+  const auto row = static_cast<size_t>(&shape - kQuantisedShapes);
+  const auto column = static_cast<size_t>(&bits - kQuantisedBits);
+  if (backend.name == "VulkanSharedMemory" && row % kDefaultBits != column) return {};
   return {types[turn % types.size()]};
 }
 
@@ -302,8 +308,8 @@ TEST_P(QuantisedPageTest, QuantisingEdit_EveryShapeAndBits_IsTheNearestStep) {
             if (n_bits == 0) {
               ASSERT_EQ(before, after);
             } else {
-              ASSERT_NO_FATAL_FAILURE(
-                  ExpectQuantised(before, after, keys, shape.group_size, n_bits));
+              ASSERT_NO_FATAL_FAILURE(ExpectQuantised(
+                  before, after, session.group().RangesByChannel(keys), shape.group_size, n_bits));
             }
           }
         }

@@ -178,6 +178,19 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
     expect_refused(&builder, "a rope angle of 2^24 or more");
   }
   {
+    ProgramBuilder builder(2, 8, 8);
+    AttentionKind kind;
+    kind.n_heads = kind.n_kv_heads = 1;
+    kind.head_dim = 8;
+    kind.rope = kNoRope;
+    const uint32_t id = builder.AddAttention(kind, DType::kInt8, 1, 8, 1);
+    builder.AddQuantisedPages(id, 4, 4, 8, 1, /*k_by_token=*/true);
+    QkvRopeParams params;
+    params.kind = static_cast<uint16_t>(id);
+    builder.AddStep(params, builder.AddValue(24), kNoValue);
+    expect_refused(&builder, "kv_key_axis");
+  }
+  {
     ProgramBuilder builder(2, 1u << 14, 1u << 14);
     Step step{ActParams()};
     step.in = builder.AddValue(2048);

@@ -74,6 +74,8 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--encoder-kv", "", kKv},
       {"--kv-residual", "", kKv},
       {"--kv-group", "", kKv},
+      {"--kv-key-axis", "", kKv},
+      {"--kv-value-axis", "", kKv},
       {"--kv-file", "FILE|auto", kKv},
       {"--overflow", "", kKv},
       {"--pinned", "", kKv},

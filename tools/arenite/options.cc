@@ -95,6 +95,21 @@ Model OpenModel(const ModelArguments& arguments) {
   return Model(arguments.bundle, options);
 }
 
+namespace {
+
+// In the order of ARN_KV_AXIS_...
+const std::vector<std::string>& AxisNames() {
+  static const std::vector<std::string> names = {"default", "channel", "token"};
+  return names;
+}
+
+uint32_t AxisOf(const std::string& name) {
+  const std::vector<std::string>& names = AxisNames();
+  return static_cast<uint32_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+}  // namespace
+
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option(
          "--backend", arguments->backend,
@@ -128,6 +143,14 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
          "--kv-group", arguments->kv_group,
          "int4, int2: group size in tokens (keys) or channels (values) (0: the library's choice)")
       ->capture_default_str();
+  for (const auto& [name, axis] : {std::pair{"--kv-key-axis", &arguments->kv_key_axis},
+                                   std::pair{"--kv-value-axis", &arguments->kv_value_axis}}) {
+    app->add_option(name, *axis,
+                    "int4, int2: which values share a range: tokens of a channel (channel), or "
+                    "channels of a token (token); default: keys by channel, values by token")
+        ->transform(CLI::IsMember(AxisNames(), CLI::ignore_case))
+        ->capture_default_str();
+  }
   app->add_option("--activation-bits", arguments->activation_bits,
                   "Bits of the activations in matmuls with int8 and int4 weights: 8, or 16, which "
                   "is more accurate and slower on prompts (not on a GPU)")
@@ -265,6 +288,8 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   if (!arguments.encoder_kv.empty()) options.encoder_kv_type = KvType(arguments.encoder_kv);
   options.kv_residual = arguments.kv_residual;
   options.kv_group_size = arguments.kv_group;
+  options.kv_key_axis = AxisOf(arguments.kv_key_axis);
+  options.kv_value_axis = AxisOf(arguments.kv_value_axis);
   options.context_tokens = arguments.context;
   options.prefill_chunk = arguments.prefill_chunk;
   options.activation_bits = arguments.activation_bits;

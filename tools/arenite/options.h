@@ -36,6 +36,7 @@ struct SessionArguments {
   std::string encoder_kv;  // empty: same as kv and kv_values
   uint32_t kv_residual = 0;
   uint32_t kv_group = 0;
+  std::string kv_key_axis = "default", kv_value_axis = "default";
   uint32_t context = 0;
   uint32_t prefill_chunk = 0;
   uint32_t activation_bits = 8;

@@ -46,6 +46,7 @@ _YES_OR_NO = {
 _ENUM_FIELDS = {
     "kv_type": "KvType", "kv_value_type": "KvType", "encoder_kv_type": "KvType",
     "overflow": "Overflow",
+    "kv_key_axis": "KvAxis", "kv_value_axis": "KvAxis",
     "speculation": "Speculate", "rope_scaling": "RopeScaling", "backend": "Backend",
     "finish": "Finish", "early_stopping": "EarlyStopping", "cpus": "Cpus",
     "energy_source": "Energy", "residency": "Residency",

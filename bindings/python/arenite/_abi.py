@@ -125,9 +125,9 @@ class arn_session_options(Struct):
       ("logits_processors", c_uint32), ("sampling_words", c_uint32), ("state_snapshots", c_uint32),
       ("snapshot_every", c_uint32), ("speculation", c_uint32), ("max_guesses", c_uint32),
       ("guess_always", c_uint32), ("encoder_kv_type", c_uint32), ("rope_scaling", c_uint32),
-      ("rope_factor", c_float)]
+      ("rope_factor", c_float), ("kv_key_axis", c_uint32), ("kv_value_axis", c_uint32)]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0)
 
 
 class arn_memory_plan(Struct):
@@ -328,6 +328,12 @@ class arn_embed_counts(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_tokens", c_uint64), ("n_cut_texts", c_uint64),
       ("ns", c_uint64)]
   _initial_ = (0, 0, 0)
+
+
+class arn_attention_mask(Struct):
+  _fields_ = [("struct_size", c_size_t), ("positions", POINTER(c_uint32)),
+      ("visible", POINTER(c_uint8)), ("first", c_uint32)]
+  _initial_ = (None, None, 0)
 
 
 class arn_session_stats_data(Struct):

@@ -72,6 +72,14 @@ class KvType(enum.IntEnum):
   AS_KEYS = _abi.ARN_KV_AS_KEYS
 
 
+class KvAxis(enum.IntEnum):
+  """ARN_KV_AXIS_..."""
+
+  DEFAULT = _abi.ARN_KV_AXIS_DEFAULT
+  CHANNEL = _abi.ARN_KV_AXIS_CHANNEL
+  TOKEN = _abi.ARN_KV_AXIS_TOKEN
+
+
 class Overflow(enum.IntEnum):
   """ARN_OVERFLOW_..."""
 

@@ -312,6 +312,10 @@ class SessionOptions:
   bundles written before 0.2."""
   rope_factor: float = 0
   """With rope_scaling: above 1, at most 1024; else 0."""
+  kv_key_axis: KvAxis = KvAxis.DEFAULT
+  """KvAxis of INT4 and INT2 keys and values, whatever the default: to compare caches. Slower than
+  the default; Status.UNSUPPORTED on a GPU. Ignored for other types."""
+  kv_value_axis: KvAxis = KvAxis.DEFAULT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -687,8 +691,8 @@ class Beam:
 __all__ = [
     "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
     "ConversationInfo", "ConversationOptions", "ConversationResult", "CpuCluster", "Cpus",
-    "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType",
-    "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option", "Overflow", "ReplyEvent", "ReplyInfo",
-    "Residency", "ResidencyInfo", "RopeScaling", "Sampling", "SessionCpus", "SessionOptions",
-    "Speculate", "Stats", "Status", "ThermalZone", "ToolChoice", "Verify"
+    "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes", "KvAxis", "KvGroup", "KvLayer",
+    "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option", "Overflow", "ReplyEvent",
+    "ReplyInfo", "Residency", "ResidencyInfo", "RopeScaling", "Sampling", "SessionCpus",
+    "SessionOptions", "Speculate", "Stats", "Status", "ThermalZone", "ToolChoice", "Verify"
 ]

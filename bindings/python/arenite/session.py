@@ -197,6 +197,33 @@ class Session(Closing):
     with self._logits("arn_session_prefill_logits", ids, len(ids)) as pointer:
       return array.array("f", ctypes.string_at(pointer, 4 * self._vocab * len(ids)))
 
+  def prefill_masked(self, tokens: Tokens, *, positions: Sequence[int] | None = None,
+                     visible: Sequence[Sequence[int]] | None = None, first: int = 0,
+                     logits: bool = False) -> array.array[float] | None:
+    """Same as prefill(), for at most one chunk whose tokens have positions and an attention mask of
+    their own: a tree of guesses, a prefix that is seen both ways. visible: for each token a row of
+    0 and 1, for the tokens of the sequence from `first` on, those of the call included. The mask
+    holds for this call; rewind() drops a tree. Returns the logits after each token, one row each,
+    with `logits`, which requires all_logits."""
+    ids = self._ids(tokens)
+    mask = _abi.arn_attention_mask()
+    if positions is not None:
+      if len(positions) != len(ids):
+        raise ValueError(f"{len(positions)} positions for {len(ids)} tokens")
+      mask.positions = (ctypes.c_uint32 * len(ids))(*positions)
+    if visible is not None:
+      seen = len(self) + len(ids) - first
+      if len(visible) != len(ids) or any(len(row) != seen for row in visible):
+        raise ValueError(f"visible: expected {len(ids)} rows of {seen} numbers")
+      cells = (cell for row in visible for cell in row)
+      mask.visible = (ctypes.c_uint8 * (len(ids) * seen))(*cells)
+    mask.first = first
+    if not logits:
+      self._call("arn_session_prefill_masked", ids, len(ids), ctypes.byref(mask), None)
+      return None
+    with self._logits("arn_session_prefill_masked", ids, len(ids), ctypes.byref(mask)) as pointer:
+      return array.array("f", ctypes.string_at(pointer, 4 * self._vocab * len(ids)))
+
   @property
   def tokens(self) -> list[int]:
     """The tokens of the sequence."""

@@ -186,10 +186,16 @@ class TileRunner {
     }
     const Range seen = SeenBy(position, n);
     const QuantisedSlots slots = {tile_.group, s_, slot, n, seen.begin, seen.end - seen.begin};
-    if (page.k.bits != 0) ScoreSlots(slots, page.k, k);
+    const bool has_codes = page.k.bits != 0 && !tile_.group->k_by_token;
+    if (has_codes) {
+      ScoreSlots(slots, page.k, k);
+    } else if (page.k.bits != 0) {
+      // Until the values are loaded, s_.v is free.
+      Dequantise(*tile_.group, true, page.k, slot, n, s_.stride, s_.v, s_.k);
+    }
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
-      if (page.k.bits == 0) Dot(s_.q + size_t{q} * s_.stride, k, n, dim, scores);
+      if (!has_codes) Dot(s_.q + size_t{q} * s_.stride, k, n, dim, scores);
       if (k_scales != nullptr) Scale(k_scales + slot, n, scores);
       TileScores<kFloatTokens> tile;
       tile.Load(scores);
@@ -199,9 +205,12 @@ class TileRunner {
     }
     v = tile_.k_rows != nullptr ? RowsAt(tile_.v_rows, position, n, s_.v)
                                 : LoadRows(*tile_.group, page.v, slot, n, s_.v, s_.stride);
-    if (page.v.bits != 0) {
+    if (page.v.bits != 0 && !tile_.group->v_by_channel) {
       AddSlots(slots, page.v, s_.v);
       return n;
+    }
+    if (page.v.bits != 0) {
+      Dequantise(*tile_.group, false, page.v, slot, n, s_.stride, s_.k, s_.v);
     }
     AddValueRows(s_.scores + size_t{seen.begin} * kDotTokens, seen.end - seen.begin, v, n, dim,
                  s_.stride, s_.sums + size_t{seen.begin} * s_.stride);
@@ -284,6 +293,7 @@ class TileRunner {
     if (sees_all_) return {0, queries_};
     if (tile_.k_rows != nullptr) return SeenByRows(position, n);
     uint32_t begin = position <= tile_.first_position ? 0 : position - tile_.first_position;
+    if (tile_.visible.cells != nullptr) begin = 0;
     uint32_t end = tile_.n_rows;
     while (end > begin && FirstVisible(tile_.first_position + end - 1, kind_.window, kind_.chunk) >=
                               position + n) {
@@ -304,7 +314,31 @@ class TileRunner {
     return {begin * tile_.n_heads, end * tile_.n_heads};
   }
 
-  // Turns the scores of [position, position + n) into weights; the query sees at least one of them.
+  // Returns one past the last position that a query at `own` may see.
+  uint32_t EndOf(uint32_t own) const {
+    return tile_.visible.cells != nullptr ? tile_.visible.end : own + 1;
+  }
+  // True if positions before `end` may be hidden from a query.
+  bool HasHidden(uint32_t end) const {
+    return tile_.visible.cells != nullptr && end > tile_.visible.first;
+  }
+  // Hides what a row does not attend to. Returns false, and makes the scores weights of 0, if
+  // nothing is left.
+  template <size_t kTokens>
+  bool HideCells(uint32_t row, uint32_t position, uint32_t n, float* memory,
+                 TileScores<kTokens>* scores) const {
+    scores->Store(memory);
+    for (uint32_t t = 0; t < n; ++t) {
+      if (!tile_.visible.Has(row, position + t)) memory[t] = -HUGE_VALF;
+    }
+    scores->Load(memory);
+    if (scores->Largest() != -HUGE_VALF) return true;
+    for (V& s : scores->v) s = hn::Zero(D());
+    return false;
+  }
+
+  // Turns the scores of [position, position + n) into weights. Without hidden cells the query sees
+  // at least one of them.
   // `memory`: buffer for the tile's scores.
   template <size_t kTokens>
   HWY_INLINE void Weigh(uint32_t q, uint32_t position, uint32_t n, float* memory,
@@ -313,7 +347,7 @@ class TileRunner {
     const SeenRows seen = sees_all_ ? SeenRows{0, position + n}
                           : tile_.k_rows != nullptr
                               ? RowsSeen(kind_, own, tile_.encoder_rows)
-                              : SeenRows{FirstVisible(own, kind_.window, kind_.chunk), own + 1};
+                              : SeenRows{FirstVisible(own, kind_.window, kind_.chunk), EndOf(own)};
     const uint32_t from = Max(seen.first, position) - position;
     const uint32_t to = Min(seen.end, position + n) - position;
     if (tile_.relative_position_bias != nullptr) {
@@ -323,6 +357,7 @@ class TileRunner {
     }
     if (kind_.softcap != 0.0f) Cap(kind_.softcap, scores);
     scores->Hide(from, to);
+    if (HasHidden(position + n) && !HideCells(RowOf(q), position, n, memory, scores)) return;
     Softmax(scores, s_.max + q, s_.total + size_t{q} * kMaxLanes, s_.sums + size_t{q} * s_.stride,
             s_.stride);
   }
@@ -427,6 +462,7 @@ uint32_t AttentionFirst(const AttentionTile& tile) {
 
 uint32_t AttentionEnd(const AttentionTile& tile) {
   if (SeesAll(tile)) return tile.encoder_rows;
+  if (tile.visible.cells != nullptr) return tile.visible.end;
   if (tile.k_rows == nullptr) return tile.first_position + tile.n_rows;
   return RowsSeen(*tile.kind, tile.first_position + tile.n_rows - 1, tile.encoder_rows).end;
 }

@@ -64,7 +64,8 @@ class Int8Pages {
     table_ = tile.table;
     Place(tile, 0);
     const KvGroup& group = *group_;
-    if (group.quantised.n_pages != 0 && Splits(*tile.dot, group, group.quantised_k_bits) &&
+    if (group.quantised.n_pages != 0 && group.HasDefaultRanges() &&
+        Splits(*tile.dot, group, group.quantised_k_bits) &&
         Splits(*tile.dot, group, group.quantised_v_bits)) {
       Place(tile, kQuantisedPage);
     }

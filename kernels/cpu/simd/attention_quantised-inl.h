@@ -303,6 +303,33 @@ struct QuantisedSlots {
   uint32_t first, n_queries;
 };
 
+// Replaces widened values [slots, stride] by those that they stand for. scratch: the scales and
+// leasts of a row.
+HWY_INLINE void Dequantise(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot,
+                           uint32_t n, size_t stride, float* scratch, float* rows) {
+  const uint32_t dim = group.head_dim, range = Min(group.group_size, dim);
+  const auto* pairs = static_cast<const uint16_t*>(block.scales);
+  float *scale = scratch, *least = scratch + stride;
+  if (!group.RangesByChannel(keys)) {
+    const uint32_t n_ranges = KvGroupsOf(dim, range);
+    pairs += size_t{2} * slot * n_ranges;
+    for (uint32_t t = 0; t < n; ++t, rows += stride, pairs += 2 * n_ranges) {
+      LoadRanges(pairs, n_ranges, scale, least);
+      for (uint32_t i = 0; i < dim; ++i) {
+        rows[i] = least[i / range] + scale[i / range] * rows[i];
+      }
+    }
+    return;
+  }
+  for (uint32_t t = 0; t < n; ++t, rows += stride) {
+    const uint32_t at = slot + t;
+    if (t == 0 || at % group.group_size == 0) {
+      LoadRanges(pairs + size_t{2} * (at / group.group_size) * dim, dim, scale, least);
+    }
+    for (uint32_t i = 0; i < dim; ++i) rows[i] = least[i] + scale[i] * rows[i];
+  }
+}
+
 // Computes the scores of the slots; `k` has their widened keys.
 HWY_INLINE void ScoreSlots(const QuantisedSlots& slots, const KvHeadBlock& block, const Rows& k) {
   const AttentionScratch& s = slots.s;
@@ -342,11 +369,7 @@ HWY_INLINE void AddSlots(const QuantisedSlots& slots, const KvHeadBlock& block, 
   float* scale = s.k;  // s.k is free: keys are no longer needed
   if (n_ranges > 1 && range % kLanes != 0) {
     // A range ends inside a vector: dequantises the values instead.
-    float* least = scale + AlignUp(n_ranges, kLanes);
-    for (uint32_t t = 0; t < slots.n; ++t, v += s.stride, pairs += 2 * n_ranges) {
-      LoadRanges(pairs, n_ranges, scale, least);
-      for (uint32_t i = 0; i < dim; ++i) v[i] = least[i / range] + scale[i / range] * v[i];
-    }
+    Dequantise(*slots.group, false, block, slots.slot, slots.n, s.stride, scale, v);
     return AddValueRows(weights, slots.n_queries, rows, slots.n, AlignUp(dim, kLanes), s.stride,
                         sums);
   }

@@ -127,6 +127,12 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
             Diag* diag) {
   *plan = BackendPlan();
   ARN_TRY(CheckProgram(program, diag));
+  for (const KvGroup& group : program.kv_groups) {
+    if (group.HasDefaultRanges()) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "Vulkan: kv_key_axis and kv_value_axis other than the default are not "
+                      "supported");
+  }
   if (program.splits_rows) {
     return diag->Fail(Status::kUnsupported, "Vulkan: activations of 16 bits are not supported");
   }

@@ -381,6 +381,28 @@ class BindingTest(unittest.TestCase):
       with self.assertRaisesRegex(ValueError, "n_top_logprobs"):
         session.generate(**wrong)
 
+  def test_masks(self):
+    session = self.session(all_logits=True)
+    ids = self.expected[0]["ids_used"]
+    session.prefill(ids)
+    n = len(session)
+    # Two guesses of the next token, which do not see each other.
+    tree = session.prefill_masked([5, 6], positions=[n, n], visible=[[1, 0], [0, 1]], first=n,
+                                  logits=True)
+    self.assertEqual(n + 2, len(session))
+    for row, token in enumerate((5, 6)):
+      session.rewind(n)
+      alone = session.prefill_logits([token])
+      for one, other in zip(tree[row * 1024:][:1024], alone, strict=True):
+        self.assertAlmostEqual(one, other, places=3)
+    session.rewind(n)
+    self.assertIsNone(session.prefill_masked([5, 6]))
+    for wrong in ({"positions": [1]}, {"visible": [[1, 1]]}, {"visible": [[1], [1]]}):
+      with self.assertRaises(ValueError):
+        session.prefill_masked([5, 6], **wrong)
+    with self.assertRaisesRegex(arenite.AreniteError, "does not attend to itself"):
+      session.prefill_masked([5], visible=[[0]], first=len(session))
+
   def test_logits_processors(self):
     with self.assertRaisesRegex(arenite.AreniteError, "logits_processors = 1"):
       self.session().set_sampling(arenite.Sampling(presence_penalty=1.0))

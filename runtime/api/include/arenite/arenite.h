@@ -25,6 +25,7 @@
 #include <arenite/device.h>
 #include <arenite/embed.h>
 #include <arenite/kv.h>
+#include <arenite/mask.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>
 #include <arenite/sampling.h>

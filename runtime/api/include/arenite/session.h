@@ -26,6 +26,13 @@ enum {
 /* Returns the name of ARN_KV_..., such as "int8"; NULL if the number is not a storage type. The
  * types are numbered from 0 without gaps. */
 ARN_API const char* arn_kv_type_name(uint32_t kv_type);
+/* Which INT4 and INT2 values share a range: kv_group_size tokens of a channel, or kv_group_size
+ * channels of a token. */
+enum {
+  ARN_KV_AXIS_DEFAULT = 0, /* keys per channel, values per token: the smallest error, and fastest */
+  ARN_KV_AXIS_CHANNEL = 1,
+  ARN_KV_AXIS_TOKEN = 2
+};
 /* Policy when a sequence reaches context_tokens. */
 enum {
   /* generate ends with ARN_FINISH_CONTEXT and other calls with ARN_CONTEXT_FULL once the token
@@ -196,12 +203,17 @@ typedef struct arn_session_options {
    * written before 0.2. */
   uint32_t rope_scaling;
   float rope_factor; /* with rope_scaling: above 1, at most 1024; else 0 */
+  /* ARN_KV_AXIS_... of INT4 and INT2 keys and values, whatever the default: to compare caches.
+   * Slower than the default; ARN_UNSUPPORTED on a GPU. Ignored for other types. */
+  uint32_t kv_key_axis;
+  uint32_t kv_value_axis;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0      \
+        0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0,     \
+        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT                                                   \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of

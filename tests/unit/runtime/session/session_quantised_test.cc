@@ -94,11 +94,70 @@ TEST(QuantisedPages_Types, FloatKeysAndQuantisedValues_GoTogether) {
   }
 }
 
-// A rewind into quantised pages dequantises the one that is written; a fork shares them.
-TEST(QuantisedPages_Sequences, RewindForkAndShift_Work) {
+struct Axes {
+  uint32_t keys, values;
+};
+void PrintTo(const Axes& axes, std::ostream* out) { *out << axes.keys << axes.values; }
+
+class QuantisedAxesTest : public testing::TestWithParam<Axes> {
+ protected:
+  static arn_session_options WithAxes(uint32_t keys, uint32_t values) {
+    arn_session_options options = Options(keys, values);
+    options.kv_key_axis = GetParam().keys;
+    options.kv_value_axis = GetParam().values;
+    return options;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Axes, QuantisedAxesTest,
+                         testing::Values(Axes{ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT},
+                                         Axes{ARN_KV_AXIS_TOKEN, ARN_KV_AXIS_CHANNEL},
+                                         Axes{ARN_KV_AXIS_TOKEN, ARN_KV_AXIS_TOKEN},
+                                         Axes{ARN_KV_AXIS_CHANNEL, ARN_KV_AXIS_CHANNEL}));
+
+TEST_P(QuantisedAxesTest, BothBackends_Agree) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
-  arn_session_options options = Options(ARN_KV_INT4, ARN_KV_INT4);
+  for (const uint32_t active : {ARN_KV_INT4, ARN_KV_INT2}) {
+    arn_session_options options = WithAxes(active, ARN_KV_INT4);
+    const SessionPtr cpu = Prefilled(model.get(), options, 240);
+    options.backend = ARN_BACKEND_REFERENCE;
+    const SessionPtr reference = Prefilled(model.get(), options, 240);
+    EXPECT_LT(LogitDifference(cpu.get(), reference.get(), kVocab), 0.02);
+  }
+}
+
+TEST_P(QuantisedAxesTest, SavedSession_IsOfTheSameAxesOnly) {
+  const BundleBytes bytes = Bundle();
+  const ModelPtr model = OpenBytes(bytes);
+  const SessionPtr saved = Prefilled(model.get(), WithAxes(ARN_KV_INT4, ARN_KV_INT4), 100);
+  uint64_t size = 0;
+  ASSERT_EQ(ARN_OK, arn_session_save_bytes(saved.get(), &size));
+  std::vector<uint8_t> state(size);
+  ASSERT_EQ(ARN_OK, arn_session_save_memory(saved.get(), state.data(), size, &size));
+  for (const Axes& axes : {GetParam(), Axes{ARN_KV_AXIS_CHANNEL, ARN_KV_AXIS_TOKEN},
+                           Axes{ARN_KV_AXIS_TOKEN, ARN_KV_AXIS_CHANNEL}}) {
+    arn_session_options options = Options(ARN_KV_INT4, ARN_KV_INT4);
+    options.kv_key_axis = axes.keys;
+    options.kv_value_axis = axes.values;
+    const SessionPtr other = NewSession(model.get(), options);
+    const auto is_default = [](uint32_t axis, uint32_t same) {
+      return axis == ARN_KV_AXIS_DEFAULT || axis == same;
+    };
+    const Axes mine = GetParam();
+    const bool same =
+        is_default(axes.keys, ARN_KV_AXIS_CHANNEL) == is_default(mine.keys, ARN_KV_AXIS_CHANNEL) &&
+        is_default(axes.values, ARN_KV_AXIS_TOKEN) == is_default(mine.values, ARN_KV_AXIS_TOKEN);
+    EXPECT_EQ(same ? ARN_OK : ARN_SAVE_MISMATCH,
+              arn_session_restore_memory(other.get(), state.data(), size, nullptr));
+  }
+}
+
+// A rewind into quantised pages dequantises the one that is written; a fork shares them.
+TEST_P(QuantisedAxesTest, RewindForkAndShift_Work) {
+  const BundleBytes bytes = Bundle();
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = WithAxes(ARN_KV_INT4, ARN_KV_INT4);
   options.max_sequences = 2;
   options.overflow = ARN_OVERFLOW_SHIFT;
   const SessionPtr f32 = Prefilled(model.get(), Options(ARN_KV_F32, ARN_KV_F32), 240);
@@ -142,6 +201,9 @@ TEST(QuantisedPages_Options, WhatCannotWork_IsRefusedByName) {
   refused(options, ARN_BAD_ARGUMENT, "kv_residual 64");
   refused(Options(5, ARN_KV_AS_KEYS), ARN_UNSUPPORTED, "kv_type 5");
   refused(Options(ARN_KV_F32, 9), ARN_UNSUPPORTED, "kv_value_type 9");
+  options = Options(ARN_KV_INT4, ARN_KV_INT4);
+  options.kv_key_axis = 3;
+  refused(options, ARN_UNSUPPORTED, "kv_key_axis 3");
 }
 
 }  // namespace

@@ -107,9 +107,11 @@ INSTANTIATE_TEST_SUITE_P(Layers, ReadKvTest, testing::ValuesIn(Shapes()), ShapeN
 struct Type {
   uint32_t keys, values;
   double bound;  // of the error, relative to the largest value
+  uint32_t key_axis = ARN_KV_AXIS_DEFAULT, value_axis = ARN_KV_AXIS_DEFAULT;
 };
 void PrintTo(const Type& type, std::ostream* out) {
-  *out << KvTypeName(type.keys) << "_keys_" << KvTypeName(type.values) << "_values";
+  *out << KvTypeName(type.keys) << "_keys_" << KvTypeName(type.values) << "_values_axes_"
+       << type.key_axis << type.value_axis;
 }
 
 class ReadKvTypeTest : public testing::TestWithParam<Type> {};
@@ -133,6 +135,8 @@ TEST_P(ReadKvTypeTest, IsWidened_AndAnyPartIsThatOfTheWhole) {
       options.kv_residual = 16;
       options.kv_group_size = 8;
     }
+    options.kv_key_axis = GetParam().key_axis;
+    options.kv_value_axis = GetParam().value_axis;
     const SessionPtr session = NewSession(model.get(), options);
     const std::vector<int32_t> ids = SomeIds(75, kVocab);
     Prefill(exact.get(), ids);
@@ -163,7 +167,11 @@ INSTANTIATE_TEST_SUITE_P(Types, ReadKvTypeTest,
                                          // quantised pages were int8 before.
                                          Type{ARN_KV_INT4, ARN_KV_INT8, 1.01 / 15 + 0.501 / 127},
                                          Type{ARN_KV_INT8, ARN_KV_INT4, 1.01 / 15 + 0.501 / 127},
-                                         Type{ARN_KV_INT2, ARN_KV_INT2, 1.01 / 3 + 0.501 / 127}));
+                                         Type{ARN_KV_INT2, ARN_KV_INT2, 1.01 / 3 + 0.501 / 127},
+                                         Type{ARN_KV_INT4, ARN_KV_INT4, 1.01 / 15 + 0.501 / 127,
+                                              ARN_KV_AXIS_TOKEN, ARN_KV_AXIS_CHANNEL},
+                                         Type{ARN_KV_INT2, ARN_KV_INT4, 1.01 / 3 + 0.501 / 127,
+                                              ARN_KV_AXIS_TOKEN, ARN_KV_AXIS_TOKEN}));
 
 TEST(ReadKv_Sequences, Forks_ShareWhatTheyHaveInCommon) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());

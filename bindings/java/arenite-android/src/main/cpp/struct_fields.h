@@ -249,6 +249,10 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, rope_scaling), 0, "Lorg/arenite/RopeScaling;"},
     {"ropeFactor", FieldKind::kFloat,
      offsetof(arn_session_options, rope_factor), 0},
+    {"kvKeyAxis", FieldKind::kEnum,
+     offsetof(arn_session_options, kv_key_axis), 0, "Lorg/arenite/KvAxis;"},
+    {"kvValueAxis", FieldKind::kEnum,
+     offsetof(arn_session_options, kv_value_axis), 0, "Lorg/arenite/KvAxis;"},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,

@@ -191,4 +191,10 @@ public final class SessionOptions {
   public RopeScaling ropeScaling = RopeScaling.AS_TRAINED;
   /** with rope_scaling: above 1, at most 1024; else 0 */
   public float ropeFactor;
+  /**
+   * KvAxis of INT4 and INT2 keys and values, whatever the default: to compare caches. Slower than
+   * the default; Status.UNSUPPORTED on a GPU. Ignored for other types.
+   */
+  public KvAxis kvKeyAxis = KvAxis.DEFAULT;
+  public KvAxis kvValueAxis = KvAxis.DEFAULT;
 }
