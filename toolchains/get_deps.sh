@@ -10,8 +10,9 @@ usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--
 
   --install        install missing Debian packages for the native build first (needs root or sudo)
   --install-cross  the same for the cross builds (arm64, armv7, riscv64) and their emulator
-  --install-lint   the same for clang-format, and for clang, which compiles programs that use the
-                   library in the tests
+  --install-lint   the same for clang-format, for clang, which compiles programs that use the
+                   library in the tests, and for debootstrap, which makes the system that the
+                   packages are tried in
   --install-fuzz   the same for clang, which includes libFuzzer
   --install-bindings
                    the same for the tests of the bindings: a JDK and mypy
@@ -56,7 +57,7 @@ while (($#)); do
         packages+=("g++-12-$triple" "gcc-12-$triple")
       done ;;
     --install-lint)
-      packages+=(clang-format-14 clang-14) ;;
+      packages+=(clang-format-14 clang-14 debootstrap) ;;
     --install-fuzz)
       packages+=(clang-14 libclang-rt-14-dev) ;;
     --install-bindings)

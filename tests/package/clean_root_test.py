@@ -66,8 +66,8 @@ class CleanRootTest(unittest.TestCase):
     shutil.copytree(model, cls.root / "fable-2m")
 
   def inside(self, *command, **environment):
-    return run("chroot", self.root, "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "HOME=/root",
-               *(f"{key}={value}" for key, value in environment.items()), *command)
+    return run("chroot", self.root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+               "HOME=/root", *(f"{key}={value}" for key, value in environment.items()), *command)
 
   def put(self, path):
     shutil.copy(path, self.root / path.name)

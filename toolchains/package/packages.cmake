@@ -73,6 +73,7 @@ install(FILES ${python} DESTINATION lib/python3/dist-packages/arenite COMPONENT 
   EXCLUDE_FROM_ALL)
 arn_deb(python python3-arenite python "Python package"
   DEPENDS "python3 (>= 3.9)" "libarenite${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/python/prerm")
 
 if(TARGET arenite_jar)
   install(FILES "${ARENITE_JAR}" DESTINATION "${CMAKE_INSTALL_DATADIR}/java" COMPONENT java

@@ -41,7 +41,8 @@ ENUMS = {
     arenite.Status: "ARN_", arenite.KvType: "ARN_KV_", arenite.Overflow: "ARN_OVERFLOW_",
     arenite.Backend: "ARN_BACKEND_", arenite.Verify: "ARN_VERIFY_", arenite.Finish: "ARN_FINISH_",
     arenite.EarlyStopping: "ARN_EARLY_STOPPING_", arenite.Hashes: "ARN_HASHES_",
-    arenite.Residency: "ARN_RESIDENCY_",
+    arenite.Residency: "ARN_RESIDENCY_", arenite.KvAxis: "ARN_KV_AXIS_",
+    arenite.RopeScaling: "ARN_ROPE_",
 }
 
 
@@ -106,7 +107,9 @@ class AbiTest(unittest.TestCase):
       with self.subTest(cls.__name__):
         assert issubclass(cls, enum.IntEnum)
         names = statuses if cls is arenite.Status else {
-            name: value for name, value in self.c["constants"].items() if name.startswith(prefix)}
+            name: value for name, value in self.c["constants"].items()
+            if prefix == max((p for p in ENUMS.values() if name.startswith(p)), key=len,
+                             default="")}
         self.assertEqual({name[len(prefix):]: value for name, value in names.items()},
                          {item.name: item.value for item in cls})
 
