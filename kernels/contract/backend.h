@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernels/contract/adapter.h"
 #include "kernels/contract/program.h"
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
@@ -68,6 +69,7 @@ struct SequenceRows {
   const PageTable* tables = nullptr;
   uint32_t encoder_rows = 0;           // of the sequence; kinds with is_cross_attention read them
   uint32_t n_first_type = UINT32_MAX;  // rows of token type 0; those after them have type 1
+  Span<const ActiveAdapter> adapters = {};
 };
 
 struct RunArgs;

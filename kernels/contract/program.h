@@ -105,6 +105,7 @@ struct Program {
   // Quantises the rows multiplied by integer weights to int8 twice: the rows, then the residual.
   // False: once.
   bool splits_rows = false;
+  uint32_t max_rank = 0;  // of the adapters' changes; 0: no kAdapt steps
   Slice logits;  // Region::kIo, [max_logit_rows, vocab] f32
 };
 

@@ -47,6 +47,7 @@ Status Load(const Program& program, const BackendOptions& all_options, const Bac
   state->thread_scratch_bytes = cpu::ThreadScratchBytes(program);
   state->partials = memory.As<float>(plan.slices[cpu::kPartialsSlice]);
   state->partial_floats = cpu::PartialFloats(program, options.max_threads());
+  if (kHasAdapters) state->low_rank = memory.As<float>(plan.slices[cpu::kLowRankSlice]);
   ARN_TRY(cpu::InitGemmKernels(&state->gemm, diag));
   cpu::ChooseSimdKernels(&state->simd);
   state->options = options;

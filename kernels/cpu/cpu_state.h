@@ -25,6 +25,7 @@ struct State {
   uint64_t thread_scratch_bytes = 0;
   float* partials = nullptr;  // [partial_floats]: segments of an attention step
   uint64_t partial_floats = 0;
+  float* low_rank = nullptr;  // [max_rows, RankStride of max_rank]
 };
 
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
@@ -44,6 +45,9 @@ void RequestPrefetch(const State& state, Span<const Step> steps);
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
 void RunLinearAttention(const State& state, const Step& step, const RunArgs& args);
+
+// Runs kAdapt on all rows of a run.
+void RunAdapt(const State& state, const Step& step, const RunArgs& args);
 
 // Run kAttention on all rows of a run, and kSelfAttention on all encoder rows.
 void RunAttention(const State& state, const Step& step, const RunArgs& args);
