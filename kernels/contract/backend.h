@@ -56,6 +56,7 @@ struct BackendPlan {
   static constexpr uint32_t kMaxPartSlices = 12, kMaxSlices = kMaxPartSlices + 2;
   Slice slices[kMaxSlices];
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout does not suit this CPU
+  uint64_t adapter_bytes = 0;          // scratch memory of kAdapt steps
   uint64_t device_bytes = 0;           // device buffers, all outside the session's block
 };
 

@@ -132,6 +132,7 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
                layout->AddArray(Region::kActivations,
                                 uint64_t{program.max_rows} * RankStride(program.max_rank),
                                 sizeof(float)));
+    plan->adapter_bytes = plan->slices[kLowRankSlice].bytes;
   }
   return Status::kOk;
 }

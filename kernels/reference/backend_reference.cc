@@ -48,6 +48,7 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   ARN_ASSIGN(
       plan->slices[kLowRankSlice],
       layout->AddArray(Region::kActivations, RankStride(program.max_rank), sizeof(float)));
+  plan->adapter_bytes = plan->slices[kLowRankSlice].bytes;
   return Status::kOk;
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
@@ -34,6 +35,11 @@ struct SessionCore {
     plan.options.device = plan.options.device_folder = nullptr;
     plan.options.thermal_zone = plan.options.system_root = nullptr;
     plan.Bind();
+    if (!kHasAdapters || plan.options.adapters.empty()) return;
+    auto* adapters = memory.As<const AdapterBundle*>(plan.adapters);
+    std::memcpy(adapters, plan.options.adapters.data(),
+                plan.options.adapters.size() * sizeof *adapters);
+    plan.options.adapters = {adapters, plan.options.adapters.size()};
   }
   SessionCore(const SessionCore&) = delete;
   SessionCore& operator=(const SessionCore&) = delete;
