@@ -123,7 +123,7 @@ struct LowRankArgs {
   uint32_t n_rows;
   const float* x;  // rows of x_stride
   size_t x_stride;
-  float* out;  // rows of out_stride: out += x W^T, or out = factor x W^T
+  float* out;  // rows of out_stride: out += x W^T, or out = factor x W^T in whole panels
   size_t out_stride;
   bool accumulates;
   float factor;

@@ -84,7 +84,13 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
     if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
-    cpu::RunStep(s, steps[i], args);
+    if (kHasAdapters && i + 1 < steps.size() && steps[i + 1].op() == Op::kAdapt &&
+        cpu::RunAdapted(s, steps[i], steps[i + 1], args)) {
+      clock.Next();
+      ++i;
+    } else {
+      cpu::RunStep(s, steps[i], args);
+    }
     clock.Next();
   }
   return Status::kOk;

@@ -1,6 +1,6 @@
 // The products of low-rank changes: panels of 16 outputs, times a tile of rows. A lane is an
 // output: a weight is widened once for all rows of a tile, and an input is broadcast. Each sum is
-// split over k modulo kSplits in any tile, so a row gives the same bits whatever is beside it.
+// made of the same parts in any tile, so a row gives the same bits whatever is beside it.
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -18,16 +18,16 @@ using PanelVector = hn::Vec<PanelTag>;
 constexpr size_t kPanelLanes = HWY_MAX_LANES_D(PanelTag);
 constexpr size_t kPanelParts = kLowRankColumns / kPanelLanes;
 
-// Sums that a tile keeps in registers: as many as hide the latency of a multiply-add.
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-constexpr uint32_t kSplits = 4, kLongRows = 4, kShortRows = 8;
-#elif HWY_ARCH_ARM_A64
-constexpr uint32_t kSplits = 2, kLongRows = 2, kShortRows = 4;
+// A sum is split over even and odd k, which hides the latency of multiply-adds in a lone row.
+constexpr uint32_t kSplits = 2;
+// Rows of a tile, whose sums fill the registers: 32 of them, or 16 with SSE and AVX2.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 && !defined(ARN_SMALL_CODE)
+constexpr uint32_t kManyRows = 12, kFewRows = 4;
+#elif HWY_ARCH_ARM_A64 || (HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86)
+constexpr uint32_t kManyRows = 3, kFewRows = 3;
 #else
-constexpr uint32_t kSplits = 2, kLongRows = kPanelParts == 2 ? 2 : 1, kShortRows = 2 * kLongRows;
+constexpr uint32_t kManyRows = 1, kFewRows = 1;
 #endif
-// Sums of at most this many terms are not split: a tile then has more rows.
-constexpr uint32_t kShortInputs = 64;
 
 HWY_INLINE PanelVector LoadLowRank(const float* at) { return hn::Load(PanelTag(), at); }
 HWY_INLINE PanelVector LoadLowRank(const hwy::float16_t* at) {
@@ -36,14 +36,14 @@ HWY_INLINE PanelVector LoadLowRank(const hwy::float16_t* at) {
 }
 
 // A panel, of which n outputs are written, times kRows rows.
-template <typename T, uint32_t kRows, uint32_t kParts>
+template <typename T, uint32_t kRows>
 HWY_INLINE void PanelTimesRows(const LowRankArgs& args, const T* w, const float* x, size_t n,
                                float* out) {
   const PanelTag d;
-  PanelVector sums[kRows][kParts][kPanelParts];
-  HWY_UNROLL(8)
+  PanelVector sums[kRows][kSplits][kPanelParts];
+  HWY_UNROLL(16)
   for (uint32_t r = 0; r < kRows; ++r) {
-    for (uint32_t s = 0; s < kParts; ++s) {
+    for (uint32_t s = 0; s < kSplits; ++s) {
       for (size_t v = 0; v < kPanelParts; ++v) sums[r][s][v] = hn::Zero(d);
     }
   }
@@ -51,76 +51,69 @@ HWY_INLINE void PanelTimesRows(const LowRankArgs& args, const T* w, const float*
     HWY_UNROLL(4)
     for (size_t v = 0; v < kPanelParts; ++v) {
       const PanelVector wide = LoadLowRank(w + size_t{k} * kLowRankColumns + v * kPanelLanes);
-      HWY_UNROLL(8)
+      HWY_UNROLL(16)
       for (uint32_t r = 0; r < kRows; ++r) {
         sums[r][s][v] = hn::MulAdd(hn::Set(d, x[r * args.x_stride + k]), wide, sums[r][s][v]);
       }
     }
   };
   uint32_t k = 0;
-  for (; k + kParts <= args.inputs; k += kParts) {
-    HWY_UNROLL(4)
-    for (uint32_t s = 0; s < kParts; ++s) add(k + s, s);
+  for (; k + kSplits <= args.inputs; k += kSplits) {
+    add(k, 0);
+    add(k + 1, 1);
   }
-  HWY_UNROLL(4)
-  for (uint32_t s = 0; s + 1 < kParts; ++s) {
-    if (k + s < args.inputs) add(k + s, s);
+  if (k < args.inputs) add(k, 0);
+  const size_t stride = args.out_stride;
+  const bool is_whole = n == kLowRankColumns;
+  if (!args.accumulates) {  // all of A's outputs are written
+    const PanelVector factor = hn::Set(d, args.factor);
+    HWY_UNROLL(16)
+    for (uint32_t r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kPanelParts; ++v) {
+        hn::StoreU(hn::Mul(factor, hn::Add(sums[r][0][v], sums[r][1][v])), d,
+                   out + r * stride + v * kPanelLanes);
+      }
+    }
+    return;
   }
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (uint32_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
     for (size_t v = 0; v < kPanelParts; ++v) {
-      PanelVector sum = sums[r][0][v];
-      HWY_UNROLL(4)
-      for (uint32_t s = 1; s < kParts; ++s) sum = hn::Add(sum, sums[r][s][v]);
+      const PanelVector sum = hn::Add(sums[r][0][v], sums[r][1][v]);
       const size_t at = v * kPanelLanes;
-      if (at >= n) break;
-      float* to = out + r * args.out_stride + at;
-      if (at + kPanelLanes <= n) {
-        sum = args.accumulates ? hn::Add(hn::LoadU(d, to), sum)
-                               : hn::Mul(hn::Set(d, args.factor), sum);
-        hn::StoreU(sum, d, to);
-      } else {
-        sum = args.accumulates ? hn::Add(hn::LoadN(d, to, n - at), sum)
-                               : hn::Mul(hn::Set(d, args.factor), sum);
-        hn::StoreN(sum, d, to, n - at);
+      float* to = out + r * stride + at;
+      if (HWY_LIKELY(is_whole)) {
+        hn::StoreU(hn::Add(hn::LoadU(d, to), sum), d, to);
+      } else if (at < n) {
+        const size_t left = HWY_MIN(kPanelLanes, n - at);
+        hn::StoreN(hn::Add(hn::LoadN(d, to, left), sum), d, to, left);
       }
     }
   }
 }
 
-template <typename T, uint32_t kRows, uint32_t kParts>
-void LowRankTiles(const LowRankArgs& args) {
-  for (uint32_t column = 0; column < args.n; column += kLowRankColumns) {
-    const T* w = reinterpret_cast<const T*>(args.panels) + size_t{column} * args.inputs;
-    const size_t n = HWY_MIN(kLowRankColumns, args.n - column);
-    uint32_t row = 0;
-    for (; row + kRows <= args.n_rows; row += kRows) {
-      PanelTimesRows<T, kRows, kParts>(args, w, args.x + row * args.x_stride, n,
-                                       args.out + row * args.out_stride + column);
+// All outputs of kRows rows from *row on, as long as there are so many: rows stay in L1.
+template <typename T, uint32_t kRows>
+void LowRankTiles(const LowRankArgs& args, uint32_t* row) {
+  for (; *row + kRows <= args.n_rows; *row += kRows) {
+    const float* x = args.x + *row * args.x_stride;
+    float* out = args.out + *row * args.out_stride;
+    for (uint32_t column = 0; column < args.n; column += kLowRankColumns) {
+      const T* w = reinterpret_cast<const T*>(args.panels) + size_t{column} * args.inputs;
+      const size_t n = HWY_MIN(kLowRankColumns, args.n - column);
+      PanelTimesRows<T, kRows>(args, w, x, n, out + column);
     }
-    for (; row < args.n_rows; ++row) {
-      PanelTimesRows<T, 1, kParts>(args, w, args.x + row * args.x_stride, n,
-                                   args.out + row * args.out_stride + column);
-    }
-  }
-}
-
-template <typename T>
-void LowRankOf(const LowRankArgs& args) {
-  if (args.inputs <= kShortInputs) {
-    LowRankTiles<T, kShortRows, 1>(args);
-  } else {
-    LowRankTiles<T, kLongRows, kSplits>(args);
   }
 }
 
 void MultiplyLowRank(const LowRankArgs& args) {
-  if (args.dtype == DType::kF16) {
-    LowRankOf<hwy::float16_t>(args);
-  } else {
-    LowRankOf<float>(args);
-  }
+  uint32_t row = 0;
+  if (args.dtype == DType::kF32) return LowRankTiles<float, 1>(args, &row);
+  if (kManyRows > kFewRows) LowRankTiles<hwy::float16_t, kManyRows>(args, &row);
+  if (kFewRows > 1) LowRankTiles<hwy::float16_t, kFewRows>(args, &row);
+  LowRankTiles<hwy::float16_t, 1>(args, &row);
 }
 
 }  // namespace arn::cpu::HWY_NAMESPACE
