@@ -172,7 +172,7 @@ void RunAdapt(const State& state, const Step& step, const RunArgs& args) {
   ForAdaptedRows(args, [&](const AdaptedRows& rows) { adapt.Run(rows); });
 }
 
-bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args) {
+bool BeginAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args) {
   const auto& p = linear.Get<LinearParams>();
   const AdaptStep step(state, adapt);
   const uint32_t nr = state.gemm.For(state.program->weights[p.weight].dtype)->layout.nr;
@@ -192,13 +192,18 @@ bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const
     const LowRank* change = step.OnlyChange(rows, &scale);
     if (change != nullptr) step.MultiplyA(*change, scale, rows);
   });
+  return true;
+}
+
+void RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args) {
+  const auto& p = linear.Get<LinearParams>();
+  const AdaptStep step(state, adapt);
   const Program& program = *state.program;
   const float* in = state.memory.As<float>(program.values[linear.in].slice);
   float* out = state.memory.As<float>(program.values[linear.out].slice);
   Observe(args, p.weight, in, RunRows(args), p.accumulate ? out : nullptr);
   const ColumnChanges changes = {state, step, args};
   Matmul(state, p.weight, in, RunRows(args), p.accumulate, out, {ColumnChanges::Add, &changes});
-  return true;
 }
 
 }  // namespace arn::cpu

@@ -82,10 +82,13 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
       return Status::kCancelled;
     }
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
+    const bool is_adapted =
+        kHasAdapters && i + 1 < steps.size() && steps[i + 1].op() == Op::kAdapt &&
+        cpu::BeginAdapted(s, steps[i], steps[i + 1], args);
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
     if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
-    if (kHasAdapters && i + 1 < steps.size() && steps[i + 1].op() == Op::kAdapt &&
-        cpu::RunAdapted(s, steps[i], steps[i + 1], args)) {
+    if (is_adapted) {
+      cpu::RunAdapted(s, steps[i], steps[i + 1], args);
       clock.Next();
       ++i;
     } else {

@@ -54,10 +54,12 @@ void RunLinearAttention(const State& state, const Step& step, const RunArgs& arg
 
 // Runs kAdapt on all rows of a run.
 void RunAdapt(const State& state, const Step& step, const RunArgs& args);
-// Runs a kLinear and the kAdapt behind it together, with the same bits: each part of the output is
-// changed while it is in a cache. Returns false, with nothing done, if no row has an adapter for
-// the matrix or the layout does not suit.
-bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args);
+// Run a kLinear and the kAdapt behind it together, with the same bits: each part of the output is
+// changed while it is in a cache. BeginAdapted multiplies by A, so that idle threads go on to
+// prefetch the linear's weights meanwhile. It returns false, with nothing done, if no row has an
+// adapter for the matrix, or the layout does not suit; RunAdapted does the rest.
+bool BeginAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args);
+void RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args);
 
 // Run kAttention on all rows of a run, and kSelfAttention on all encoder rows.
 void RunAttention(const State& state, const Step& step, const RunArgs& args);
