@@ -172,7 +172,7 @@ Status CheckBase(const Model& base, const fbs::Adapter& table, Diag* diag) {
     return diag->Fail(Status::kUnsupported, "adapters change models that make text");
   }
   if (table.base_hash() == base.state_hash) return Status::kOk;
-  return diag->Fail(Status::kSaveMismatch,
+  return diag->Fail(Status::kBadBundle,
                     "the adapter was made for another bundle: base_hash is %016" PRIx64
                     " (%s), this model's is %016" PRIx64,
                     static_cast<uint64_t>(table.base_hash()), BaseName(table), base.state_hash);

@@ -177,7 +177,7 @@ TEST_P(AdapterGoldenTest, OtherBase_IsRefused) {
   const ModelPtr other = OpenModel(folder_ / "model.arn");
   arn_adapter* adapter = nullptr;
   char error[512] = "";
-  EXPECT_EQ(ARN_SAVE_MISMATCH, arn_adapter_open(other.get(), (folder_ / "a.arn").c_str(), nullptr,
+  EXPECT_EQ(ARN_BAD_BUNDLE, arn_adapter_open(other.get(), (folder_ / "a.arn").c_str(), nullptr,
                                                 error, sizeof error, &adapter));
   EXPECT_THAT(error, HasSubstr("base_hash"));
   EXPECT_THAT(error, HasSubstr("model.arn"));

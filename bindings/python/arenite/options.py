@@ -357,6 +357,12 @@ class MemoryPlan:
   """Part of io_bytes: the index of n-grams, and logits of guesses."""
   max_guesses: int
   """0: no speculation."""
+  n_adapters: int
+  adapters_bytes: int
+  """Part of constants_bytes and activations_bytes: tables of adapters, and the rows between their
+  two matrices."""
+  adapter_files_bytes: int
+  """Of the adapters' bundles, which are mapped; not part of the block."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -435,6 +441,26 @@ class GenerateResult:
   n_logprobs: int
   """Tokens whose log-probabilities are in arn_generate_options.logprobs: the first ones, all of
   them unless its room or the device failed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AdapterInfo:
+  """Contents of an adapter. arn_adapter_info."""
+
+  name: str
+  """Of the folder that it was made from."""
+  base_name: str
+  """File name of its base."""
+  producer: str
+  base_hash: int
+  """Of the bundle that it changes."""
+  hash: int
+  """Of the adapter, as in saved states."""
+  n_changes: int
+  """Matrices that it changes."""
+  max_rank: int
+  """The largest of a matrix; parts that a bundle joins, such as q, k and v, add up."""
+  file_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -677,10 +703,10 @@ class Beam:
 
 
 __all__ = [
-    "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
-    "ConversationInfo", "ConversationOptions", "ConversationResult", "CpuCluster", "Cpus",
-    "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType",
-    "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option", "Overflow", "ReplyEvent", "ReplyInfo",
-    "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Speculate", "Stats",
-    "Status", "ThermalZone", "ToolChoice", "Verify"
+    "AdapterInfo", "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind",
+    "ConstraintStats", "ConversationInfo", "ConversationOptions", "ConversationResult",
+    "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
+    "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option",
+    "Overflow", "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
+    "SessionOptions", "Speculate", "Stats", "Status", "ThermalZone", "ToolChoice", "Verify"
 ]

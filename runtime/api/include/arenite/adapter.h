@@ -23,10 +23,10 @@ typedef struct arn_adapter_options {
 
 /* Maps an adapter of `base`, which must outlive it. Reads the whole file once and compares all
  * hashes. `options` may be NULL. On failure sets *out_adapter to NULL and, if error is not NULL,
- * writes a message to it. ARN_SAVE_MISMATCH: the adapter was made for another base than this
- * bundle. ARN_BAD_BUNDLE, ARN_HASH_MISMATCH and the other errors of arn_model_open: the file.
- * ARN_UNSUPPORTED: it changes what is no linear layer of the decoder, or the library is built
- * without adapters. base NULL: opens it for arn_adapter_get_info alone; sessions refuse it. */
+ * writes a message to it. ARN_BAD_BUNDLE: also if the adapter was made for another base than this
+ * bundle. ARN_HASH_MISMATCH and the other errors of arn_model_open: the file. ARN_UNSUPPORTED: it
+ * changes what is no linear layer of the decoder, or the library is built without adapters. base
+ * NULL: opens it for arn_adapter_get_info alone; sessions refuse it. */
 ARN_API arn_status arn_adapter_open(const arn_model* base, const char* path,
                                     const arn_adapter_options* options, char* error,
                                     size_t error_bytes, arn_adapter** out_adapter);

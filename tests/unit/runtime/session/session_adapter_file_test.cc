@@ -42,7 +42,7 @@ TEST_F(AdapterFileTest, OtherBundles_AreRefused) {
                 "no adapter, but a model");
   TinyAdapter options;
   options.hash_change = 1;
-  ExpectRefused(MakeTinyAdapter(base_, options), ARN_SAVE_MISMATCH, "base_hash");
+  ExpectRefused(MakeTinyAdapter(base_, options), ARN_BAD_BUNDLE, "base_hash");
   ExpectRefused({'G', 'G', 'U', 'F'}, ARN_BAD_BUNDLE, "GGUF");
   const AdapterFile file(good_);
   arn_model* model = nullptr;

@@ -301,6 +301,12 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, speculation_bytes), 0},
     {"maxGuesses", FieldKind::kInt,
      offsetof(arn_memory_plan, max_guesses), 0},
+    {"nAdapters", FieldKind::kInt,
+     offsetof(arn_memory_plan, n_adapters), 0},
+    {"adaptersBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, adapters_bytes), 0},
+    {"adapterFilesBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, adapter_files_bytes), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,
@@ -365,6 +371,24 @@ inline constexpr Field kGenerateResultFields[] = {
      offsetof(arn_generate_result, finish), 0, "Lorg/arenite/Finish;"},
     {"nLogprobs", FieldKind::kLong,
      offsetof(arn_generate_result, n_logprobs), 0},
+};
+inline constexpr Field kAdapterInfoFields[] = {
+    {"name", FieldKind::kText,
+     offsetof(arn_adapter_info, name), 0},
+    {"baseName", FieldKind::kText,
+     offsetof(arn_adapter_info, base_name), 0},
+    {"producer", FieldKind::kText,
+     offsetof(arn_adapter_info, producer), 0},
+    {"baseHash", FieldKind::kLong,
+     offsetof(arn_adapter_info, base_hash), 0},
+    {"hash", FieldKind::kLong,
+     offsetof(arn_adapter_info, hash), 0},
+    {"nChanges", FieldKind::kInt,
+     offsetof(arn_adapter_info, n_changes), 0},
+    {"maxRank", FieldKind::kInt,
+     offsetof(arn_adapter_info, max_rank), 0},
+    {"fileBytes", FieldKind::kLong,
+     offsetof(arn_adapter_info, file_bytes), 0},
 };
 inline constexpr Field kBeamOptionsFields[] = {
     {"numBeams", FieldKind::kInt,
