@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the base: what an adapter says about it.
+// A tensor of the base.
 struct BaseTensor {
   uint32_t index = 0, rows = 0, cols = 0;
 };
@@ -91,9 +91,10 @@ class ChangeMaker {
         is_changed = true;
         used_.insert(part.weight->added);
         if (i == plan_.embedding || i == plan_.head || IsNoMatrix(tensor, part)) {
-          Fail("%s: module %s becomes tensor %s, which adapters cannot change at run time; --merge "
-               "can",
-               options_.checkpoint.lora.c_str(), NameOf(part).c_str(), tensor.name.c_str());
+          Fail(
+              "%s: module %s becomes tensor %s, which adapters cannot change at run time; --merge "
+              "can",
+              options_.checkpoint.lora.c_str(), NameOf(part).c_str(), tensor.name.c_str());
         }
       }
       if (is_changed) changes.push_back(Of(tensor));
@@ -224,10 +225,10 @@ AdapterResult ConvertAdapter(const AdapterOptions& options) {
       }
       const fbs::Segment segment = writer.WriteSegment(data.data(), data.size());
       const auto blocks = builder.CreateVectorOfStructs(change.blocks);
-      tables.push_back(fbs::CreateLowRank(
-          builder, change.base.index, tensor.rows, tensor.cols,
-          options.weights == DType::kF16 ? fbs::DType::F16 : fbs::DType::F32, change.rank(), blocks,
-          &segment));
+      tables.push_back(
+          fbs::CreateLowRank(builder, change.base.index, tensor.rows, tensor.cols,
+                             options.weights == DType::kF16 ? fbs::DType::F16 : fbs::DType::F32,
+                             change.rank(), blocks, &segment));
       result.max_rank = Max(result.max_rank, change.rank());
     }
   });

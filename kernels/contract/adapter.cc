@@ -5,15 +5,13 @@
 
 namespace arn {
 
-uint32_t RankStride(uint32_t rank) {
-  return static_cast<uint32_t>(AlignUp(rank, kLowRankColumns));
-}
+uint32_t RankStride(uint32_t rank) { return static_cast<uint32_t>(AlignUp(rank, kLowRankColumns)); }
 
 LowRankArgs LowRankA(const LowRank& change, float scale, const float* x, uint32_t n_rows,
                      float* y) {
   const uint32_t stride = RankStride(change.rank);
-  return {change.dtype, change.a, change.cols, stride, n_rows, x, change.cols, y, stride, false,
-          scale};
+  return {change.dtype, change.a, change.cols, stride, n_rows, x,
+          change.cols,  y,        stride,      false,  scale};
 }
 
 LowRankArgs LowRankB(const LowRank& change, const LowRankBlock& block, const float* y,

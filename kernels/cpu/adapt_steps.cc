@@ -87,6 +87,16 @@ class AdaptStep {
     return LowRankB(change, block, RanksOf(rows), rows.n_rows, out, out_.width);
   }
 
+  // The part of a product in panels [begin, end).
+  static LowRankArgs Panels(const LowRankArgs& all, uint64_t begin, uint64_t end) {
+    LowRankArgs part = all;
+    part.panels += begin * LowRankBytes(all.dtype, kLowRankColumns, all.inputs);
+    part.out += begin * kLowRankColumns;
+    part.n = static_cast<uint32_t>(Min<uint64_t>(end * kLowRankColumns, all.n) -
+                                   begin * kLowRankColumns);
+    return part;
+  }
+
  private:
   bool SharesRows(const AdaptedRows& rows) const {
     return rows.n_rows >= kRowsPerThread * state_.threads.count();
@@ -108,31 +118,19 @@ class AdaptStep {
   void ByOutputs(const LowRankArgs& all) const {
     const uint64_t panel_bytes = LowRankBytes(all.dtype, kLowRankColumns, all.inputs);
     const uint64_t n_panels = CeilDiv(all.n, kLowRankColumns);
-    const uint64_t tile = Max(CeilDiv(kMinTaskBytes, panel_bytes),
-                              CeilDiv(n_panels, 2 * state_.threads.count()));
+    const uint64_t tile =
+        Max(CeilDiv(kMinTaskBytes, panel_bytes), CeilDiv(n_panels, 2 * state_.threads.count()));
     state_.threads.ForTiles(n_panels, tile, [&](size_t begin, size_t end) {
       state_.simd.low_rank(Panels(all, begin, Min<uint64_t>(end, n_panels)));
     });
   }
 
- public:
-  // The part of a product in panels [begin, end).
-  static LowRankArgs Panels(const LowRankArgs& all, uint64_t begin, uint64_t end) {
-    LowRankArgs part = all;
-    part.panels += begin * LowRankBytes(all.dtype, kLowRankColumns, all.inputs);
-    part.out += begin * kLowRankColumns;
-    part.n = static_cast<uint32_t>(Min<uint64_t>(end * kLowRankColumns, all.n) -
-                                   begin * kLowRankColumns);
-    return part;
-  }
-
- private:
   const State& state_;
   const Value &in_, &out_;
   const WeightId weight_;
 };
 
-// What follows each part of a matmul's output.
+// ColumnChanges: what follows each part of a matmul's output.
 struct ColumnChanges {
   const State& state;
   const AdaptStep& step;

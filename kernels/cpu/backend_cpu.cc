@@ -82,9 +82,9 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
       return Status::kCancelled;
     }
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
-    const bool is_adapted =
-        kHasAdapters && i + 1 < steps.size() && steps[i + 1].op() == Op::kAdapt &&
-        cpu::BeginAdapted(s, steps[i], steps[i + 1], args);
+    const bool is_adapted = kHasAdapters && i + 1 < steps.size() &&
+                            steps[i + 1].op() == Op::kAdapt &&
+                            cpu::BeginAdapted(s, steps[i], steps[i + 1], args);
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
     if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
     if (is_adapted) {

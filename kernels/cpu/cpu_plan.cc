@@ -128,10 +128,10 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
              layout->AddArray(Region::kActivations, PartialFloats(program, options.max_threads()),
                               sizeof(float)));
   if (kHasAdapters) {
-    ARN_ASSIGN(plan->slices[kLowRankSlice],
-               layout->AddArray(Region::kActivations,
-                                uint64_t{program.max_rows} * RankStride(program.max_rank),
-                                sizeof(float)));
+    ARN_ASSIGN(
+        plan->slices[kLowRankSlice],
+        layout->AddArray(Region::kActivations,
+                         uint64_t{program.max_rows} * RankStride(program.max_rank), sizeof(float)));
     plan->adapter_bytes = plan->slices[kLowRankSlice].bytes;
   }
   return Status::kOk;

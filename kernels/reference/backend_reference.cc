@@ -45,9 +45,8 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
                               Max(program.max_context, program.max_encoder_rows), sizeof(float)));
   ARN_ASSIGN(plan->slices[kNormedSlice],
              layout->AddArray(Region::kActivations, normed_width, sizeof(float)));
-  ARN_ASSIGN(
-      plan->slices[kLowRankSlice],
-      layout->AddArray(Region::kActivations, RankStride(program.max_rank), sizeof(float)));
+  ARN_ASSIGN(plan->slices[kLowRankSlice],
+             layout->AddArray(Region::kActivations, RankStride(program.max_rank), sizeof(float)));
   plan->adapter_bytes = plan->slices[kLowRankSlice].bytes;
   return Status::kOk;
 }

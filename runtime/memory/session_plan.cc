@@ -252,10 +252,10 @@ Status PlanAdapters(const Model& model, SessionPlan* plan, Layout* layout, Diag*
   }
   UseAdapters(adapters, &plan->program);
   ARN_ASSIGN(plan->adapters, layout->AddArray(Region::kConstants, adapters.size(), sizeof(void*)));
-  ARN_ASSIGN(plan->active_adapters,
-             layout->AddArray(Region::kConstants,
-                              uint64_t{plan->options.max_sequences} * adapters.size(),
-                              sizeof(ActiveAdapter)));
+  ARN_ASSIGN(
+      plan->active_adapters,
+      layout->AddArray(Region::kConstants, uint64_t{plan->options.max_sequences} * adapters.size(),
+                       sizeof(ActiveAdapter)));
   return Status::kOk;
 }
 

@@ -103,7 +103,7 @@ struct SessionOptions {
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
   // That sequences may use; each must outlive the session, the array only its planning.
   Span<const AdapterBundle* const> adapters = {};
-  const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
+  const char* system_root = nullptr;  // prepended to /sys; null: "". Lifetime as `device`
 };
 
 // Smallest block of a constraint: what follows says how much a text needs.

@@ -60,19 +60,21 @@ class AdapterReader {
     ARN_TRY(CheckIsLinear(id));
     const Weight& weight = program_.weights[id];
     if (from.rows() != weight.rows || from.cols() != weight.cols) {
-      return diag_->Fail(Status::kBadBundle, "tensor %s: a change of [%u, %u], the base has [%u, %u]",
-                         name_, from.rows(), from.cols(), weight.rows, weight.cols);
+      return diag_->Fail(Status::kBadBundle,
+                         "tensor %s: a change of [%u, %u], the base has [%u, %u]", name_,
+                         from.rows(), from.cols(), weight.rows, weight.cols);
     }
     if (from.dtype() != fbs::DType::F16 && from.dtype() != fbs::DType::F32) {
-      return diag_->Fail(Status::kUnsupported, "tensor %s: a change of type %u, expected f16 or f32",
-                         name_, static_cast<unsigned>(from.dtype()));
+      return diag_->Fail(Status::kUnsupported,
+                         "tensor %s: a change of type %u, expected f16 or f32", name_,
+                         static_cast<unsigned>(from.dtype()));
     }
     to->dtype = from.dtype() == fbs::DType::F16 ? DType::kF16 : DType::kF32;
     to->rank = from.rank();
     to->cols = from.cols();
     if (to->rank == 0 || to->rank > kMaxRank) {
-      return diag_->Fail(Status::kBadBundle, "tensor %s: rank %u, expected 1 to %u", name_, to->rank,
-                         kMaxRank);
+      return diag_->Fail(Status::kBadBundle, "tensor %s: rank %u, expected 1 to %u", name_,
+                         to->rank, kMaxRank);
     }
     return ReadBlocks(from, weight.rows, to);
   }
@@ -195,7 +197,8 @@ Status OpenBytes(const Model* base, Span<const std::byte> bytes, Span<const uint
   const uint64_t n_steps = base == nullptr ? 0 : base->program.steps.size();
   // An index has a block in 16 bytes, and a change in more.
   const uint64_t arena_bytes =
-      sizeof(AdapterBundle) + kAdapterSlackBytes + n_weights * (sizeof(LowRank) + sizeof(uint32_t)) +
+      sizeof(AdapterBundle) + kAdapterSlackBytes +
+      n_weights * (sizeof(LowRank) + sizeof(uint32_t)) +
       header.index_bytes / sizeof(fbs::LowRankBlock) * sizeof(LowRankBlock) +
       2 * n_steps * sizeof(Step);
   ARN_ASSIGN(const Span<std::byte> pages, ReservePages(arena_bytes));
@@ -220,11 +223,10 @@ Status OpenBytes(const Model* base, Span<const std::byte> bytes, Span<const uint
 Status OpenAdapter(const Model* base, const ModelBytes& source, Span<const uint8_t> public_key,
                    AdapterBundle** out, Diag* diag) {
   AdapterBundle* adapter = nullptr;
-  const Status status = kHasAdapters
-                            ? OpenBytes(base, source.bytes, public_key, &adapter, diag)
-                            : diag->Fail(Status::kUnsupported,
-                                         "this library is built without adapters "
-                                         "(ARENITE_ADAPTERS)");
+  const Status status = kHasAdapters ? OpenBytes(base, source.bytes, public_key, &adapter, diag)
+                                     : diag->Fail(Status::kUnsupported,
+                                                  "this library is built without adapters "
+                                                  "(ARENITE_ADAPTERS)");
   *out = nullptr;
   if (status != Status::kOk) {
     GiveBack(source);

@@ -95,7 +95,8 @@ Status CheckAdapters(Span<const std::byte> saved, Span<const ActiveAdapter> here
     std::memcpy(&hash, saved.data() + i * kBytes, sizeof hash);
     std::memcpy(&scale, saved.data() + i * kBytes + sizeof hash, sizeof scale);
     return diag->Fail(Status::kSaveMismatch,
-                      "adapter %zu: saved with %016" PRIx64 " at scale %g, the session's sequence "
+                      "adapter %zu: saved with %016" PRIx64
+                      " at scale %g, the session's sequence "
                       "uses %016" PRIx64 " at %g",
                       i, hash, static_cast<double>(scale), here[i].adapter->hash,
                       static_cast<double>(here[i].scale));

@@ -27,8 +27,8 @@ struct SavedSampling {
   SamplerState state;
   uint32_t n_generated = 0;  // the last tokens of the sequence, chosen since the last prompt
   SavedConstraint constraint;
-  Span<const ActiveAdapter> adapters;          // written
-  Span<const std::byte> read_adapters;         // the field's words, at any alignment
+  Span<const ActiveAdapter> adapters;   // written
+  Span<const std::byte> read_adapters;  // the field's words, at any alignment
 };
 
 // kSaveMismatch unless the adapters that were read are these; names what differs.

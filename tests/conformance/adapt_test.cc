@@ -36,8 +36,8 @@ class RandomChange {
       const std::vector<float> values = RandomFloats(exact.size(), 1.0f, rng);
       for (uint32_t r = 0; r < outputs; ++r) {
         for (uint32_t c = 0; c < inputs; ++c) {
-          const size_t i = (size_t{r / kLowRankColumns} * inputs + c) * kLowRankColumns +
-                           r % kLowRankColumns;
+          const size_t i =
+              (size_t{r / kLowRankColumns} * inputs + c) * kLowRankColumns + r % kLowRankColumns;
           const float value = values[size_t{r} * inputs + c];
           const uint16_t half = F16FromF32(value);
           const bool is_half = dtype == DType::kF16;
@@ -230,8 +230,8 @@ TEST_P(AdaptTest, RowAmongOthers_HasTheBitsOfItsOwnRun) {
     std::mt19937 same = seed;
     AdaptedLinear alone(shape, false, 1, GetParam(), &same);
     for (const uint32_t n_threads : {1u, 3u}) {
-      for (const std::vector<uint32_t>& n_rows :
-           std::vector<std::vector<uint32_t>>{{1, 1, 1, 1, 1}, {1, 2, 3, 5, 40}, {13, 1, 27, 9, 11}}) {
+      for (const std::vector<uint32_t>& n_rows : std::vector<std::vector<uint32_t>>{
+               {1, 1, 1, 1, 1}, {1, 2, 3, 5, 40}, {13, 1, 27, 9, 11}}) {
         same = seed;
         AdaptedLinear together(shape, false, n_threads, GetParam(), &same);
         const std::vector<float> found = together.Run(x, n_rows, uses);

@@ -39,8 +39,8 @@ class AdapterGoldenTest : public LoraGoldenTest {
     WriteAdapter();
     const fs::path base = folder_ / "model.arn";
     if (!fs::exists(base) && !Make({}, weights)) return false;
-    std::vector<std::string> all = {"--lora", lora_.string(), "--base", base.string(), "--weights",
-                                    weights};
+    std::vector<std::string> all = {"--lora",      lora_.string(), "--base",
+                                    base.string(), "--weights",    weights};
     all.insert(all.end(), options.begin(), options.end());
     return Convert(folder_ / "checkpoint", folder_ / name, all);
   }
@@ -139,8 +139,8 @@ TEST_P(AdapterGoldenTest, SequencesOfOneRun_HaveTheBitsOfTheirOwnRuns) {
   ASSERT_TRUE(MakeAdapter("a.arn", "f16"));
   ASSERT_TRUE(MakeAdapter("b.arn", "f16", {"--lora-scale", "-0.6"}));
   Open({"a.arn", "b.arn"});
-  const std::vector<Use> uses = {{{}, {}},       {{0}, {1.0f}},          {{0}, {1.0f}},
-                                 {{1}, {1.0f}},  {{0, 1}, {0.3f, 0.9f}}, {{0}, {0.5f}},
+  const std::vector<Use> uses = {{{}, {}},        {{0}, {1.0f}},          {{0}, {1.0f}},
+                                 {{1}, {1.0f}},   {{0, 1}, {0.3f, 0.9f}}, {{0}, {0.5f}},
                                  {{1, 0}, {1, 1}}};
   const auto n = static_cast<uint32_t>(uses.size());
   const std::vector<int32_t> ids = golden_.all_ids();
@@ -178,7 +178,7 @@ TEST_P(AdapterGoldenTest, OtherBase_IsRefused) {
   arn_adapter* adapter = nullptr;
   char error[512] = "";
   EXPECT_EQ(ARN_BAD_BUNDLE, arn_adapter_open(other.get(), (folder_ / "a.arn").c_str(), nullptr,
-                                                error, sizeof error, &adapter));
+                                             error, sizeof error, &adapter));
   EXPECT_THAT(error, HasSubstr("base_hash"));
   EXPECT_THAT(error, HasSubstr("model.arn"));
   EXPECT_EQ(nullptr, adapter);

@@ -51,8 +51,8 @@ std::vector<uint8_t> MakeTinyAdapter(const BundleBytes& base, const TinyAdapter&
   BundleHeader header;
   std::memcpy(&header, base.data(), sizeof header);
   const fbs::Bundle& index = *bundle.index;
-  const uint64_t hash = index.prefix() != nullptr ? index.prefix()->model_hash()
-                                                  : header.index_hash;
+  const uint64_t hash =
+      index.prefix() != nullptr ? index.prefix()->model_hash() : header.index_hash;
   std::mt19937_64 random(options.seed);
   std::vector<TinyChange> changes;
   for (uint32_t i = 0; i < index.model()->tensors()->size(); ++i) {

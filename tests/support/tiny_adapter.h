@@ -30,7 +30,7 @@ struct TinyAdapter {
   uint32_t rank = 3;  // of each of two blocks of a matrix, which share out its rows
   bool is_f32 = false;
   uint64_t seed = 5;
-  uint64_t hash_change = 0;  // added to the base's hash
+  uint64_t hash_change = 0;                                    // added to the base's hash
   std::function<void(std::vector<TinyChange>* changes)> edit;  // before they are written
 };
 std::vector<uint8_t> MakeTinyAdapter(const BundleBytes& base, const TinyAdapter& options = {});

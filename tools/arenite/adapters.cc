@@ -48,8 +48,8 @@ void Adapters::Use(const Session& session, uint32_t n_sequences) const {
   if (handles_.empty()) return;
   for (uint32_t s = n_sequences; s-- > 0;) {
     session.Check(arn_session_select(session.get(), s));
-    session.Check(arn_session_set_adapters(session.get(), indices_.data(), scales_.data(),
-                                           indices_.size()));
+    session.Check(
+        arn_session_set_adapters(session.get(), indices_.data(), scales_.data(), indices_.size()));
   }
 }
 

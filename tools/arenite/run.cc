@@ -377,7 +377,6 @@ int Run(RunArguments arguments) {
   CheckRoom(outcome, arguments.session);
   const Clock::time_point create_start = Clock::now();
   const Session session(model, options);
-  // Of all that a restored session may have had.
   adapters.Use(session, options.max_sequences);
   if (!arguments.restore.empty()) Restore(arguments, session);
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();

@@ -14,7 +14,6 @@ STRUCTS = {
     "arn_generate_result": ("GenerateResult", "Result of a generation.", False),
     "arn_beam_options": ("BeamOptions", "Options of a beam search.", True),
     "arn_model_info": ("ModelInfo", "Contents of a bundle.", False),
-    "arn_adapter_info": ("AdapterInfo", "Contents of an adapter.", False),
     "arn_residency": ("ResidencyInfo", "Bytes of a bundle by where they lie.", False),
     "arn_memory_plan": ("MemoryPlan", "The bytes that a session takes, by region.", False),
     "arn_kv_group_info": ("KvGroup", "A group of layers that share a pool of KV pages.", False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 from typing import Optional
 
@@ -11,9 +12,28 @@ from ._convert import from_struct
 from ._handle import Closing, Handle
 from .errors import ErrorText, check_plain
 from .model import Model, Path
-from .options import AdapterInfo
 
 _KEY_BYTES = 32  # of a public key
+
+
+@dataclasses.dataclass(frozen=True)
+class AdapterInfo:
+  """Contents of an adapter. arn_adapter_info."""
+
+  name: str
+  """Of the folder that it was made from."""
+  base_name: str
+  """File name of its base."""
+  producer: str
+  base_hash: int
+  """Of the bundle that it changes."""
+  hash: int
+  """Of the adapter, as in saved states."""
+  n_changes: int
+  """Matrices that it changes."""
+  max_rank: int
+  """The largest of a matrix; parts that a bundle joins, such as q, k and v, add up."""
+  file_bytes: int
 
 
 class Adapter(Closing):

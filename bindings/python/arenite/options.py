@@ -444,26 +444,6 @@ class GenerateResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class AdapterInfo:
-  """Contents of an adapter. arn_adapter_info."""
-
-  name: str
-  """Of the folder that it was made from."""
-  base_name: str
-  """File name of its base."""
-  producer: str
-  base_hash: int
-  """Of the bundle that it changes."""
-  hash: int
-  """Of the adapter, as in saved states."""
-  n_changes: int
-  """Matrices that it changes."""
-  max_rank: int
-  """The largest of a matrix; parts that a bundle joins, such as q, k and v, add up."""
-  file_bytes: int
-
-
-@dataclasses.dataclass(frozen=True)
 class BeamOptions:
   """Options of a beam search. arn_beam_options."""
 
@@ -703,10 +683,10 @@ class Beam:
 
 
 __all__ = [
-    "AdapterInfo", "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind",
-    "ConstraintStats", "ConversationInfo", "ConversationOptions", "ConversationResult",
-    "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
-    "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option",
-    "Overflow", "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
-    "SessionOptions", "Speculate", "Stats", "Status", "ThermalZone", "ToolChoice", "Verify"
+    "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
+    "ConversationInfo", "ConversationOptions", "ConversationResult", "CpuCluster", "Cpus",
+    "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType",
+    "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option", "Overflow", "ReplyEvent", "ReplyInfo",
+    "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Speculate", "Stats",
+    "Status", "ThermalZone", "ToolChoice", "Verify"
 ]

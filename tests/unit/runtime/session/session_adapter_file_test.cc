@@ -70,8 +70,7 @@ TEST_F(AdapterFileTest, WrongShapes_AreNamed) {
   ExpectRefusedEdit([](TinyChange* c) { c->dtype = static_cast<fbs::DType>(99); }, ARN_UNSUPPORTED,
                     "type 99");
   ExpectRefusedEdit([](TinyChange* c) { c->data.pop_back(); }, ARN_BAD_BUNDLE, "the segment has");
-  ExpectRefusedEdit([](TinyChange* c) { c->data.push_back(0); }, ARN_BAD_BUNDLE,
-                    "the segment has");
+  ExpectRefusedEdit([](TinyChange* c) { c->data.push_back(0); }, ARN_BAD_BUNDLE, "the segment has");
   ExpectRefusedEdit([](TinyChange* c) { c->blocks.clear(); }, ARN_BAD_BUNDLE, "0 blocks");
   TinyAdapter twice;
   twice.edit = [](std::vector<TinyChange>* changes) { (*changes)[1] = (*changes)[0]; };
@@ -87,11 +86,10 @@ TEST_F(AdapterFileTest, WrongBlocks_AreNamed) {
     return [second](TinyChange* c) { c->blocks[1] = second; };
   };
   // 64 rows, two blocks of 32 with ranks 3 of 6.
-  for (const Block& bad :
-       {Block(31, 32, 3, 3), Block(32, 33, 3, 3), Block(32, 0, 3, 3), Block(65, 1, 3, 3),
-        Block(32, 32, 4, 3), Block(32, 32, 0, 0), Block(32, 32, 0, 7),
-        Block(32, UINT32_MAX - 8, 3, 3), Block(UINT32_MAX, 32, 3, 3),
-        Block(32, 32, UINT32_MAX, 3)}) {
+  for (const Block& bad : {Block(31, 32, 3, 3), Block(32, 33, 3, 3), Block(32, 0, 3, 3),
+                           Block(65, 1, 3, 3), Block(32, 32, 4, 3), Block(32, 32, 0, 0),
+                           Block(32, 32, 0, 7), Block(32, UINT32_MAX - 8, 3, 3),
+                           Block(UINT32_MAX, 32, 3, 3), Block(32, 32, UINT32_MAX, 3)}) {
     ExpectRefusedEdit(edit(bad), ARN_BAD_BUNDLE, "layers.0.qkv, block 1");
   }
 }

@@ -158,8 +158,7 @@ TEST_F(AdapterTest, Fork_CopiesThem) {
   EXPECT_EQ(LogitsAfter(alone.get(), more), found);
   // And goes on with them.
   ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
-  EXPECT_EQ(LogitsAfter(New(Options(), kBoth).get(), prompt_),
-            LogitsAfter(session.get(), prompt_));
+  EXPECT_EQ(LogitsAfter(New(Options(), kBoth).get(), prompt_), LogitsAfter(session.get(), prompt_));
 }
 
 // Beyond the context, so that every sequence shifts.
@@ -331,8 +330,7 @@ TEST_F(AdapterTest, BadOptions_AreRefused) {
   }
   arn_session_options options = Options();
   options.adapters = nullptr;
-  EXPECT_EQ(ARN_BAD_ARGUMENT,
-            arn_session_plan(model_.get(), &options, error, sizeof error, &plan));
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_plan(model_.get(), &options, error, sizeof error, &plan));
   EXPECT_THAT(error, HasSubstr("adapters is NULL"));
 }
 

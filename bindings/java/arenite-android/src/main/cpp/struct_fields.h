@@ -372,24 +372,6 @@ inline constexpr Field kGenerateResultFields[] = {
     {"nLogprobs", FieldKind::kLong,
      offsetof(arn_generate_result, n_logprobs), 0},
 };
-inline constexpr Field kAdapterInfoFields[] = {
-    {"name", FieldKind::kText,
-     offsetof(arn_adapter_info, name), 0},
-    {"baseName", FieldKind::kText,
-     offsetof(arn_adapter_info, base_name), 0},
-    {"producer", FieldKind::kText,
-     offsetof(arn_adapter_info, producer), 0},
-    {"baseHash", FieldKind::kLong,
-     offsetof(arn_adapter_info, base_hash), 0},
-    {"hash", FieldKind::kLong,
-     offsetof(arn_adapter_info, hash), 0},
-    {"nChanges", FieldKind::kInt,
-     offsetof(arn_adapter_info, n_changes), 0},
-    {"maxRank", FieldKind::kInt,
-     offsetof(arn_adapter_info, max_rank), 0},
-    {"fileBytes", FieldKind::kLong,
-     offsetof(arn_adapter_info, file_bytes), 0},
-};
 inline constexpr Field kBeamOptionsFields[] = {
     {"numBeams", FieldKind::kInt,
      offsetof(arn_beam_options, num_beams), 0},
