@@ -184,6 +184,72 @@ TEST_P(AdapterGoldenTest, OtherBase_IsRefused) {
   EXPECT_EQ(nullptr, adapter);
 }
 
+TEST_P(AdapterGoldenTest, Command_RunsShowsAndPlansIt) {
+  ASSERT_TRUE(MakeAdapter("a.arn", "f32"));
+  Open({"a.arn"});
+  const std::string base = (folder_ / "model.arn").string(), file = (folder_ / "a.arn").string();
+  const SessionPtr session = NewAdapterSession(ARN_BACKEND_CPU);
+  Set(session.get(), {{0}, {-2.0f}});
+  const std::vector<int32_t> expected = GenerateGreedy(session.get(), {5, 6, 7}, 12, true).ids;
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"run",           base, "--prompt-ids", "5,6,7",
+                                    "--temperature", "0",  "--kv",         "f32",
+                                    "--max-tokens",  "12", "--ignore-eos", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    const ProcessResult result = RunArenite(all);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    return nlohmann::json::parse(result.out).at("ids").get<std::vector<int32_t>>();
+  };
+  EXPECT_EQ(expected, run({"--adapter", file + "=-2"}));
+  EXPECT_EQ(expected, run({"--adapter", file + "=-2.5", "--adapter", file + "=0.5"}));
+  EXPECT_NE(expected, run({}));
+  const ProcessResult shown = RunArenite({"inspect", file});
+  EXPECT_EQ(0, shown.exit_code) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("base        model.arn"));
+  const ProcessResult json = RunArenite({"inspect", file, "--json"});
+  EXPECT_EQ("lora", nlohmann::json::parse(json.out).at("adapter"));
+  const ProcessResult plan = RunArenite({"plan", base, "--adapter", file});
+  EXPECT_THAT(plan.out, HasSubstr("mapped from 1 bundle"));
+  const ProcessResult refused = RunArenite({"run", base, "--prompt-ids", "1", "--adapter", base});
+  EXPECT_NE(0, refused.exit_code);
+  EXPECT_THAT(refused.err, HasSubstr("no adapter, but a model"));
+}
+
+TEST_P(AdapterGoldenTest, Converter_RefusesWhatItCannotKeep) {
+  ASSERT_TRUE(Make({}));
+  WriteAdapter();
+  const auto shapes = shapes_;
+  const std::string checkpoint = (folder_ / "checkpoint").string();
+  const std::string base = (folder_ / "model.arn").string(), out = (folder_ / "a.arn").string();
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
+    std::vector<std::string> all = {ConverterPath(), checkpoint, "--lora", lora_.string()};
+    all.insert(all.end(), more.begin(), more.end());
+    const ProcessResult result = RunProcess(all);
+    EXPECT_NE(0, result.exit_code);
+    EXPECT_THAT(result.err, HasSubstr(part));
+    EXPECT_FALSE(fs::exists(out));
+  };
+  refused({"-o", out}, "needs --merge or --base");
+  refused({"--base", base}, "--output");
+  refused({"--base", base, "-o", out, "--merge"}, "--merge");
+  refused({"--base", base, "-o", out, "--weights", "int8"}, "f16 or f32");
+  refused({"--base", base, "-o", out, "--prefix-file", "p"}, "--prefix-file");
+  refused({"--base", (folder_ / "absent.arn").string(), "-o", out}, "absent.arn");
+  const auto rank = static_cast<uint64_t>(adapter_.at("r"));
+  const uint64_t vocab = golden_.vocab(), hidden = golden_.config.contains("hidden_size")
+                                                       ? golden_.config.at("hidden_size")
+                                                       : golden_.config.at("n_embd");
+  const bool is_turned = adapter_.at("fan_in_fan_out");
+  const std::string embedding = is_turned ? "transformer.wte" : "model.embed_tokens";
+  shapes_["base_model.model." + embedding + ".lora_A.weight"] =
+      is_turned ? std::vector<uint64_t>{rank, vocab} : std::vector<uint64_t>{rank, hidden};
+  shapes_["base_model.model." + embedding + ".lora_B.weight"] =
+      is_turned ? std::vector<uint64_t>{hidden, rank} : std::vector<uint64_t>{vocab, rank};
+  WriteAdapter();
+  refused({"--base", base, "-o", out}, embedding);
+  shapes_ = shapes;
+}
+
 TEST_P(AdapterGoldenTest, Info_DescribesIt) {
   ASSERT_TRUE(MakeAdapter("a.arn", "f16"));
   const AdapterPtr adapter = OpenAdapterFile(nullptr, folder_ / "a.arn");
