@@ -185,8 +185,8 @@ typedef struct arn_session_options {
   uint32_t encoder_kv_type;
   uint32_t n_adapters; /* of `adapters` */
   /* Adapters of the model that the sequences may use (arn_session_set_adapters). They must outlive
-   * the session; the array is read only during the call. CPU and REFERENCE only: VULKAN and
-   * VULKAN_CPU return ARN_UNSUPPORTED, AUTO takes the CPU. arn_memory_plan has their bytes. */
+   * the session; the array is read only during the call. CPU and REFERENCE only: VULKAN returns
+   * ARN_UNSUPPORTED, AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes. */
   const arn_adapter* const* adapters;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \

@@ -339,13 +339,15 @@ TEST_F(AdapterTest, Gpus_LeaveThemToTheCpu) {
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   options.backend = ARN_BACKEND_VULKAN;
   EXPECT_EQ(ARN_UNSUPPORTED, arn_session_plan(model_.get(), &options, nullptr, 0, &plan));
-  options.backend = ARN_BACKEND_AUTO;
-  const SessionPtr session = New(options, kFirst);
-  arn_backend_info info = ARN_BACKEND_INFO_INIT;
-  ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
-  EXPECT_EQ(uint32_t{ARN_BACKEND_CPU}, info.backend);
-  options.backend = ARN_BACKEND_CPU;
-  EXPECT_EQ(LogitsAfter(New(options, kFirst).get(), prompt_), LogitsAfter(session.get(), prompt_));
+  const std::vector<float> expected = LogitsAfter(New(Options(), kFirst).get(), prompt_);
+  for (const uint32_t backend : {ARN_BACKEND_AUTO, ARN_BACKEND_VULKAN_CPU}) {
+    options.backend = backend;
+    const SessionPtr session = New(options, kFirst);
+    arn_backend_info info = ARN_BACKEND_INFO_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
+    EXPECT_EQ(uint32_t{ARN_BACKEND_CPU}, info.backend);
+    EXPECT_EQ(expected, LogitsAfter(session.get(), prompt_));
+  }
 }
 
 TinyBundle PrefixBundle() {
