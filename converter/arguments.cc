@@ -39,6 +39,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--rope", "TYPE:FACTOR", kAdvanced},
       {"--lora", "DIR", kAdvanced},
       {"--merge", "", kAdvanced},
+      {"--base", "BUNDLE", kAdvanced},
       {"--lora-scale", "FACTOR", kAdvanced},
       {"--pooling", "MODE", kAdvanced},
       {"--score-tokens", "YES,NO", kAdvanced},
@@ -122,8 +123,12 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   CLI::Option* lora = app->add_option("--lora", arguments->lora,
                                       "Folder of a LoRA adapter as PEFT saves it: "
                                       "adapter_config.json, adapter_model.safetensors");
-  lora->needs(merge);
   merge->needs(lora);
+  app->add_option("--base", arguments->base,
+                  "Writes the adapter of --lora as a bundle of its own, for this bundle of DIR: "
+                  "arenite run BUNDLE --adapter FILE")
+      ->needs(lora)
+      ->excludes(merge);
   app->add_option("--lora-scale", arguments->lora_scale, "Multiplies the adapter of --lora")
       ->check(CLI::Range(-1000.0, 1000.0))
       ->capture_default_str()
@@ -211,6 +216,24 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
   }
 }
 
+// The options of a conversion that an adapter's has not.
+void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
+  if (arguments.lora.empty()) return;
+  if (!arguments.merge && arguments.base.empty()) {
+    throw CLI::ValidationError("--lora", "needs --merge or --base");
+  }
+  if (arguments.merge) return;
+  for (const char* name :
+       {"--embedding", "--head", "--target", "--calibrate", "--bits", "--prefix-file", "--verify",
+        "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-self-test"}) {
+    if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
+  }
+  if (!arguments.weights.empty() && arguments.weights != "f16" && arguments.weights != "f32") {
+    throw CLI::ValidationError("--weights", "an adapter's are f16 or f32");
+  }
+  if (arguments.output.empty()) throw CLI::RequiredError("--output");
+}
+
 void CheckNeeds(const Arguments& arguments) {
   const auto refuse = [](const char* name, const char* reason) {
     throw CLI::ValidationError(name, reason);
@@ -253,6 +276,7 @@ std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* 
       "  arenite-convert SmolLM2-135M-Instruct\n"
       "  arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int4\n"
       "  arenite-convert SmolLM2-135M-Instruct-Q4_0.gguf -o smollm2.arn --weights int4\n"
+      "  arenite-convert SmolLM2-135M-Instruct --lora my-adapter --base smollm2.arn -o mine.arn\n"
       "  arenite-convert --plan config.json --context 2048");
   AddOptions(&app, arguments);
   AddPlanOptions(&app, arguments);
@@ -260,6 +284,7 @@ std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* 
   cli::AddCommonOptions(&app, ARN_CONVERT_VERSION);
   return cli::ParseOrAnswer(&app, argc, argv, ARN_CONVERT_VERSION, [&] {
     CheckMode(app, *arguments);
+    CheckAdapterMode(app, *arguments);
     CheckNeeds(*arguments);
   });
 }

@@ -28,7 +28,7 @@ struct Arguments {
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;
   std::string pooling, pair_template, instruction;
-  std::string lora;
+  std::string lora, base;
   double lora_scale = 1.0;
   bool merge = false;
   std::vector<std::string> score_tokens;

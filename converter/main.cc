@@ -14,6 +14,7 @@
 #include "converter/base/error.h"
 #include "converter/calibrate/calibrated.h"
 #include "converter/choose.h"
+#include "converter/convert/adapter.h"
 #include "converter/convert/convert.h"
 #include "converter/hf/json_file.h"
 #include "converter/plan/kv_plan.h"
@@ -118,6 +119,28 @@ void RunPlan(const Arguments& arguments) {
   Print(arguments.json ? PlanJson(plan) : PlanTable(plan));
 }
 
+// Writes an adapter as a bundle of its own.
+void RunAdapter(const Arguments& arguments, ConvertOptions checkpoint) {
+  AdapterOptions options;
+  options.base = arguments.base;
+  options.output = arguments.output;
+  if (!arguments.weights.empty()) options.weights = FormatNames().at(arguments.weights);
+  std::optional<SigningKey> signing_key;
+  if (!arguments.sign.empty()) {
+    signing_key = SigningKey::Read(arguments.sign);
+    options.signing_key = &*signing_key;
+  }
+  options.check = [&](const fs::path& bundle) {
+    ReadBackAdapter(bundle, arguments.base, arguments.output);
+  };
+  options.checkpoint = std::move(checkpoint);
+  const AdapterResult result = ConvertAdapter(options);
+  if (arguments.quiet) return;
+  std::fprintf(stderr, "%s: changes %u matrices, rank up to %u, %.1f MB in %s\n",
+               arguments.output.c_str(), result.n_changes, result.max_rank,
+               static_cast<double>(result.file_bytes) / 1e6, DTypeName(options.weights));
+}
+
 void Run(Arguments arguments) {
   if (arguments.list_families) return Print(FamilyTable());
   if (arguments.plan) return RunPlan(arguments);
@@ -138,6 +161,7 @@ void Run(Arguments arguments) {
   }
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.formats.target = FindPackTarget("portable");
+  if (!arguments.base.empty()) return RunAdapter(arguments, std::move(options));
   const std::string chosen = ChooseDefaults(options, &arguments);
   if (!chosen.empty() && !arguments.quiet) {
     std::fprintf(stderr, "%s: %s\n", kProgram, chosen.c_str());

@@ -382,6 +382,12 @@ ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events
   return Conversion(options, events).Run();
 }
 
+void WithAdapterPlan(const ConvertOptions& options,
+                     const std::function<void(const TensorPlan& plan, const Lora& lora)>& use) {
+  const WeightsJob job = Conversion(options, {}).PlanWeights();
+  use(job.plan, *job.lora);
+}
+
 struct MatrixPacker::Plan {
   explicit Plan(const ConvertOptions& options) : job(Conversion(options, {}).PlanWeights()) {
     for (const PlannedTensor& tensor : job.plan.tensors) {

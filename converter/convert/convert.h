@@ -110,6 +110,12 @@ uint32_t ReadMaxContext(const ConvertOptions& options);
 // Writes options.output. On failure throws ConvertError and leaves no files behind.
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events);
 
+class Lora;
+// Plans the tensors of a checkpoint whose entries name the matrices of options.lora that are added
+// to them, and calls use(plan, lora). Throws ConvertError.
+void WithAdapterPlan(const ConvertOptions& options,
+                     const std::function<void(const TensorPlan& plan, const Lora& lora)>& use);
+
 // Packs single matrices as Convert() would write them.
 class MatrixPacker {
  public:

@@ -35,7 +35,7 @@ class Lora {
   // Throws ConvertError for a module that the checkpoint does not have, or of another shape.
   void Merge(Checkpoint* checkpoint) const;
 
-  size_t size() const { return matrices_.size(); }
+  const std::map<std::string, LowRank>& matrices() const { return matrices_; }  // by module
 
  private:
   std::filesystem::path folder_;

@@ -17,6 +17,15 @@ struct CloseModel {
   void operator()(arn_model* model) const { arn_model_close(model); }
 };
 
+void FailUnless(arn_status status, const char* error, const std::filesystem::path& bundle,
+                const std::filesystem::path& output) {
+  if (status == ARN_OK) return;
+  std::string reason = error[0] != '\0' ? error : arn_status_name(status);
+  const std::string prefix = bundle.string() + ": ";
+  if (reason.rfind(prefix, 0) == 0) reason.erase(0, prefix.size());
+  Fail("%s: not written, because the library would refuse it: %s", output.c_str(), reason.c_str());
+}
+
 }  // namespace
 
 void ReadBack(const std::filesystem::path& bundle, const std::filesystem::path& output) {
@@ -37,11 +46,21 @@ void ReadBack(const std::filesystem::path& bundle, const std::filesystem::path& 
     arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
     status = arn_session_plan(model, &options, error, sizeof error, &plan);
   }
-  if (status == ARN_OK) return;
-  std::string reason = error[0] != '\0' ? error : arn_status_name(status);
-  const std::string prefix = bundle.string() + ": ";
-  if (reason.rfind(prefix, 0) == 0) reason.erase(0, prefix.size());
-  Fail("%s: not written, because the library would refuse it: %s", output.c_str(), reason.c_str());
+  FailUnless(status, error, bundle, output);
+}
+
+void ReadBackAdapter(const std::filesystem::path& bundle, const std::filesystem::path& base,
+                     const std::filesystem::path& output) {
+  char error[512] = "";
+  arn_model* model = nullptr;
+  arn_status status = arn_model_open(base.c_str(), nullptr, error, sizeof error, &model);
+  const std::unique_ptr<arn_model, CloseModel> owner(model);
+  arn_adapter* adapter = nullptr;
+  if (status == ARN_OK) {
+    status = arn_adapter_open(model, bundle.c_str(), nullptr, error, sizeof error, &adapter);
+  }
+  arn_adapter_close(adapter);
+  FailUnless(status, error, bundle, output);
 }
 
 }  // namespace arn::convert

@@ -9,4 +9,8 @@ namespace arn::convert {
 // with `output` and the library's own sentence if it is refused.
 void ReadBack(const std::filesystem::path& bundle, const std::filesystem::path& output);
 
+// Opens the adapter `bundle`, whose final name is `output`, for `base`. Throws as above.
+void ReadBackAdapter(const std::filesystem::path& bundle, const std::filesystem::path& base,
+                     const std::filesystem::path& output);
+
 }  // namespace arn::convert

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernels/contract/adapter.h"
 #include "kernels/contract/program.h"
 #include "kernels/contract/row_mask.h"
 #include "platform/base/diag.h"
@@ -56,6 +57,7 @@ struct BackendPlan {
   static constexpr uint32_t kMaxPartSlices = 12, kMaxSlices = kMaxPartSlices + 2;
   Slice slices[kMaxSlices];
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout does not suit this CPU
+  uint64_t adapter_bytes = 0;          // scratch memory of kAdapt steps
   uint64_t device_bytes = 0;           // device buffers, all outside the session's block
 };
 
@@ -69,6 +71,7 @@ struct SequenceRows {
   const PageTable* tables = nullptr;
   uint32_t encoder_rows = 0;           // of the sequence; kinds with is_cross_attention read them
   uint32_t n_first_type = UINT32_MAX;  // rows of token type 0; those after them have type 1
+  Span<const ActiveAdapter> adapters = {};
 };
 
 struct RunArgs;

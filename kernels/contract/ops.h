@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/contract/adapter.h"
 #include "kernels/contract/kv_page.h"
 #include "kernels/contract/program.h"
 #include "kernels/contract/row_mask.h"
@@ -115,6 +116,28 @@ struct LinearAttentionArgs {
 LinearAttentionArgs LinearAttentionOf(const Program& program, const Step& step);
 inline constexpr uint32_t kStateColumns = 32;
 inline constexpr float kLengthEpsilon = 1e-6f;
+
+// One of the two products of a low-rank change: x W^T for a W of adapter.h, of whose outputs n are
+// written, from the first of a panel on.
+struct LowRankArgs {
+  DType dtype;  // kF16 or kF32
+  const std::byte* panels;
+  uint32_t inputs, n;
+  uint32_t n_rows;
+  const float* x;  // rows of x_stride
+  size_t x_stride;
+  float* out;  // rows of out_stride: out += x W^T, or out = factor x W^T in whole panels
+  size_t out_stride;
+  bool accumulates;
+  float factor;
+};
+// Returns the number of floats of a row of A x: the rank, padded to whole panels.
+uint32_t RankStride(uint32_t rank);
+// Return the products of a change: y [n_rows, RankStride] = scale A x, and out += B y of a block.
+// out: rows as wide as the changed matrix has rows, `width`.
+LowRankArgs LowRankA(const LowRank& change, float scale, const float* x, uint32_t n_rows, float* y);
+LowRankArgs LowRankB(const LowRank& change, const LowRankBlock& block, const float* y,
+                     uint32_t n_rows, float* out, uint32_t width);
 
 // Pools rows [n_rows, width] to out [width]. REQUIRES: n_rows > 0.
 void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out);

@@ -105,7 +105,8 @@ struct Program {
   // Quantises the rows multiplied by integer weights to int8 twice: the rows, then the residual.
   // False: once.
   bool splits_rows = false;
-  Slice logits;  // Region::kIo, [max_logit_rows, vocab] f32
+  uint32_t max_rank = 0;  // of the adapters' changes; 0: no kAdapt steps
+  Slice logits;           // Region::kIo, [max_logit_rows, vocab] f32
 };
 
 // Return the steps of a run, and the maximum number of rows of a value.

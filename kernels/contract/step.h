@@ -47,8 +47,9 @@ enum class Op : uint8_t {
   kMixStreams,  // in and the residual streams: predicts, corrects or averages the streams
   kMatchRms,    // in -> out: times a factor that gives it the root mean square of another value
   kThreshold,   // in place on the first columns of in: keeps what exceeds a quantile of them
+  kAdapt,       // in -> out +=: what the adapters of each sequence change of a kLinear
 };
-inline constexpr uint32_t kOpCount = 27;
+inline constexpr uint32_t kOpCount = 28;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -352,6 +353,12 @@ struct ThresholdParams {
   static constexpr Op kOp = Op::kThreshold;
   uint32_t n_columns = 0;
   float deviations = 0.0f;
+};
+
+// Behind the kLinear of this weight, with its in and out.
+struct AdaptParams {
+  static constexpr Op kOp = Op::kAdapt;
+  WeightId weight = kNoWeight;  // [width of out, width of in]
 };
 
 // A head of `in` is [first columns | width of gathered], one of `out` is [n_copied columns | width

@@ -47,6 +47,7 @@ Status Load(const Program& program, const BackendOptions& all_options, const Bac
   state->thread_scratch_bytes = cpu::ThreadScratchBytes(program);
   state->partials = memory.As<float>(plan.slices[cpu::kPartialsSlice]);
   state->partial_floats = cpu::PartialFloats(program, options.max_threads());
+  if (kHasAdapters) state->low_rank = memory.As<float>(plan.slices[cpu::kLowRankSlice]);
   ARN_TRY(cpu::InitGemmKernels(&state->gemm, diag));
   cpu::ChooseSimdKernels(&state->simd);
   state->options = options;
@@ -81,9 +82,18 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
       return Status::kCancelled;
     }
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
+    const bool is_adapted = kHasAdapters && i + 1 < steps.size() &&
+                            steps[i + 1].op() == Op::kAdapt &&
+                            cpu::BeginAdapted(s, steps[i], steps[i + 1], args);
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
     if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
-    cpu::RunStep(s, steps[i], args);
+    if (is_adapted) {
+      cpu::RunAdapted(s, steps[i], steps[i + 1], args);
+      clock.Next();
+      ++i;
+    } else {
+      cpu::RunStep(s, steps[i], args);
+    }
     clock.Next();
   }
   return Status::kOk;

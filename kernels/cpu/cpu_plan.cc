@@ -1,6 +1,7 @@
 #include "kernels/cpu/cpu_plan.h"
 
 #include "kernels/contract/check.h"
+#include "kernels/contract/ops.h"
 #include "kernels/cpu/cpu_state.h"
 #include "kernels/cpu/repack.h"
 #include "kernels/cpu/simd/kernels.h"
@@ -126,6 +127,13 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
   ARN_ASSIGN(plan->slices[kPartialsSlice],
              layout->AddArray(Region::kActivations, PartialFloats(program, options.max_threads()),
                               sizeof(float)));
+  if (kHasAdapters) {
+    ARN_ASSIGN(
+        plan->slices[kLowRankSlice],
+        layout->AddArray(Region::kActivations,
+                         uint64_t{program.max_rows} * RankStride(program.max_rank), sizeof(float)));
+    plan->adapter_bytes = plan->slices[kLowRankSlice].bytes;
+  }
   return Status::kOk;
 }
 

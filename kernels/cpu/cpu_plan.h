@@ -16,6 +16,7 @@ enum PlanSlice : uint32_t {
   kNormedSlice,     // normalised rows for the head
   kScratchSlice,    // attention scratch, one part per thread
   kPartialsSlice,   // partial results of attention segments computed by different threads
+  kLowRankSlice,    // products with the A of adapters
 };
 
 // Layout of kQuantizedSlice: one entry per row plus kExtraQuantizedRows, then the int8 rows. With

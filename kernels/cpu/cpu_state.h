@@ -25,11 +25,18 @@ struct State {
   uint64_t thread_scratch_bytes = 0;
   float* partials = nullptr;  // [partial_floats]: segments of an attention step
   uint64_t partial_floats = 0;
+  float* low_rank = nullptr;  // [max_rows, RankStride of max_rank]
 };
 
+// Called in parallel for columns [first, first + n) of a matmul's output once they are complete in
+// all rows. `first` is a multiple of the weight's nr.
+struct AfterColumns {
+  void (*call)(const void* context, uint32_t first, uint32_t n) = nullptr;
+  const void* context = nullptr;
+};
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
-            float* out);
+            float* out, const AfterColumns& after = {});
 
 // Returns the argmax over the columns of x[weight.cols] W^T + bias, the lowest index on ties, after
 // scaling and softcap as in a head (Step::factor, softcap). 0 if all are NaN. Does not store the
@@ -44,6 +51,15 @@ void RequestPrefetch(const State& state, Span<const Step> steps);
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
 void RunLinearAttention(const State& state, const Step& step, const RunArgs& args);
+
+// Runs kAdapt on all rows of a run.
+void RunAdapt(const State& state, const Step& step, const RunArgs& args);
+// Run a kLinear and the kAdapt behind it together, with the same bits: each part of the output is
+// changed while it is in a cache. BeginAdapted multiplies by A, so that idle threads go on to
+// prefetch the linear's weights meanwhile. It returns false, with nothing done, if no row has an
+// adapter for the matrix, or the layout does not suit; RunAdapted does the rest.
+bool BeginAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args);
+void RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args);
 
 // Run kAttention on all rows of a run, and kSelfAttention on all encoder rows.
 void RunAttention(const State& state, const Step& step, const RunArgs& args);

@@ -388,12 +388,15 @@ void RequestPrefetch(const State& state, Span<const Step> steps) {
 }
 
 void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool accumulate,
-            float* out) {
+            float* out, const AfterColumns& after) {
   if (rows == 0) return;
   const PanelMatmul matmul(state, id, x, rows);
   const uint32_t width = state.program->weights[id].rows;
   matmul.ForPanels([&](size_t begin, size_t end) {
     matmul.Multiply(begin, end, accumulate, out + begin * matmul.nr(), width);
+    if (after.call == nullptr) return;
+    after.call(after.context, static_cast<uint32_t>(begin * matmul.nr()),
+               matmul.Columns(begin, end));
   });
 }
 

@@ -355,6 +355,9 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kThreshold:
       if constexpr (kHasStreams) runner.Run(step, step.Get<ThresholdParams>());
       return;
+    case Op::kAdapt:
+      if constexpr (kHasAdapters) RunAdapt(state, step, args);
+      return;
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 using reference::State;
 
 // Indices into BackendPlan::slices.
-enum : uint32_t { kStateSlice, kScratchSlice, kScoresSlice, kNormedSlice };
+enum : uint32_t { kStateSlice, kScratchSlice, kScoresSlice, kNormedSlice, kLowRankSlice };
 
 Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
             BackendPlan* plan, Diag* diag) {
@@ -45,6 +45,9 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
                               Max(program.max_context, program.max_encoder_rows), sizeof(float)));
   ARN_ASSIGN(plan->slices[kNormedSlice],
              layout->AddArray(Region::kActivations, normed_width, sizeof(float)));
+  ARN_ASSIGN(plan->slices[kLowRankSlice],
+             layout->AddArray(Region::kActivations, RankStride(program.max_rank), sizeof(float)));
+  plan->adapter_bytes = plan->slices[kLowRankSlice].bytes;
   return Status::kOk;
 }
 
@@ -58,6 +61,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->scratch = memory.At(plan.slices[kScratchSlice]);
   s->scores = memory.As<float>(plan.slices[kScoresSlice]);
   s->normed = memory.As<float>(plan.slices[kNormedSlice]);
+  s->low_rank = memory.As<float>(plan.slices[kLowRankSlice]);
   *state = s;
   return Status::kOk;
 }
@@ -99,6 +103,7 @@ class Runner {
       case Op::kMixStreams: return Run(step, step.Get<MixStreamsParams>());
       case Op::kMatchRms: return Run(step, step.Get<MatchRmsParams>());
       case Op::kThreshold: return Run(step, step.Get<ThresholdParams>());
+      case Op::kAdapt: return Run(step, step.Get<AdaptParams>());
     }
   }
 
@@ -194,6 +199,21 @@ class Runner {
     for (uint32_t row = 0; row < rows_; ++row) {
       Threshold(p.deviations, p.n_columns, Row(step.in, row));
     }
+  }
+
+  void Run(const Step& step, const AdaptParams& p) {
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t) {
+      for (const ActiveAdapter& active : sequence.adapters) {
+        const LowRank* change = active.adapter->Of(p.weight);
+        if (change == nullptr) continue;
+        float* y = state_.low_rank;
+        reference::MultiplyLowRank(LowRankA(*change, active.scale, Row(step.in, row), 1, y));
+        for (const LowRankBlock& block : change->blocks) {
+          reference::MultiplyLowRank(
+              LowRankB(*change, block, y, 1, Row(step.out, row), Width(step.out)));
+        }
+      }
+    });
   }
 
   void CopyFeatures(const Step& step) {

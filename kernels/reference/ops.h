@@ -69,6 +69,9 @@ void Multiply(const float* by, float scale, uint32_t n, float* x);
 // x[n] *= sigmoid(scale).
 void ScaleRow(float scale, uint32_t n, float* x);
 
+// In double precision.
+void MultiplyLowRank(const LowRankArgs& args);
+
 void Conv(const ConvArgs& args);
 void Scan(const ScanArgs& args);
 void LinearAttention(const LinearAttentionArgs& args);

@@ -14,6 +14,7 @@ struct State {
   std::byte* scratch = nullptr;  // for Linear
   float* scores = nullptr;       // [max_context]
   float* normed = nullptr;       // [widest input of kLogits]
+  float* low_rank = nullptr;     // [RankStride of Program::max_rank]
 
   // Returns null for kNoWeight.
   const float* Vector(WeightId id) const {

@@ -7,6 +7,7 @@
 #include "arenite/arenite.h"
 #include "platform/base/diag.h"
 #include "platform/base/status.h"
+#include "runtime/model/adapter_bundle.h"
 #include "runtime/model/model.h"
 #include "runtime/session/session.h"
 
@@ -21,6 +22,10 @@ inline const Model* ToModel(const arn_model* model) {
 inline Session* ToSession(arn_session* session) { return reinterpret_cast<Session*>(session); }
 inline const Session* ToSession(const arn_session* session) {
   return reinterpret_cast<const Session*>(session);
+}
+
+inline const AdapterBundle* ToAdapter(const arn_adapter* adapter) {
+  return reinterpret_cast<const AdapterBundle*>(adapter);
 }
 
 // Runs `call`, a Status(Session&) that may change the session. Refuses with kBadState inside a

@@ -45,6 +45,11 @@ Status EachSegment(const Bundle& bundle, BundleParts parts, Visit visit) {
         ARN_TRY(visit(tensor->segment(), tensor->name()->c_str()));
       }
     }
+    if (const fbs::Adapter* adapter = bundle.index->adapter(); adapter && adapter->changes()) {
+      for (const fbs::LowRank* change : *adapter->changes()) {
+        ARN_TRY(visit(change->data(), "adapter"));
+      }
+    }
     if (const fbs::Prefix* prefix = bundle.index->prefix()) {
       ARN_TRY(visit(prefix->state(), "prefix state"));
     }

@@ -241,6 +241,27 @@ uint32_t MaxRows(const SessionOptions& options) {
   return Max(options.prefill_chunk, options.max_sequences);
 }
 
+Status PlanAdapters(const Model& model, SessionPlan* plan, Layout* layout, Diag* diag) {
+  const Span<const AdapterBundle* const> adapters = plan->options.adapters;
+  if (adapters.empty()) return Status::kOk;
+  if (adapters.size() > kMaxAdapters) {
+    return diag->Fail(Status::kBadArgument, "n_adapters is %zu, expected at most %u",
+                      adapters.size(), kMaxAdapters);
+  }
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    if (adapters[i] != nullptr && adapters[i]->base == &model) continue;
+    return diag->Fail(Status::kBadArgument, "adapters[%zu] is %s", i,
+                      adapters[i] == nullptr ? "NULL" : "not an adapter of this model");
+  }
+  UseAdapters(adapters, &plan->program);
+  ARN_ASSIGN(plan->adapters, layout->AddArray(Region::kConstants, adapters.size(), sizeof(void*)));
+  ARN_ASSIGN(
+      plan->active_adapters,
+      layout->AddArray(Region::kConstants, uint64_t{plan->options.max_sequences} * adapters.size(),
+                       sizeof(ActiveAdapter)));
+  return Status::kOk;
+}
+
 Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* diag) {
   const SessionOptions& options = plan->options;
   Program& program = plan->program;
@@ -293,6 +314,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
                       {options.state_snapshots, options.snapshot_every}, layout, &plan->cache));
   plan->program.kv_groups = {plan->kv_groups, model.spec.n_groups};
   plan->Bind();
+  if (kHasAdapters) ARN_TRY(PlanAdapters(model, plan, layout, diag));
   ARN_TRY(PlanActivations(program, layout));
   uint64_t logits = 0;
   if (!CheckedMul(program.max_logit_rows, program.vocab, &logits)) return Status::kOutOfMemory;

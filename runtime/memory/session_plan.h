@@ -13,6 +13,7 @@
 #include "platform/os/topology.h"
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"
+#include "runtime/model/adapter_bundle.h"
 #include "runtime/model/model.h"
 #include "runtime/model/rope_scaling.h"
 #include "runtime/sampling/beam_search.h"
@@ -104,7 +105,9 @@ struct SessionOptions {
   RopeScaling rope_scaling;
   bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
-  const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
+  // That sequences may use; each must outlive the session, the array only its planning.
+  Span<const AdapterBundle* const> adapters = {};
+  const char* system_root = nullptr;  // prepended to /sys; null: "". Lifetime as `device`
 };
 
 // Smallest block of a constraint: what follows says how much a text needs.
@@ -124,6 +127,7 @@ inline constexpr uint32_t kMaxKvPageTokens = 1024;
 inline constexpr uint32_t kMaxSequences = 1024;
 inline constexpr uint32_t kMaxSamplingWords = 1u << 20;
 inline constexpr uint32_t kMaxStateSnapshots = 1024;
+inline constexpr uint32_t kMaxAdapters = 1024;
 // Maximum bytes of a stop string that a session holds back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
@@ -167,6 +171,8 @@ struct SessionPlan {
   SamplerPlan sampler;
   ConstraintsPlan constraints;
   ProcessorsPlan processors;       // empty unless options.logits_processors
+  Slice adapters;                  // const AdapterBundle* [options.adapters]
+  Slice active_adapters;           // ActiveAdapter [max_sequences, options.adapters]
   Slice sampling_lists;            // u32 [max_sequences + 1, sampling_words]; the last are scratch
   NgramPlan ngrams;                // empty without speculation
   uint64_t speculation_bytes = 0;  // of the index, and of logits that only guesses need
@@ -204,6 +210,11 @@ struct SessionPlan {
   }
   // Returns the bytes of the slots for snapshots, a part of the KV region.
   uint64_t SnapshotBytes() const;
+  // Returns the bytes in the block for adapters. Their bundles are not part of it.
+  uint64_t AdapterBytes() const {
+    return adapters.bytes + active_adapters.bytes + backend_plan.adapter_bytes +
+           fallback_plan.adapter_bytes;
+  }
   // Returns the KV bytes of one token once its page is quantised, ignoring windows.
   uint64_t KvBytesPerToken() const;
 };

@@ -81,6 +81,11 @@ Status ReadTemplates(const Bundle& bundle, Arena* arena, Model* model, Diag* dia
 
 Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   model->bundle = bundle;
+  if (bundle.index->adapter() != nullptr) {
+    return diag->Fail(Status::kBadBundle,
+                      "the bundle holds an adapter, not a model: open its base, and this with "
+                      "arn_adapter_open");
+  }
   if (bundle.index->model() == nullptr && bundle.index->tokenizer() == nullptr) {
     return diag->Fail(Status::kBadBundle, "the bundle has neither a model nor a tokenizer");
   }

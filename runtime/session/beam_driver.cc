@@ -120,7 +120,11 @@ Status BeamDriver::Search(const BeamRequest& request, BeamResult* out) {
   processing.input.eos_ids = core_.model.eos_ids;
   processing.input.extra_eos_ids = request.extra_eos_ids;
   processing.max_tokens = options.max_tokens;
-  const Status status = Steps(options.num_beams, processing, out);
+  Status status;
+  {
+    const Sequences::SharedAdapters shared(&sequences_);
+    status = Steps(options.num_beams, processing, out);
+  }
   sequences_.Clear(0, options.num_beams);
   constrainer_.EndBeams(options.num_beams, selected, constraint);
   if (status != Status::kOk) beams_.Forget();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
@@ -38,6 +39,11 @@ struct SessionCore {
                 &plan.ropes[0]);
     }
     plan.Bind();
+    if (!kHasAdapters || plan.options.adapters.empty()) return;
+    auto* adapters = memory.As<const AdapterBundle*>(plan.adapters);
+    std::memcpy(adapters, plan.options.adapters.data(),
+                plan.options.adapters.size() * sizeof *adapters);
+    plan.options.adapters = {adapters, plan.options.adapters.size()};
   }
   SessionCore(const SessionCore&) = delete;
   SessionCore& operator=(const SessionCore&) = delete;

@@ -41,9 +41,16 @@ Status CheckPrefix(const SavingView& view, StateView* out) {
     return view.core.diag.Fail(Status::kUnsupported,
                                "a model with an encoder cannot use the bundle's prefix");
   }
+  if (!view.sequences.AdaptersOf(view.sequences.selected()).empty()) {
+    return view.core.diag.Fail(Status::kSaveMismatch,
+                               "the bundle's prefix was computed without the adapters of sequence "
+                               "%u",
+                               view.sequences.selected());
+  }
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
-  const StateTarget target = TargetOf(view, scratch, false);
+  StateTarget target = TargetOf(view, scratch, false);
+  target.adapters_of = nullptr;
   // Copied pages are read anyway, so verify them.
   const bool verify_pages = !view.sequences.OthersAreEmpty() || !CanMap(view, prefix.fd);
   Diag inner;

@@ -13,8 +13,8 @@ namespace {
 
 SavedSampling SamplingOf(const SavingView& view, uint32_t s) {
   const Sequence& sequence = view.sequences.At(s);
-  return {sequence.sampler.options(), sequence.sampler.state(), sequence.n_generated,
-          view.constrainer.ToSave(s)};
+  return {sequence.sampler.options(), sequence.sampler.state(),     sequence.n_generated,
+          view.constrainer.ToSave(s), view.sequences.AdaptersOf(s), {}};
 }
 
 // True if the sampler equals a new session's.

@@ -20,7 +20,11 @@ inline StateTarget TargetOf(const SavingView& view, uint32_t* const* scratch,
           scratch,
           view.sequences.sampling_limits(),
           view.sequences.SamplingLists(view.sequences.size()),
-          has_constraints};
+          has_constraints,
+          [](const void* sequences, uint32_t s) {
+            return static_cast<const Sequences*>(sequences)->AdaptersOf(s);
+          },
+          &view.sequences};
 }
 // True if pages of a file can be mapped over the pools.
 bool CanMap(const SavingView& view, int fd);

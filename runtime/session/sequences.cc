@@ -1,5 +1,6 @@
 #include "runtime/session/sequences.h"
 
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -116,6 +117,53 @@ Status Sequences::ContextFullError(uint32_t sequence) const {
                          core_.plan.options.kv_tokens);
 }
 
+Span<const ActiveAdapter> Sequences::AdaptersOf(uint32_t sequence) const {
+  if (!kHasAdapters || core_.plan.options.adapters.empty()) return {};
+  const uint32_t s = shares_adapters_ ? adapters_of_ : sequence;
+  return {AdapterSlots(s), all_[s].n_adapters};
+}
+
+ActiveAdapter* Sequences::AdapterSlots(uint32_t sequence) const {
+  return core_.memory.As<ActiveAdapter>(core_.plan.active_adapters) +
+         uint64_t{sequence} * core_.plan.options.adapters.size();
+}
+
+void Sequences::CopyAdapters(uint32_t from, uint32_t to) {
+  const uint32_t n = all_[to].n_adapters = all_[from].n_adapters;
+  if (kHasAdapters && n != 0) {
+    std::memcpy(AdapterSlots(to), AdapterSlots(from), n * sizeof(ActiveAdapter));
+  }
+}
+
+Status Sequences::SetAdapters(Span<const uint32_t> adapters, const float* scales) {
+  const Span<const AdapterBundle* const> resident = core_.plan.options.adapters;
+  if (length() != 0) {
+    return core_.diag.Fail(Status::kBadState,
+                           "sequence %u has %u tokens: adapters are set on an empty one; reset it, "
+                           "or rewind it to 0, first",
+                           selected_, length());
+  }
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    if (adapters[i] >= resident.size()) {
+      return core_.diag.Fail(Status::kBadArgument, "adapter %u, the session has %zu", adapters[i],
+                             resident.size());
+    }
+    if (scales != nullptr && !std::isfinite(scales[i])) {
+      return core_.diag.Fail(Status::kBadArgument, "scales[%zu] is not a finite number", i);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (adapters[j] != adapters[i]) continue;
+      return core_.diag.Fail(Status::kBadArgument, "adapter %u is given twice", adapters[i]);
+    }
+  }
+  ActiveAdapter* active = AdapterSlots(selected_);
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    active[i] = {&resident[adapters[i]]->adapter, scales == nullptr ? 1.0f : scales[i]};
+  }
+  all_[selected_].n_adapters = static_cast<uint32_t>(adapters.size());
+  return Status::kOk;
+}
+
 void Sequences::Clear(uint32_t first, uint32_t last) {
   for (uint32_t s = first; s < last; ++s) {
     cache_.Clear(s);
@@ -141,6 +189,7 @@ Status Sequences::Fork(uint32_t from, uint32_t to) {
   copy.state_before = original.state_before;
   copy.n_generated = original.n_generated;
   copy.n_pending = original.n_pending;
+  CopyAdapters(from, to);
   logits_.Drop(to);
   if (logits_.Has(from)) {
     logits_.Add(to);

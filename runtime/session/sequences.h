@@ -29,6 +29,7 @@ struct Sequence {
   uint32_t length = 0;
   uint32_t shared = 0;
   uint32_t shared_with = 0;
+  uint32_t n_adapters = 0;  // that it uses
 };
 
 class Sequences {
@@ -96,6 +97,26 @@ class Sequences {
   // Always kContextFull: says what is full.
   Status ContextFullError(uint32_t sequence) const;
 
+  // Adapters that a sequence uses, or while beams run, the sequence they come from.
+  Span<const ActiveAdapter> AdaptersOf(uint32_t sequence) const;
+  // Makes the selected sequence use these of the plan's adapters; scales: null: 1. kBadArgument for
+  // an index or scale out of range, kBadState unless the sequence is empty.
+  Status SetAdapters(Span<const uint32_t> adapters, const float* scales);
+  // Lets all sequences use the adapters of the selected one for its lifetime.
+  class SharedAdapters {
+   public:
+    explicit SharedAdapters(Sequences* sequences) : sequences_(*sequences) {
+      sequences_.shares_adapters_ = true;
+      sequences_.adapters_of_ = sequences_.selected_;
+    }
+    ~SharedAdapters() { sequences_.shares_adapters_ = false; }
+    SharedAdapters(const SharedAdapters&) = delete;
+    SharedAdapters& operator=(const SharedAdapters&) = delete;
+
+   private:
+    Sequences& sequences_;
+  };
+
   // Empties sequences [first, last), with their encoder output.
   void Clear(uint32_t first, uint32_t last);
   void ClearAll() { Clear(0, size()); }
@@ -125,9 +146,14 @@ class Sequences {
   void Remember(const SessionPart& part);
 
  private:
+  ActiveAdapter* AdapterSlots(uint32_t sequence) const;
+  void CopyAdapters(uint32_t from, uint32_t to);
+
   SessionCore& core_;
   Span<Sequence> all_;
   uint32_t selected_ = 0;
+  bool shares_adapters_ = false;  // SharedAdapters
+  uint32_t adapters_of_ = 0;
   LogitsState logits_;
   KvCache cache_;
 };

@@ -71,6 +71,9 @@ class Session {
 
   // Tokens, one at a time.
   Status SetSampling(const SamplingOptions& options);
+  Status SetAdapters(Span<const uint32_t> adapters, const float* scales) {
+    return sequences_.SetAdapters(adapters, scales);
+  }
   // Drops the constraint if `options` is null.
   Status SetConstraint(const TokenConstraintOptions* options, uint32_t first);
   // Samples a token without running it.

@@ -1,5 +1,6 @@
 #include "runtime/state/state_fields.h"
 
+#include <cinttypes>
 #include <cmath>
 #include <cstring>
 
@@ -28,11 +29,21 @@ Status ForEachField(const SavedSampling& sampling, const Function& function) {
   return function(kNGeneratedField, Span<const uint32_t>(&sampling.n_generated, 1));
 }
 
+struct AdapterRecord {
+  uint32_t words[kAdapterWords];
+};
+AdapterRecord RecordOf(const ActiveAdapter& active) {
+  AdapterRecord record;
+  std::memcpy(record.words, &active.adapter->hash, sizeof active.adapter->hash);
+  std::memcpy(&record.words[2], &active.scale, sizeof active.scale);
+  return record;
+}
+
 bool IsOfConstraint(uint32_t id) { return id == kConstraintField || id == kSharedConstraintField; }
 
 // Words of a field that is no sampling option; 0: any number.
 uint32_t WordsOf(uint32_t id) {
-  if (IsOfConstraint(id)) return 0;
+  if (IsOfConstraint(id) || id == kAdaptersField) return 0;
   return id == kRandomStateField ? 2 : 1;
 }
 
@@ -44,16 +55,53 @@ uint32_t CountFieldWords(const SavedSampling& sampling, uint32_t s) {
     n += kHeadWords + static_cast<uint32_t>(words.size());
     return Status::kOk;
   };
+  if (!sampling.adapters.empty()) {
+    n += kHeadWords + kAdapterWords * static_cast<uint32_t>(sampling.adapters.size());
+  }
   return ForEachField(sampling, add) == Status::kOk ? n : 0;
 }
 
 Status WriteFields(const SavedSampling& sampling, uint32_t s, StateWriter* writer) {
   ARN_TRY(WriteConstraint(sampling.constraint, s, writer));
+  if (kHasAdapters && !sampling.adapters.empty()) {
+    const uint32_t head[kHeadWords] = {
+        kAdaptersField, kAdapterWords * static_cast<uint32_t>(sampling.adapters.size())};
+    ARN_TRY(writer->Append(head, sizeof head));
+    for (const ActiveAdapter& active : sampling.adapters) {
+      const AdapterRecord record = RecordOf(active);
+      ARN_TRY(writer->Append(record.words, sizeof record.words));
+    }
+  }
   return ForEachField(sampling, [writer](uint32_t id, Span<const uint32_t> words) {
     const uint32_t head[kHeadWords] = {id, static_cast<uint32_t>(words.size())};
     ARN_TRY(writer->Append(head, sizeof head));
     return writer->Append(words.data(), words.size() * sizeof(uint32_t));
   });
+}
+
+Status CheckAdapters(Span<const std::byte> saved, Span<const ActiveAdapter> here, Diag* diag) {
+  constexpr size_t kBytes = sizeof(AdapterRecord);
+  if (saved.size() != here.size() * kBytes) {
+    return diag->Fail(Status::kSaveMismatch,
+                      "saved with %zu adapters, the session's sequence uses %zu "
+                      "(arn_session_set_adapters)",
+                      saved.size() / kBytes, here.size());
+  }
+  for (size_t i = 0; i < here.size(); ++i) {
+    const AdapterRecord own = RecordOf(here[i]);
+    if (std::memcmp(saved.data() + i * kBytes, own.words, kBytes) == 0) continue;
+    uint64_t hash;
+    float scale;
+    std::memcpy(&hash, saved.data() + i * kBytes, sizeof hash);
+    std::memcpy(&scale, saved.data() + i * kBytes + sizeof hash, sizeof scale);
+    return diag->Fail(Status::kSaveMismatch,
+                      "adapter %zu: saved with %016" PRIx64
+                      " at scale %g, the session's sequence "
+                      "uses %016" PRIx64 " at %g",
+                      i, hash, static_cast<double>(scale), here[i].adapter->hash,
+                      static_cast<double>(here[i].scale));
+  }
+  return Status::kOk;
 }
 
 Status ReadFields(Span<const std::byte> fields, uint32_t s, const SamplingLimits& limits,
@@ -70,7 +118,7 @@ Status ReadFields(Span<const std::byte> fields, uint32_t s, const SamplingLimits
     const auto [id, n] = head;
     const SamplingOption* option = FindSamplingOption(id);
     const bool is_known = option != nullptr || id == kRandomStateField || id == kNGeneratedField ||
-                          id == kMirostatMuField || IsOfConstraint(id);
+                          id == kMirostatMuField || id == kAdaptersField || IsOfConstraint(id);
     if (!is_known) {
       return diag->Fail(Status::kBadSave,
                         "sampling field %u is unknown to this version of the library", id);
@@ -84,6 +132,8 @@ Status ReadFields(Span<const std::byte> fields, uint32_t s, const SamplingLimits
     at += size_t{n} * sizeof(uint32_t);
     if (IsOfConstraint(id)) {
       ARN_TRY(ReadConstraint(id, {words, size_t{n} * sizeof(uint32_t)}, s, &out->constraint, diag));
+    } else if (id == kAdaptersField) {
+      out->read_adapters = {words, size_t{n} * sizeof(uint32_t)};
     } else if (id == kRandomStateField) {
       std::memcpy(&out->state.random, words, sizeof out->state.random);
     } else if (id == kNGeneratedField) {

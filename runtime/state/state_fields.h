@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/contract/adapter.h"
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/sampling/sampler.h"
@@ -17,13 +18,21 @@ inline constexpr uint32_t kSamplerFields = 1u << 16;
 inline constexpr uint32_t kRandomStateField = kSamplerFields + 0;  // 2 words
 inline constexpr uint32_t kNGeneratedField = kSamplerFields + 1;   // 1 word
 inline constexpr uint32_t kMirostatMuField = kSamplerFields + 2;   // 1 word, f32
+// 3 words for each adapter that the sequence uses, in order: its hash, then the scale (f32).
+inline constexpr uint32_t kAdaptersField = kSamplerFields + 3;
+inline constexpr uint32_t kAdapterWords = 3;
 
 struct SavedSampling {
   SamplingOptions options;
   SamplerState state;
   uint32_t n_generated = 0;  // the last tokens of the sequence, chosen since the last prompt
   SavedConstraint constraint;
+  Span<const ActiveAdapter> adapters;   // written
+  Span<const std::byte> read_adapters;  // the field's words, at any alignment
 };
+
+// kSaveMismatch unless the adapters that were read are these; names what differs.
+Status CheckAdapters(Span<const std::byte> saved, Span<const ActiveAdapter> here, Diag* diag);
 
 // Returns the words that WriteFields writes for sequence `s`.
 uint32_t CountFieldWords(const SavedSampling& sampling, uint32_t s);

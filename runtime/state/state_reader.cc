@@ -237,6 +237,12 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
     SavedSampling sampling;
     const Status status = view.Sampling(s, target.sampling, target.list_scratch, &sampling, &inner);
     if (status != Status::kOk) return diag->Fail(status, "sequence %u: %s", s, inner.text());
+    if (sequence.n_tokens != 0) {
+      const auto here = target.adapters_of == nullptr ? Span<const ActiveAdapter>()
+                                                      : target.adapters_of(target.user, s);
+      const Status same = CheckAdapters(sampling.read_adapters, here, &inner);
+      if (same != Status::kOk) return diag->Fail(same, "sequence %u: %s", s, inner.text());
+    }
     if (sampling.n_generated > sequence.n_tokens) {
       return diag->Fail(Status::kBadSave, "sequence %u: %u of %u tokens were generated", s,
                         sampling.n_generated, sequence.n_tokens);

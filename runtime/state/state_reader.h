@@ -60,6 +60,9 @@ struct StateTarget {
   SamplingLimits sampling;
   uint32_t* list_scratch = nullptr;  // u32 [sampling.n_words]
   bool has_constraints = true;       // false: saved constraints are passed over
+  // Returns the adapters that sequence `s` uses. Null: none.
+  Span<const ActiveAdapter> (*adapters_of)(const void* user, uint32_t s) = nullptr;
+  const void* user = nullptr;
 };
 
 // Checks all of `file` except, unless `verify_pages`, the contents of its pages, which may be any

@@ -21,6 +21,7 @@ typedef struct capi_env {
   const char* embedded_path;
   /* A bundle with a tokenizer; NULL for cases that use none. */
   const char* text_path;
+  const char* adapter_path; /* an adapter of `path` */
   char failure[512];
 } capi_env;
 
@@ -54,6 +55,8 @@ int capi_reset(capi_env* env);
 int capi_stats(capi_env* env);
 int capi_two_sessions(capi_env* env);
 int capi_null_session(capi_env* env);
+
+int capi_adapter(capi_env* env);
 
 int capi_device(capi_env* env);
 int capi_device_structs(capi_env* env);

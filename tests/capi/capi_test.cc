@@ -7,6 +7,7 @@
 #include "platform/base/status.h"
 #include "tests/capi/capi_case.h"
 #include "tests/harness/bundles.h"
+#include "tests/support/tiny_adapter.h"
 #include "tests/support/tiny_bundle.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -51,7 +52,7 @@ void PrintTo(const NamedCase& named, std::ostream* out) { *out << named.name; }
 
 class Capi : public testing::TestWithParam<NamedCase> {
  protected:
-  Capi() : bytes_(MakeTinyBundle(TinyBundle())) {
+  Capi() : bytes_(MakeTinyBundle(TinyBundle())), adapter_(MakeTinyAdapter(bytes_)) {
     path_ = (folder_ / "tiny.arn").string();
     WriteFile(path_, bytes_.data(), bytes_.size());
     std::vector<uint8_t> embedded(bytes_.size() + 2 * kEmbeddedOffset, 0x55);
@@ -62,10 +63,12 @@ class Capi : public testing::TestWithParam<NamedCase> {
     env_.data = bytes_.data();
     env_.bytes = bytes_.size();
     env_.embedded_path = embedded_path_.c_str();
+    env_.adapter_path = adapter_.path();
   }
 
   TempFolder folder_;
   BundleBytes bytes_;
+  AdapterFile adapter_;
   std::string path_, embedded_path_;
   capi_env env_ = {};
 };
@@ -111,6 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Device, Capi, testing::Values(ARN_CASE(device), ARN_CAS
                          Name);
 INSTANTIATE_TEST_SUITE_P(Profile, Capi,
                          testing::Values(ARN_CASE(profile), ARN_CASE(profile_errors)), Name);
+INSTANTIATE_TEST_SUITE_P(Adapter, Capi, testing::Values(ARN_CASE(adapter)), Name);
 INSTANTIATE_TEST_SUITE_P(Transcribe, Capi, testing::Values(ARN_CASE(transcribe)), Name);
 INSTANTIATE_TEST_SUITE_P(Generate, Capi,
                          testing::Values(ARN_CASE(generate), ARN_CASE(generate_errors),

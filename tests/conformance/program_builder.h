@@ -69,6 +69,7 @@ class ProgramBuilder {
     AddStep(Step(params, in, out, layer));
   }
   void SplitRows() { splits_rows_ = true; }  // Program::splits_rows
+  void SetMaxRank(uint32_t rank) { max_rank_ = rank; }
 
   // Encoder of at most max_encoder_rows rows: its values, and its steps, which precede all others.
   void SetEncoderRows(uint32_t max_encoder_rows) { max_encoder_rows_ = max_encoder_rows; }
@@ -94,6 +95,7 @@ class ProgramBuilder {
   std::vector<Step> steps_;
   std::vector<Value> values_;
   bool splits_rows_ = false;
+  uint32_t max_rank_ = 0;
   std::vector<Weight> weights_;
   std::vector<AttentionKind> kinds_;
   std::vector<RopeKind> ropes_;

@@ -11,6 +11,7 @@
 #include "tests/support/prefix_support.h"
 #include "tests/support/print_params.h"
 #include "tests/support/session_support.h"
+#include "tests/support/tiny_adapter.h"
 
 namespace arn::test {
 namespace {
@@ -258,6 +259,50 @@ TEST_P(NoAllocationTest, BeamSearch_AllocatesNothing) {
   EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
   EXPECT_EQ(ARN_OK, read);
   EXPECT_EQ(6u, result.n_sequences);
+  EXPECT_EQ(0u, g_calls.load());
+}
+
+// Adapters: switched between prompts, several at once, in a batch of different ones.
+TEST_P(NoAllocationTest, Adapters_AllocateNothing) {
+  TinyBundle bundle;
+  bundle.weights = GetParam().weights;
+  bundle.target = GetParam().target;
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  const AdapterFile file(MakeTinyAdapter(bytes));
+  const AdapterPtr first = file.Open(model.get()), second = file.Open(model.get());
+  const arn_adapter* adapters[] = {first.get(), second.get()};
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = GetParam().backend;
+  SetKv(GetParam(), 16, &options);
+  options.n_threads = 2;
+  options.kv_page_tokens = 8;
+  options.max_sequences = 3;
+  options.adapters = adapters;
+  options.n_adapters = 2;
+  const SessionPtr session = NewSession(model.get(), options);
+  const std::vector<int32_t> prompt = SomeIds(41, bundle.vocab);
+  const uint32_t all[] = {0, 1, 2}, both[] = {0, 1};
+  const float scales[] = {1.0f, 0.5f};
+  int32_t ids[3];
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = ARN_OK;
+  for (uint32_t i = 0; i < 6 && status == ARN_OK; ++i) {
+    status = arn_session_select(session.get(), i % 3);
+    if (status == ARN_OK) status = arn_session_reset(session.get());
+    if (status == ARN_OK) status = arn_session_set_adapters(session.get(), both, scales, i % 3);
+    if (status == ARN_OK) {
+      status = arn_session_prefill(session.get(), prompt.data(), prompt.size());
+    }
+  }
+  for (int i = 0; i < 10 && status == ARN_OK; ++i) {
+    status = arn_session_decode_batch(session.get(), all, 3, ids);
+  }
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
   EXPECT_EQ(0u, g_calls.load());
 }
 

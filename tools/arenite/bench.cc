@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "CLI/CLI.hpp"
+#include "tools/arenite/adapters.h"
 #include "tools/arenite/bench_profile.h"
 #include "tools/arenite/bench_rows.h"
 #include "tools/arenite/bench_runs.h"
@@ -28,6 +29,7 @@ struct BenchArguments {
   uint32_t repeats = 5;
   std::string rows;  // empty: no runs of several rows
   std::string file;
+  std::vector<std::string> adapters;
   float temperature = 0;
   double seconds = 0;
   bool profile = false;
@@ -234,6 +236,8 @@ int Run(const BenchArguments& arguments) {
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
   encoder_input.SizeSession(&options);
+  const Adapters adapters(model, arguments.adapters);
+  adapters.AddTo(&options);
   std::vector<Measurement> measurements;
   LimitsByThreads limits;
   if (arguments.limits) {
@@ -251,6 +255,7 @@ int Run(const BenchArguments& arguments) {
       options.n_threads = threads;
       options.context_tokens = context;
       const Session session(model, options);
+      adapters.Use(session, options.max_sequences);
       const CancelOnSignal cancel(session.get());
       Bench bench(session, encoder_input, model.info().vocab, options.max_sequences);
       for (const Case& c : cases) {
@@ -306,6 +311,7 @@ Command AddBench(CLI::App* app) {
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   AddNoCacheOption(sub, &arguments->session);
+  AddAdapterOption(sub, &arguments->adapters);
   CLI::Option* rows = sub->add_option(
       "--rows", arguments->rows,
       "Instead: measures runs of so many tokens of one sequence, such as 1,2,4,8,16, with the "
@@ -319,6 +325,7 @@ Command AddBench(CLI::App* app) {
   file->needs(speculate);
   speculate->needs(file);
   rows->excludes(speculate);
+  sub->get_option("--adapter")->excludes(rows)->excludes(speculate);
   sub->add_option("--temperature", arguments->temperature,
                   "With --speculate: 0 is greedy; more makes texts that guesses cannot foresee")
       ->check(CLI::Range(0.0f, 100.0f))

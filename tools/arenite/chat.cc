@@ -162,6 +162,7 @@ Command AddChat(CLI::App* app) {
                   "Sentence that is written before that end; \\n is a line end");
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddKvFileOption(sub, &arguments->kv_file);
+  AddAdapterOption(sub, &arguments->adapters);
   AddOverflowOptions(sub, &arguments->session);
   arguments->session.state_snapshots = kChatSnapshots;
   AddSnapshotOptions(sub, &arguments->session);

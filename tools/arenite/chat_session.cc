@@ -91,12 +91,15 @@ arn_session_options SessionOptions(const ChatArguments& arguments, const Model& 
   return options;
 }
 
-Session MakeSession(const ChatArguments& arguments, const Model& model,
+Session MakeSession(const ChatArguments& arguments, const Model& model, const Adapters& adapters,
                     const std::optional<ConstraintText>& constraint) {
   arn_session_options options = SessionOptions(arguments, model, constraint);
+  adapters.AddTo(&options);
   const std::string kv_file = ChooseKvFile(arguments.kv_file, model, options, /*is_quiet=*/false);
   if (!kv_file.empty()) options.kv_file = kv_file.c_str();
-  return Session(model, options);
+  Session session(model, options);
+  adapters.Use(session);
+  return session;
 }
 
 const char* Speaker(Role role) {
@@ -117,7 +120,8 @@ Chat::Chat(const ChatArguments& arguments, const Model& model)
     : arguments_(Resolved(arguments, model)),
       model_(model),
       constraint_(MakeConstraint(arguments)),
-      session_(MakeSession(arguments_, model, constraint_)),
+      adapters_(model, arguments.adapters),
+      session_(MakeSession(arguments_, model, adapters_, constraint_)),
       format_(MakeFormat(arguments, model)),
       reply_(MakeReply(arguments, model)),
       conversation_(model, session_, arguments.session.overflow == "shift"),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/arenite/adapters.h"
 #include "tools/arenite/chat_format.h"
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/conversation.h"
@@ -24,7 +25,7 @@ struct ChatArguments {
   ConstraintArguments constraint;
   uint32_t max_tokens = 256;
   bool ignore_eos = false;
-  std::vector<std::string> stops;
+  std::vector<std::string> stops, adapters;
   std::optional<std::string> system;
   bool plain = false;
   std::string tools_file, variables, history, kv_file;
@@ -80,6 +81,7 @@ class Chat {
   ChatArguments arguments_;
   const Model& model_;
   const std::optional<ConstraintText> constraint_;
+  const Adapters adapters_;
   const Session session_;
   const std::unique_ptr<ChatFormat> format_;
   const std::unique_ptr<Reply> reply_;  // null: replies are text

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "tools/arenite/adapters.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
@@ -171,7 +172,40 @@ void PrintJson(const Model& model) {
   Print(json.EndObject().Finish());
 }
 
+// Prints an adapter; returns false if the bundle holds none.
+bool PrintAdapter(const InspectArguments& arguments) {
+  arn_adapter* opened = nullptr;
+  if (arn_adapter_open(nullptr, arguments.model.bundle.c_str(), nullptr, nullptr, 0, &opened) !=
+      ARN_OK) {
+    return false;
+  }
+  const AdapterHandle adapter(opened);
+  arn_adapter_info info = ARN_ADAPTER_INFO_INIT;
+  arn_adapter_get_info(opened, &info);
+  if (arguments.json) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("adapter").String(info.name);
+    json.Key("base").String(info.base_name);
+    json.Key("base_hash").String(Format("%016" PRIx64, info.base_hash));
+    json.Key("hash").String(Format("%016" PRIx64, info.hash));
+    json.Key("producer").String(info.producer);
+    json.Key("n_changes").Uint(info.n_changes);
+    json.Key("max_rank").Uint(info.max_rank);
+    json.Key("file_bytes").Uint(info.file_bytes);
+    Print(json.EndObject().Finish());
+    return true;
+  }
+  Print(Format("%s: %s, written by %s\n", arguments.model.bundle.c_str(),
+               HumanBytes(info.file_bytes).c_str(), info.producer) +
+        Format("adapter     %s, hash %016" PRIx64 "\n", info.name, info.hash) +
+        Format("base        %s, hash %016" PRIx64 "\n", info.base_name, info.base_hash) +
+        Format("changes     %u matrices, rank up to %u\n", info.n_changes, info.max_rank));
+  return true;
+}
+
 int Run(const InspectArguments& arguments) {
+  if (!arguments.program && PrintAdapter(arguments)) return 0;
   const Model model = OpenModel(arguments.model);
   if (arguments.program) {
     Print(model.ProgramText(ToSessionOptions(arguments.session)));

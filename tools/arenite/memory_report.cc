@@ -24,6 +24,13 @@ std::string PlanTable(const arn_memory_plan& plan) {
     text +=
         Row("copy", plan.copied_bytes, "of the bundle, shared by its sessions; not in the total");
   }
+  if (plan.n_adapters != 0) {
+    text += Row("adapters", plan.adapter_files_bytes,
+                "mapped from " + std::to_string(plan.n_adapters) +
+                    (plan.n_adapters == 1 ? " bundle" : " bundles") +
+                    ", shared; not in the total, with " + HumanBytes(plan.adapters_bytes) +
+                    " of activations and constants");
+  }
   text += Row("constants", plan.constants_bytes,
               plan.repacked_bytes == 0
                   ? "tables and the session itself"

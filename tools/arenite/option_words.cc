@@ -23,6 +23,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--out", "FILE", ""},
       {"--ids", "IDS", ""},
       {"--save", "FILE", ""},
+      {"--adapter", "FILE[=SCALE]", ""},
       {"--restore", "FILE", ""},
       {"--output", "FILE", ""},
       {"--compare", "BUNDLE", ""},

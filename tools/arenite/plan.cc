@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "CLI/CLI.hpp"
+#include "tools/arenite/adapters.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
@@ -21,6 +22,7 @@ struct PlanArguments {
   bool has_kv = false;  // --kv was given
   std::optional<std::string> fit, svg;
   std::optional<uint32_t> used;
+  std::vector<std::string> adapters;
   bool json = false;
 };
 
@@ -70,6 +72,8 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   json.Key("kv_per_token").Uint(plan.kv_bytes_per_token);
   json.Key("snapshots").Uint(plan.snapshots_bytes);
   json.Key("speculation").Uint(plan.speculation_bytes);
+  json.Key("adapters").Uint(plan.adapters_bytes);
+  json.Key("adapter_files").Uint(plan.adapter_files_bytes);
   json.Key("alignment").Uint(plan.alignment);
   json.Key("context").Uint(plan.context_tokens);
   json.Key("prefill_chunk").Uint(plan.prefill_chunk);
@@ -90,7 +94,9 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
 int Run(const PlanArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   if (arguments.fit) return RunFit(arguments, model);
-  const arn_session_options options = ToSessionOptions(arguments.session);
+  arn_session_options options = ToSessionOptions(arguments.session);
+  const Adapters adapters(model, arguments.adapters);
+  adapters.AddTo(&options);
   const arn_memory_plan plan = model.Plan(options);
   const std::vector<arn_kv_group_info> groups = model.PlanGroups(options);
   if (arguments.svg) WriteSvg(arguments, model, plan, groups);
@@ -115,10 +121,12 @@ Command AddPlan(CLI::App* app) {
   AddSnapshotOptions(sub, &arguments->session);
   AddSpeculateOptions(sub, &arguments->session);
   AddNoCacheOption(sub, &arguments->session);
+  AddAdapterOption(sub, &arguments->adapters);
   CLI::Option* fit =
       sub->add_option("--fit", arguments->fit,
                       "Prints instead the largest context for each KV type (or for --kv) whose "
                       "session fits in this many bytes: 300000000, 300M, 2G (powers of 1024)");
+  fit->excludes(sub->get_option("--adapter"));
   fit->excludes(sub->get_option("--context"))->excludes(sub->get_option("--kv-tokens"));
   CLI::Option* svg =
       sub->add_option("--svg", arguments->svg, "Also draws the memory layout into this file (SVG)");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "tools/arenite/adapters.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/device.h"
@@ -35,7 +36,7 @@ struct RunArguments {
   ConstraintArguments constraint;
   DeviceArguments device;
   BeamArguments beams;
-  std::vector<std::string> stops;
+  std::vector<std::string> stops, adapters;
   bool ignore_eos = false, json = false, quiet = false;
   std::string save, restore, kv_file;
 };
@@ -338,6 +339,8 @@ int Run(RunArguments arguments) {
       is_open_ended ? MaxContext(arguments.session, model) : arguments.max_tokens;
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
+  const Adapters adapters(model, arguments.adapters);
+  adapters.AddTo(&options);
   // A saved state fits sessions with as many encoder rows: those of the model.
   if (arguments.save.empty() && arguments.restore.empty()) encoder_input.SizeSession(&options);
   options.context_tokens =
@@ -368,13 +371,14 @@ int Run(RunArguments arguments) {
     return RunBeams(model,
                     {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
                      arguments.ignore_eos, arguments.json, arguments.quiet, &encoder_input,
-                     constraint ? &*constraint : nullptr, outcome.sampling},
+                     constraint ? &*constraint : nullptr, outcome.sampling, &adapters},
                     outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
   CheckRoom(outcome, arguments.session);
   const Clock::time_point create_start = Clock::now();
   const Session session(model, options);
+  adapters.Use(session, options.max_sequences);
   if (!arguments.restore.empty()) Restore(arguments, session);
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
   if (!keeps_sampling) {
@@ -428,6 +432,7 @@ Command AddRun(CLI::App* app) {
   CLI::Option* save =
       sub->add_option("--save", arguments->save, "Saves the session to this file at the end");
   AddKvFileOption(sub, &arguments->kv_file);
+  AddAdapterOption(sub, &arguments->adapters);
   sub->add_option("--max-tokens", arguments->max_tokens,
                   "Maximum number of new tokens (0: until a stop token or a full context)")
       ->capture_default_str();

@@ -167,6 +167,7 @@ int RunBeams(const Model& model, const BeamRun& run, double load_ms) {
   MakeRoom(run, &options);
   const arn_memory_plan plan = model.Plan(options);
   const Session session(model, options);
+  run.adapters->Use(session);
   load_ms += static_cast<double>(session.Stats().create_ns) / 1e6;
   const CancelOnSignal cancel(session.get());
   // Penalties and forbidden tokens apply; nothing is drawn.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/arenite/adapters.h"
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/options.h"
@@ -30,6 +31,7 @@ struct BeamRun {
   const EncoderInput* encoder_input = nullptr;
   const ConstraintText* constraint = nullptr;  // null: none
   arn_sampling sampling = ARN_SAMPLING_INIT;   // nothing is drawn
+  const Adapters* adapters = nullptr;
 };
 // Searches and prints. Returns the exit code; throws Error.
 int RunBeams(const Model& model, const BeamRun& run, double load_ms);

@@ -76,7 +76,8 @@ _KINDS = {
     "const uint32_t*": "ids", "const int32_t*": "ids", "const float*": "floats",
 }
 
-_BY_HAND = ("const arn_chat_time*",)  # set by the bindings' own code
+# Set by the bindings' own code.
+_BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*")
 
 
 def enums(found):

@@ -9,6 +9,7 @@
 
 from . import options
 from ._library import random_seed, version
+from .adapter import Adapter, AdapterInfo
 from .chat import Chat
 from .conversation import Call, Conversation, ConversationReply
 from .device import cpu_clusters
@@ -24,10 +25,10 @@ from .session import Session
 from .transcriber import Segment, Transcriber, Transcript
 
 __all__ = [
-    "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Call", "Cancelled",
-    "Chat", "ContextFull", "Conversation", "ConversationReply", "Detokenizer", "Embedder",
-    "Event", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Reply", "Segment",
-    "Session", "TemplateError", "TokenLogprobs", "Transcriber", "Transcript", "Unsupported",
-    "cpu_clusters", "random_seed", "version",
+    "Adapter", "AdapterInfo", "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState",
+    "Call", "Cancelled", "Chat", "ContextFull", "Conversation", "ConversationReply",
+    "Detokenizer", "Embedder", "Event", "Generation", "Model", "NotFound", "OutOfMemory",
+    "Piece", "Reply", "Segment", "Session", "TemplateError", "TokenLogprobs", "Transcriber",
+    "Transcript", "Unsupported", "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

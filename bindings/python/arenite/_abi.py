@@ -125,9 +125,10 @@ class arn_session_options(Struct):
       ("logits_processors", c_uint32), ("sampling_words", c_uint32), ("state_snapshots", c_uint32),
       ("snapshot_every", c_uint32), ("speculation", c_uint32), ("max_guesses", c_uint32),
       ("guess_always", c_uint32), ("encoder_kv_type", c_uint32), ("rope_scaling", c_uint32),
-      ("rope_factor", c_float), ("kv_key_axis", c_uint32), ("kv_value_axis", c_uint32)]
+      ("rope_factor", c_float), ("kv_key_axis", c_uint32), ("kv_value_axis", c_uint32),
+      ("n_adapters", c_uint32), ("adapters", POINTER(c_void_p))]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None)
 
 
 class arn_memory_plan(Struct):
@@ -140,8 +141,10 @@ class arn_memory_plan(Struct):
       ("n_performance_cpus", c_uint32), ("keeps_to_performance_cpus", c_uint32),
       ("device_bytes", c_uint64), ("copied_bytes", c_uint64), ("constraints_bytes", c_uint64),
       ("snapshots_bytes", c_uint64), ("state_snapshots", c_uint32), ("snapshot_every", c_uint32),
-      ("speculation_bytes", c_uint64), ("max_guesses", c_uint32)]
-  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+      ("speculation_bytes", c_uint64), ("max_guesses", c_uint32), ("n_adapters", c_uint32),
+      ("adapters_bytes", c_uint64), ("adapter_files_bytes", c_uint64)]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+      0, 0)
 
 
 class arn_kv_group_info(Struct):
@@ -206,6 +209,18 @@ class arn_generate_result(Struct):
 class arn_restore_options(Struct):
   _fields_ = [("struct_size", c_size_t), ("verify", c_uint32), ("no_constraints", c_uint64)]
   _initial_ = (0, 0)
+
+
+class arn_adapter_options(Struct):
+  _fields_ = [("struct_size", c_size_t), ("public_key", POINTER(c_uint8))]
+  _initial_ = (None,)
+
+
+class arn_adapter_info(Struct):
+  _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("base_name", c_char_p),
+      ("producer", c_char_p), ("base_hash", c_uint64), ("hash", c_uint64), ("n_changes", c_uint32),
+      ("max_rank", c_uint32), ("file_bytes", c_uint64)]
+  _initial_ = (None, None, None, 0, 0, 0, 0, 0)
 
 
 class arn_beam_options(Struct):

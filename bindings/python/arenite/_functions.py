@@ -6,17 +6,17 @@ from ctypes import (POINTER, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint
     c_void_p)
 from typing import Any
 
-from ._abi import (arn_attention_mask, arn_backend_info, arn_beam_options, arn_beam_result,
-    arn_chat_input, arn_chat_options, arn_constraint_options, arn_constraint_stats_data,
-    arn_conversation_info, arn_conversation_options, arn_conversation_result, arn_cpu_cluster,
-    arn_detokenizer, arn_embed_counts, arn_embed_info, arn_embed_options, arn_embed_plan_data,
-    arn_generate_options, arn_generate_result, arn_kv_group_info, arn_kv_layer_info,
-    arn_memory_plan, arn_model_info, arn_model_options, arn_prefill_callback, arn_reader,
-    arn_reply_callback, arn_reply_info, arn_reply_options, arn_residency, arn_restore_options,
-    arn_sampling, arn_sampling_option_info, arn_session_cpus_data, arn_session_options,
-    arn_session_stats_data, arn_tensor_info, arn_text, arn_thermal_zone, arn_token_logprob,
-    arn_tokenize_options, arn_transcribe_info, arn_transcribe_options, arn_transcribe_result,
-    arn_transcriber_options)
+from ._abi import (arn_adapter_info, arn_adapter_options, arn_attention_mask, arn_backend_info,
+    arn_beam_options, arn_beam_result, arn_chat_input, arn_chat_options, arn_constraint_options,
+    arn_constraint_stats_data, arn_conversation_info, arn_conversation_options,
+    arn_conversation_result, arn_cpu_cluster, arn_detokenizer, arn_embed_counts, arn_embed_info,
+    arn_embed_options, arn_embed_plan_data, arn_generate_options, arn_generate_result,
+    arn_kv_group_info, arn_kv_layer_info, arn_memory_plan, arn_model_info, arn_model_options,
+    arn_prefill_callback, arn_reader, arn_reply_callback, arn_reply_info, arn_reply_options,
+    arn_residency, arn_restore_options, arn_sampling, arn_sampling_option_info,
+    arn_session_cpus_data, arn_session_options, arn_session_stats_data, arn_tensor_info, arn_text,
+    arn_thermal_zone, arn_token_logprob, arn_tokenize_options, arn_transcribe_info,
+    arn_transcribe_options, arn_transcribe_result, arn_transcriber_options)
 
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -81,6 +81,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_model_sampling_defaults": (c_uint32, (c_void_p, POINTER(arn_sampling))),
     "arn_random_seed": (c_uint64, ()),
     "arn_session_set_sampling": (c_uint32, (c_void_p, POINTER(arn_sampling))),
+    "arn_session_set_adapters": (c_uint32, (c_void_p, POINTER(c_uint32), POINTER(c_float),
+        c_size_t)),
     "arn_session_decode": (c_uint32, (c_void_p, POINTER(c_int32))),
     "arn_session_sample": (c_uint32, (c_void_p, POINTER(c_int32))),
     "arn_session_length": (c_uint32, (c_void_p,)),
@@ -114,6 +116,10 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_session_restore_memory": (c_uint32, (c_void_p, c_void_p, c_uint64,
         POINTER(arn_restore_options))),
     "arn_session_restore": (c_uint32, (c_void_p, c_char_p, POINTER(arn_restore_options))),
+    "arn_adapter_open": (c_uint32, (c_void_p, c_char_p, POINTER(arn_adapter_options), c_char_p,
+        c_size_t, POINTER(c_void_p))),
+    "arn_adapter_close": (None, (c_void_p,)),
+    "arn_adapter_get_info": (c_uint32, (c_void_p, POINTER(arn_adapter_info))),
     "arn_session_beam_search": (c_uint32, (c_void_p, POINTER(arn_beam_options),
         POINTER(arn_beam_result))),
     "arn_session_beam": (c_uint32, (c_void_p, c_uint32, POINTER(c_int32), c_size_t,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from .options import (
     SessionOptions)
 
 if TYPE_CHECKING:
+  from .adapter import Adapter
   from .chat import Chat
   from .conversation import Conversation
   from .session import Session
@@ -28,12 +30,16 @@ _KEY_BYTES = 32  # of a public key
 
 
 def session_struct(options: Optional[SessionOptions], kv: Union[KvType, str, None] = None,
-                   fields: Optional[Mapping[str, Any]] = None) -> Any:
+                   fields: Optional[Mapping[str, Any]] = None,
+                   adapters: Sequence[int] = ()) -> Any:
   changed = dict(fields or {})
   if kv is not None:
     changed["kv_type"] = kv
-  return to_struct(_abi.arn_session_options(),
-                   replaced(options or SessionOptions(), changed, "SessionOptions"))
+  struct = to_struct(_abi.arn_session_options(),
+                     replaced(options or SessionOptions(), changed, "SessionOptions"))
+  struct.adapters = (ctypes.c_void_p * len(adapters))(*adapters)
+  struct.n_adapters = len(adapters)
+  return struct
 
 
 def id_array(ids: Iterable[int]) -> Any:
@@ -254,11 +260,15 @@ class Model(Closing):
       return ctypes.string_at(text.value or 0, count.value) if count.value else b""
 
   def plan(self, options: Optional[SessionOptions] = None, *,
-           kv: Union[KvType, str, None] = None, **fields: Any) -> MemoryPlan:
+           kv: Union[KvType, str, None] = None, adapters: Sequence[Adapter] = (),
+           **fields: Any) -> MemoryPlan:
     """Returns the memory of a session with these options, as session() takes them; allocates
     nothing."""
-    struct, plan, error = session_struct(options, kv, fields), _abi.arn_memory_plan(), ErrorText()
-    with self._handle.use() as model:
+    plan, error = _abi.arn_memory_plan(), ErrorText()
+    with contextlib.ExitStack() as uses:
+      pointers = [uses.enter_context(adapter._handle.use()) for adapter in adapters]
+      struct = session_struct(options, kv, fields, pointers)
+      model = uses.enter_context(self._handle.use())
       error.check(self._library.arn_session_plan(
           model, ctypes.byref(struct), error.buffer, error.size, ctypes.byref(plan)))
     return from_struct(MemoryPlan, plan)
@@ -277,7 +287,7 @@ class Model(Closing):
   def session(self, options: Optional[SessionOptions] = None, *,
               kv: Union[KvType, str, None] = None, **fields: Any) -> Session:
     """Creates a session on this model. kv: the KV type, such as "int8". fields: those of
-    SessionOptions by name (context_tokens=2048)."""
+    SessionOptions by name (context_tokens=2048), and `adapters`, as in Session()."""
     from .session import Session  # imported here because it imports this module
     return Session(self, options, kv=kv, **fields)
 

@@ -369,6 +369,12 @@ class MemoryPlan:
   """Part of io_bytes: the index of n-grams, and logits of guesses."""
   max_guesses: int
   """0: no speculation."""
+  n_adapters: int
+  adapters_bytes: int
+  """Part of constants_bytes and activations_bytes: tables of adapters, and the rows between their
+  two matrices."""
+  adapter_files_bytes: int
+  """Of the adapters' bundles, which are mapped; not part of the block."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ from . import _abi
 from ._convert import from_struct, replaced, to_struct
 from ._handle import Closing, Handle
 from ._stream import Stream
+from .adapter import Adapter
 from .errors import ErrorText, Status, failure
 from .generation import GenerateOptions, Generation
 from .model import Model, Path, id_array, session_struct
@@ -45,8 +46,10 @@ class Session(Closing):
   """
 
   def __init__(self, model: Model, options: Optional[SessionOptions] = None, *,
-               kv: Union[KvType, str, None] = None, **fields: Any) -> None:
-    """kv: the KV type, such as "int8". fields: those of SessionOptions by name."""
+               kv: Union[KvType, str, None] = None, adapters: Sequence[Adapter] = (),
+               **fields: Any) -> None:
+    """kv: the KV type, such as "int8". adapters: those that set_adapters() may name. fields: those
+    of SessionOptions by name."""
     self.model = model
     self._library = model._library
     self._model = model._handle
@@ -54,19 +57,27 @@ class Session(Closing):
     self._generation: Optional[weakref.ref[Stream[Any, Any]]] = None
     self._prefill_callback: Any = None  # the C function, which must stay alive
     self._prefill_error: Optional[BaseException] = None
-    struct, pointer, error = session_struct(options, kv, fields), ctypes.c_void_p(), ErrorText()
-    parent = self._model.acquire()
+    self._adapters = tuple(adapters)
+    self._used = [self._model] + [adapter._handle for adapter in self._adapters]
+    pointer, error = ctypes.c_void_p(), ErrorText()
+    pointers: list[int] = []
     try:
+      for handle in self._used:  # until _destroy()
+        pointers.append(handle.acquire())
+      struct = session_struct(options, kv, fields, pointers[1:])
       error.check(self._library.arn_session_create(
-          parent, ctypes.byref(struct), None, 0, error.buffer, error.size, ctypes.byref(pointer)))
+          pointers[0], ctypes.byref(struct), None, 0, error.buffer, error.size,
+          ctypes.byref(pointer)))
     except BaseException:
-      self._model.release()
+      for handle in self._used[:len(pointers)]:
+        handle.release()
       raise
     self._handle = Handle("session", pointer, self._destroy, shared=False)
 
   def _destroy(self, session: int) -> None:
     self._library.arn_session_destroy(session)
-    self._model.release()
+    for handle in self._used:
+      handle.release()
 
   def close(self) -> None:
     """Cancels the running call and destroys the session; frees its memory."""
@@ -148,6 +159,17 @@ class Session(Closing):
       error, self._prefill_error = self._prefill_error, None
       if error is not None:
         raise error
+
+  def set_adapters(self, adapters: Union[Mapping[Adapter, float], Iterable[Adapter]] = ()) -> None:
+    """Makes the sequence, which must be empty, use these of the session's adapters, added up; a
+    mapping has what multiplies each. None: the model as it is."""
+    given = dict(adapters) if isinstance(adapters, Mapping) else {a: 1.0 for a in adapters}
+    for adapter in given:
+      if adapter not in self._adapters:
+        raise ValueError("the session was created without this adapter")
+    indices = (ctypes.c_uint32 * len(given))(*[self._adapters.index(a) for a in given])
+    scales = (ctypes.c_float * len(given))(*given.values())
+    self._call("arn_session_set_adapters", indices, scales, len(given))
 
   def use_prefix(self) -> None:
     """Starts the sequence with the bundle's precomputed prompt prefix."""

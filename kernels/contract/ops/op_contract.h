@@ -100,6 +100,6 @@ extern const OpContract kGatedActOp, kActOp, kRouteOp, kExpertsOp, kLogitsOp, kC
 extern const OpContract kFeaturesOp, kIm2colOp, kAddPositionsOp, kSelfAttentionOp, kStoreKvOp;
 extern const OpContract kScaleRowOp, kMultiplyOp, kHeadLinearOp;
 extern const OpContract kLinearAttentionOp, kGateOp, kPoolOp;
-extern const OpContract kMixStreamsOp, kMatchRmsOp, kThresholdOp;
+extern const OpContract kMixStreamsOp, kMatchRmsOp, kThresholdOp, kAdaptOp;
 
 }  // namespace arn

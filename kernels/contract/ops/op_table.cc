@@ -1,3 +1,4 @@
+#include "kernels/contract/adapter.h"
 #include "kernels/contract/ops/op_contract.h"
 #include "kernels/contract/streams.h"
 
@@ -43,6 +44,7 @@ constexpr const OpContract* kOps[] = {
     kHasStreams ? &kMixStreamsOp : &kAbsentOp,
     kHasStreams ? &kMatchRmsOp : &kAbsentOp,
     kHasStreams ? &kThresholdOp : &kAbsentOp,
+    kHasAdapters ? &kAdaptOp : &kAbsentOp,
 };
 static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
 

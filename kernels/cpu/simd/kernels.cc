@@ -25,6 +25,7 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->multiply = ChooseMultiply();
   out->linear_attention = ChooseLinearAttention();
   out->gate = ChooseGate();
+  out->low_rank = kHasAdapters ? ChooseLowRank() : nullptr;
 }
 
 }  // namespace arn::cpu

@@ -101,6 +101,9 @@ using LinearAttentionFn = void (*)(const LinearAttentionTile& tile);
 // One row x[n], in place.
 using GateFn = void (*)(const GateArgs& args, const float* gate, uint32_t n, float* x);
 
+// The bits of a row do not depend on the others, nor those of an output on n.
+using LowRankFn = void (*)(const LowRankArgs& args);
+
 struct SimdKernels {
   NormFn norm;
   GatedActFn gated_act;
@@ -119,6 +122,7 @@ struct SimdKernels {
   MultiplyFn multiply;
   LinearAttentionFn linear_attention;
   GateFn gate;
+  LowRankFn low_rank;  // null in libraries without adapters
 };
 void ChooseSimdKernels(SimdKernels* out);
 
@@ -139,5 +143,6 @@ ScaleRowFn ChooseScaleRow();
 MultiplyFn ChooseMultiply();
 LinearAttentionFn ChooseLinearAttention();
 GateFn ChooseGate();
+LowRankFn ChooseLowRank();
 
 }  // namespace arn::cpu

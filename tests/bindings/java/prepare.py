@@ -6,6 +6,11 @@ import argparse
 import json
 import pathlib
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from adapter_files import write_adapter  # noqa: E402
 
 
 def main():
@@ -17,6 +22,15 @@ def main():
   for weights in ("f32", "int8"):
     subprocess.run([given.bin / "arenite-convert", given.source / "models/fable/fable-2m", "-o",
                     given.out / f"{weights}.arn", "--weights", weights],
+                   check=True, stderr=subprocess.DEVNULL)
+  checkpoint = given.source / "models/fable/fable-2m"
+  folder = given.out / "adapter"
+  if not folder.exists():
+    write_adapter(folder, checkpoint, 1)
+  for output, more in (("adapter.arn", ["--base", given.out / "f32.arn"]),
+                       ("merged.arn", ["--merge"])):
+    subprocess.run([given.bin / "arenite-convert", checkpoint, "--lora", folder, "-o",
+                    given.out / output, "--weights", "f32"] + more,
                    check=True, stderr=subprocess.DEVNULL)
   story = subprocess.run(
       [given.bin / "arenite", "run", given.out / "f32.arn", "--prompt", "Once upon a time",

@@ -20,7 +20,7 @@ from arenite import _abi, _functions  # noqa: E402
 
 # Dataclass: its struct, and the omitted fields: counts and pointers that became tuples.
 DATACLASSES = {
-    arenite.SessionOptions: ("arn_session_options", set()),
+    arenite.SessionOptions: ("arn_session_options", {"adapters", "n_adapters"}),
     arenite.Sampling: ("arn_sampling", {
         "n_bias_ids", "n_bias_values", "n_bad_words", "n_suppress_tokens",
         "n_begin_suppress_tokens", "n_dry_breakers", "n_dry_breaker_sequences"}),
@@ -28,6 +28,7 @@ DATACLASSES = {
     arenite.BeamOptions: ("arn_beam_options", {"n_extra_eos_ids"}),
     arenite.ModelInfo: (
         "arn_model_info", {"n_eos_ids", "n_bos_ids", "n_start_ids", "chat_template_bytes"}),
+    arenite.AdapterInfo: ("arn_adapter_info", set()),
     arenite.KvGroup: ("arn_kv_group_info", set()),
     arenite.MemoryPlan: ("arn_memory_plan", set()),
     arenite.ResidencyInfo: ("arn_residency", set()),

@@ -18,6 +18,7 @@
 #ifndef ARENITE_ARENITE_H_
 #define ARENITE_ARENITE_H_
 
+#include <arenite/adapter.h>
 #include <arenite/beams.h>
 #include <arenite/chat.h>
 #include <arenite/constrain.h>

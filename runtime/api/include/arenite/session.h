@@ -2,6 +2,7 @@
 #ifndef ARENITE_SESSION_H_
 #define ARENITE_SESSION_H_
 
+#include <arenite/adapter.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>
 #include <arenite/sampling.h>
@@ -207,13 +208,18 @@ typedef struct arn_session_options {
    * Slower than the default; ARN_UNSUPPORTED on a GPU. Ignored for other types. */
   uint32_t kv_key_axis;
   uint32_t kv_value_axis;
+  uint32_t n_adapters; /* of `adapters` */
+  /* Adapters of the model that the sequences may use (arn_session_set_adapters). They must outlive
+   * the session; the array is read only during the call. CPU and REFERENCE only: VULKAN returns
+   * ARN_UNSUPPORTED, AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes. */
+  const arn_adapter* const* adapters;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
         0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0,     \
-        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT                                                   \
+        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL                                          \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -254,11 +260,16 @@ typedef struct arn_memory_plan {
   uint32_t snapshot_every;
   uint64_t speculation_bytes; /* part of io_bytes: the index of n-grams, and logits of guesses */
   uint32_t max_guesses;       /* 0: no speculation */
+  uint32_t n_adapters;
+  uint64_t adapters_bytes; /* part of constants_bytes and activations_bytes: tables of adapters,
+                              and the rows between their two matrices */
+  uint64_t adapter_files_bytes; /* of the adapters' bundles, which are mapped; not part of the
+                                   block */
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT                                                                      \
   {                                                                                               \
     sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0                                                                                \
+        0, 0, 0, 0, 0, 0, 0                                                                       \
   }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be
@@ -408,6 +419,17 @@ ARN_API uint64_t arn_random_seed(void);
  * range. ARN_UNSUPPORTED: an option needs more than logits_processors and sampling_words of
  * arn_session_options reserved. */
 ARN_API arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling);
+/* Makes the sequence use n of the session's adapters, by their indices in
+ * arn_session_options.adapters, all of them added up; n = 0: none, as in a new session. scales[i]
+ * multiplies what adapter adapters[i] changes; NULL: 1. Allocates nothing and computes nothing.
+ * ARN_BAD_STATE unless the sequence is empty, so that its keys and values are of the same adapters:
+ * reset it, or rewind it to 0, first. arn_session_reset keeps them, arn_session_fork copies them,
+ * and beams use those of their prompt. While some are set, the bundle's prefix is not used, and a
+ * saved state is restored only if each sequence with tokens uses the adapters that it was saved
+ * with. ARN_BAD_ARGUMENT: an index that the session does not have, or twice; a scale that is not
+ * finite. */
+ARN_API arn_status arn_session_set_adapters(arn_session* session, const uint32_t* adapters,
+                                            const float* scales, size_t n);
 /* Samples the next token, appends it and runs it. At a full context it is the last token, neither
  * appended nor run. ARN_CONTEXT_FULL, once that token has been chosen, and ARN_CANCELLED change
  * nothing. */

@@ -40,7 +40,7 @@ enum {
   ARN_BUNDLE_TRUNCATED = 0x32,
   ARN_HASH_MISMATCH = 0x33,
   ARN_BAD_SAVE = 0x34,      /* not a saved session, or truncated or inconsistent */
-  ARN_SAVE_MISMATCH = 0x35, /* saved with another model, KV type or page size */
+  ARN_SAVE_MISMATCH = 0x35, /* saved with another model, KV type, page size or adapters */
   ARN_BAD_SIGNATURE = 0x36, /* not signed, or not with that key */
   ARN_DEVICE = 0x40,
   ARN_DEVICE_LOST = 0x41

@@ -32,9 +32,19 @@ arn_restore_options RestoreOptions(jint verify, jboolean constraints) {
 }  // namespace
 
 ARN_JNI(jlong, createSession)
-(JNIEnv* env, jclass, jlong model, jobject options, jbyteArray device_folder) {
+(JNIEnv* env, jclass, jlong model, jobject options, jbyteArray device_folder, jlongArray adapters) {
   SessionOptions given;
   if (!given.Read(env, options)) return 0;
+  Buffer<const arn_adapter*> list;
+  const jsize n_adapters = env->GetArrayLength(adapters);
+  if (!list.Allocate(env, static_cast<size_t>(n_adapters))) return 0;
+  for (jsize i = 0; i < n_adapters; ++i) {
+    jlong adapter = 0;
+    env->GetLongArrayRegion(adapters, i, 1, &adapter);
+    list.data()[i] = ToAdapter(adapter);
+  }
+  given.c.adapters = list.data();
+  given.c.n_adapters = static_cast<uint32_t>(n_adapters);
   InBytes usual;
   if (!usual.Read(env, device_folder)) return 0;
   if (given.c.device_folder == nullptr) given.c.device_folder = usual.data();

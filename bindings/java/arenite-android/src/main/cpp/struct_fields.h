@@ -309,6 +309,12 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, speculation_bytes), 0},
     {"maxGuesses", FieldKind::kInt,
      offsetof(arn_memory_plan, max_guesses), 0},
+    {"nAdapters", FieldKind::kInt,
+     offsetof(arn_memory_plan, n_adapters), 0},
+    {"adaptersBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, adapters_bytes), 0},
+    {"adapterFilesBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, adapter_files_bytes), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,

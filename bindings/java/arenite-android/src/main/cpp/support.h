@@ -37,6 +37,9 @@ inline arn_model* ToModel(jlong handle) {
 inline arn_session* ToSession(jlong handle) {
   return reinterpret_cast<arn_session*>(static_cast<intptr_t>(handle));
 }
+inline arn_adapter* ToAdapter(jlong handle) {
+  return reinterpret_cast<arn_adapter*>(static_cast<intptr_t>(handle));
+}
 inline arn_chat* ToChat(jlong handle) {
   return reinterpret_cast<arn_chat*>(static_cast<intptr_t>(handle));
 }

@@ -58,4 +58,12 @@ public final class MemoryPlan {
   public long speculationBytes;
   /** 0: no speculation */
   public int maxGuesses;
+  public int nAdapters;
+  /**
+   * part of constants_bytes and activations_bytes: tables of adapters, and the rows between their
+   * two matrices
+   */
+  public long adaptersBytes;
+  /** of the adapters' bundles, which are mapped; not part of the block */
+  public long adapterFilesBytes;
 }

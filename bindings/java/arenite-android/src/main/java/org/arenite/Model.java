@@ -1,6 +1,7 @@
 package org.arenite;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 
 /**
@@ -233,7 +234,12 @@ public final class Model implements AutoCloseable {
 
   /** Creates a session. */
   public Session session(SessionOptions options) {
-    return new Session(this, options);
+    return session(options, Collections.<Adapter>emptyList());
+  }
+
+  /** Creates a session whose sequences may use these adapters: {@link Session#setAdapters}. */
+  public Session session(SessionOptions options, List<Adapter> adapters) {
+    return new Session(this, options, adapters);
   }
 
   /** Creates a renderer for the bundle's chat templates; throws Status.NOT_FOUND if it has none. */

@@ -58,7 +58,14 @@ final class Native {
 
   static native void planGroup(long model, SessionOptions options, int index, KvGroup out);
 
-  static native long createSession(long model, SessionOptions options, byte[] deviceFolder);
+  static native long createSession(
+      long model, SessionOptions options, byte[] deviceFolder, long[] adapters);
+
+  static native long openAdapter(long model, byte[] path, byte[] publicKey);
+
+  static native void closeAdapter(long adapter);
+
+  static native void setAdapters(long session, int[] indices, float[] scales);
 
   static native void destroySession(long session);
 

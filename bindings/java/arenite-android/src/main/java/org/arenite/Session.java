@@ -14,17 +14,19 @@ import java.util.function.LongFunction;
  */
 public final class Session implements AutoCloseable {
   private static final class SessionHandle extends Handle {
-    private final Handle model;
+    private final List<Handle> used;
 
-    SessionHandle(Handle model, long pointer) {
+    SessionHandle(List<Handle> used, long pointer) {
       super("session", false, pointer);
-      this.model = model;
+      this.used = used;
     }
 
     @Override
     void destroy(long pointer) {
       Native.destroySession(pointer);
-      model.release();
+      for (Handle each : used) {
+        each.release();
+      }
     }
 
     @Override
@@ -35,23 +37,56 @@ public final class Session implements AutoCloseable {
 
   private final SessionHandle handle;
   private final Model model;
+  private final List<Adapter> adapters;
   private final int vocab;
   private volatile Thread caller; // thread that is in a call
   volatile PrefillListener prefillListener;
 
-  Session(Model model, SessionOptions options) {
+  Session(Model model, SessionOptions options, List<Adapter> adapters) {
     this.model = model;
+    this.adapters = new ArrayList<>(adapters);
     vocab = model.info().vocab;
-    long parent = model.handle.acquire();
+    List<Handle> used = new ArrayList<>(); // held until the session is destroyed
     long pointer = 0;
     try {
-      pointer = Native.createSession(parent, options, Native.utf8(deviceFolder()));
+      long parent = model.handle.acquire();
+      used.add(model.handle);
+      long[] pointers = new long[this.adapters.size()];
+      for (int i = 0; i < pointers.length; ++i) {
+        Handle each = this.adapters.get(i).handle;
+        pointers[i] = each.acquire();
+        used.add(each);
+      }
+      pointer = Native.createSession(parent, options, Native.utf8(deviceFolder()), pointers);
     } finally {
       if (pointer == 0) {
-        model.handle.release();
+        for (Handle each : used) {
+          each.release();
+        }
       }
     }
-    handle = new SessionHandle(model.handle, pointer);
+    handle = new SessionHandle(used, pointer);
+  }
+
+  /**
+   * Makes the sequence, which must be empty, use these of the session's adapters, all of them added
+   * up. None: the model as it is.
+   *
+   * @param scales multiply the adapters, one each
+   */
+  public void setAdapters(List<Adapter> chosen, float[] scales) {
+    if (scales.length != chosen.size()) {
+      throw new IllegalArgumentException(
+          chosen.size() + " adapters and " + scales.length + " scales");
+    }
+    int[] indices = new int[chosen.size()];
+    for (int i = 0; i < indices.length; ++i) {
+      indices[i] = adapters.indexOf(chosen.get(i));
+      if (indices[i] < 0) {
+        throw new IllegalArgumentException("the session was created without this adapter");
+      }
+    }
+    run(session -> Native.setAdapters(session, indices, scales));
   }
 
   /**

@@ -1,0 +1,33 @@
+// Converts a LoRA adapter of PEFT into a bundle of its own, for a base that is a bundle already.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "converter/convert/convert.h"
+
+namespace arn::convert {
+
+struct AdapterOptions {
+  // The base's checkpoint, and the adapter's folder and scale. The checkpoint says which matrices a
+  // bundle joins, and where each comes from; its values are not read.
+  ConvertOptions checkpoint;
+  std::filesystem::path base;    // the bundle that the adapter is for
+  std::filesystem::path output;  // the adapter's bundle
+  DType weights = DType::kF16;   // or kF32
+  BundleCheck check;             // empty: does not read the bundle back
+  const SigningKey* signing_key = nullptr;
+};
+
+struct AdapterResult {
+  uint64_t file_bytes = 0;
+  uint32_t n_changes = 0;
+  uint32_t max_rank = 0;
+};
+
+// Writes options.output. Throws ConvertError, and leaves no files behind, for what --merge refuses
+// too, for modules that are no linear layers of the decoder, for a base that is not of this
+// checkpoint, and for values that overflow the type.
+AdapterResult ConvertAdapter(const AdapterOptions& options);
+
+}  // namespace arn::convert
