@@ -227,8 +227,7 @@ class SessionOptions:
   """Cpus With PERFORMANCE and MASK creation fails with Status.UNSUPPORTED if the affinity read
   back differs from the request, or if the backend has no threads."""
   sensors: bool = False
-  """1: finds energy counters and thermal zones at creation, for Session.stats. Implied by a
-  thermal limit."""
+  """1: finds energy counters and thermal zones, for Session.stats. Implied by a thermal limit."""
   cpu_mask: int = 0
   """Cpus.MASK: bit i is CPU i, for the first 64."""
   max_tokens_per_s: float = 0
@@ -301,20 +300,18 @@ class SessionOptions:
   that are expected to save time."""
   encoder_kv_type: KvType = KvType.AS_KEYS
   """Models with an encoder: KvType.F32, F16 or INT8 for the keys and values of its output, which
-  cross-attention reads; others are Status.UNSUPPORTED, because these pages stay as they are.
-  KvType.AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. Ignored by
-  other models."""
+  cross-attention reads; others are Status.UNSUPPORTED. KvType.AS_KEYS: as kv_type and
+  kv_value_type, where INT4 and INT2 count as INT8. Ignored by other models."""
   rope_scaling: RopeScaling = RopeScaling.AS_TRAINED
-  """RopeScaling: extends the model's max_context by rope_factor, as if config.json had the
-  scaling (arenite-convert --rope writes it into the bundle instead). Saved states and the
-  bundle's prefix are of one scaling only. Status.UNSUPPORTED for checkpoints with a scaling of
-  their own, with frequencies by layer type, with learned positions or with an encoder, and for
-  bundles written before 0.2."""
+  """RopeScaling: extends max_context by rope_factor, as if config.json had the scaling. Saved
+  states and the bundle's prefix are of one scaling only. Status.UNSUPPORTED for models with a
+  scaling of their own, frequencies by layer type, learned positions or an encoder, and for
+  bundles from before 0.2."""
   rope_factor: float = 0
   """With rope_scaling: above 1, at most 1024; else 0."""
   kv_key_axis: KvAxis = KvAxis.DEFAULT
-  """KvAxis of INT4 and INT2 keys and values, whatever the default: to compare caches. Slower than
-  the default; Status.UNSUPPORTED on a GPU. Ignored for other types."""
+  """KvAxis of INT4 and INT2, to compare caches: slower than the default. Status.UNSUPPORTED on a
+  GPU."""
   kv_value_axis: KvAxis = KvAxis.DEFAULT
 
 
@@ -371,8 +368,8 @@ class MemoryPlan:
   """0: no speculation."""
   n_adapters: int
   adapters_bytes: int
-  """Part of constants_bytes and activations_bytes: tables of adapters, and the rows between their
-  two matrices."""
+  """Part of constants_bytes and activations_bytes: tables of adapters, and rows between two
+  matrices."""
   adapter_files_bytes: int
   """Of the adapters' bundles, which are mapped; not part of the block."""
 
@@ -407,8 +404,7 @@ class KvGroup:
   """Bytes per layer; 0: keys and values. Otherwise each page is a slot with the states of one
   sequence, independent of its length: heads, dimension, window, chunk and page_tokens are 0."""
   is_encoder: bool
-  """1: cross-attention: a page holds the encoder output of one sequence, up to page_tokens
-  rows."""
+  """1: cross-attention: a page holds a sequence's encoder output, up to page_tokens rows."""
 
 
 @dataclasses.dataclass(frozen=True)

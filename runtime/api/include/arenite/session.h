@@ -128,8 +128,8 @@ typedef struct arn_session_options {
   /* ARN_CPUS_... With PERFORMANCE and MASK creation fails with ARN_UNSUPPORTED if the affinity read
    * back differs from the request, or if the backend has no threads. */
   uint32_t cpus;
-  uint32_t sensors;       /* 1: finds energy counters and thermal zones at creation, for
-                             arn_session_stats. Implied by a thermal limit. */
+  uint32_t sensors;       /* 1: finds energy counters and thermal zones, for arn_session_stats.
+                             Implied by a thermal limit. */
   uint64_t cpu_mask;      /* ARN_CPUS_MASK: bit i is CPU i, for the first 64 */
   float max_tokens_per_s; /* Rate limit: sleeps before decoding more tokens than this per second,
                              over all sequences; prompts are not limited. 0: none. */
@@ -193,25 +193,24 @@ typedef struct arn_session_options {
   uint32_t guess_always; /* 1: verifies every guess there is, whatever it costs: for tests and
                             measurements. 0: those that are expected to save time */
   /* Models with an encoder: ARN_KV_F32, F16 or INT8 for the keys and values of its output, which
-   * cross-attention reads; others are ARN_UNSUPPORTED, because these pages stay as they are.
+   * cross-attention reads; others are ARN_UNSUPPORTED.
    * ARN_KV_AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. Ignored by
    * other models. */
   uint32_t encoder_kv_type;
-  /* ARN_ROPE_...: extends the model's max_context by rope_factor, as if config.json had the scaling
-   * (arenite-convert --rope writes it into the bundle instead). Saved states and the bundle's
-   * prefix are of one scaling only. ARN_UNSUPPORTED for checkpoints with a scaling of their own,
-   * with frequencies by layer type, with learned positions or with an encoder, and for bundles
-   * written before 0.2. */
+  /* ARN_ROPE_...: extends max_context by rope_factor, as if config.json had the scaling. Saved
+   * states and the bundle's prefix are of one scaling only. ARN_UNSUPPORTED for models with a
+   * scaling of their own, frequencies by layer type, learned positions or an encoder, and for
+   * bundles from before 0.2. */
   uint32_t rope_scaling;
   float rope_factor; /* with rope_scaling: above 1, at most 1024; else 0 */
-  /* ARN_KV_AXIS_... of INT4 and INT2 keys and values, whatever the default: to compare caches.
-   * Slower than the default; ARN_UNSUPPORTED on a GPU. Ignored for other types. */
+  /* ARN_KV_AXIS_... of INT4 and INT2, to compare caches: slower than the default. ARN_UNSUPPORTED
+   * on a GPU. */
   uint32_t kv_key_axis;
   uint32_t kv_value_axis;
   uint32_t n_adapters; /* of `adapters` */
-  /* Adapters of the model that the sequences may use (arn_session_set_adapters). They must outlive
-   * the session; the array is read only during the call. CPU and REFERENCE only: VULKAN returns
-   * ARN_UNSUPPORTED, AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes. */
+  /* Adapters that the sequences may use (arn_session_set_adapters). They must outlive the session;
+   * the array is read only during the call. VULKAN: ARN_UNSUPPORTED; AUTO and VULKAN_CPU take the
+   * CPU. arn_memory_plan has their bytes. */
   const arn_adapter* const* adapters;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
@@ -262,7 +261,7 @@ typedef struct arn_memory_plan {
   uint32_t max_guesses;       /* 0: no speculation */
   uint32_t n_adapters;
   uint64_t adapters_bytes; /* part of constants_bytes and activations_bytes: tables of adapters,
-                              and the rows between their two matrices */
+                              and rows between two matrices */
   uint64_t adapter_files_bytes; /* of the adapters' bundles, which are mapped; not part of the
                                    block */
 } arn_memory_plan;
@@ -298,8 +297,8 @@ typedef struct arn_kv_group_info {
   /* Bytes per layer; 0: keys and values. Otherwise each page is a slot with the states of one
    * sequence, independent of its length: heads, dimension, window, chunk and page_tokens are 0. */
   uint64_t state_bytes;
-  uint32_t is_encoder; /* 1: cross-attention: a page holds the encoder output of one sequence, up
-                         to page_tokens rows */
+  uint32_t is_encoder; /* 1: cross-attention: a page holds a sequence's encoder output, up to
+                         page_tokens rows */
 } arn_kv_group_info;
 #define ARN_KV_GROUP_INFO_INIT \
   { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }

@@ -33,8 +33,6 @@ public final class KvGroup {
    * sequence, independent of its length: heads, dimension, window, chunk and page_tokens are 0.
    */
   public long stateBytes;
-  /**
-   * 1: cross-attention: a page holds the encoder output of one sequence, up to page_tokens rows
-   */
+  /** 1: cross-attention: a page holds a sequence's encoder output, up to page_tokens rows */
   public boolean isEncoder;
 }

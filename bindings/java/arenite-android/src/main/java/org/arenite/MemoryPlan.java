@@ -60,8 +60,8 @@ public final class MemoryPlan {
   public int maxGuesses;
   public int nAdapters;
   /**
-   * part of constants_bytes and activations_bytes: tables of adapters, and the rows between their
-   * two matrices
+   * part of constants_bytes and activations_bytes: tables of adapters, and rows between two
+   * matrices
    */
   public long adaptersBytes;
   /** of the adapters' bundles, which are mapped; not part of the block */

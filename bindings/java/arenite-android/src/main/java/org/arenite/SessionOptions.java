@@ -69,8 +69,7 @@ public final class SessionOptions {
    */
   public Cpus cpus = Cpus.AUTO;
   /**
-   * 1: finds energy counters and thermal zones at creation, for arn_session_stats. Implied by a
-   * thermal limit.
+   * 1: finds energy counters and thermal zones, for arn_session_stats. Implied by a thermal limit.
    */
   public boolean sensors;
   /** Cpus.MASK: bit i is CPU i, for the first 64 */
@@ -176,24 +175,22 @@ public final class SessionOptions {
   public int guessAlways;
   /**
    * Models with an encoder: KvType.F32, F16 or INT8 for the keys and values of its output, which
-   * cross-attention reads; others are Status.UNSUPPORTED, because these pages stay as they are.
-   * KvType.AS_KEYS: as kv_type and kv_value_type, where INT4 and INT2 count as INT8. Ignored by
-   * other models.
+   * cross-attention reads; others are Status.UNSUPPORTED. KvType.AS_KEYS: as kv_type and
+   * kv_value_type, where INT4 and INT2 count as INT8. Ignored by other models.
    */
   public KvType encoderKvType = KvType.AS_KEYS;
   /**
-   * RopeScaling: extends the model's max_context by rope_factor, as if config.json had the scaling
-   * (arenite-convert --rope writes it into the bundle instead). Saved states and the bundle's
-   * prefix are of one scaling only. Status.UNSUPPORTED for checkpoints with a scaling of their
-   * own, with frequencies by layer type, with learned positions or with an encoder, and for
-   * bundles written before 0.2.
+   * RopeScaling: extends max_context by rope_factor, as if config.json had the scaling. Saved
+   * states and the bundle's prefix are of one scaling only. Status.UNSUPPORTED for models with a
+   * scaling of their own, frequencies by layer type, learned positions or an encoder, and for
+   * bundles from before 0.2.
    */
   public RopeScaling ropeScaling = RopeScaling.AS_TRAINED;
   /** with rope_scaling: above 1, at most 1024; else 0 */
   public float ropeFactor;
   /**
-   * KvAxis of INT4 and INT2 keys and values, whatever the default: to compare caches. Slower than
-   * the default; Status.UNSUPPORTED on a GPU. Ignored for other types.
+   * KvAxis of INT4 and INT2, to compare caches: slower than the default. Status.UNSUPPORTED on a
+   * GPU.
    */
   public KvAxis kvKeyAxis = KvAxis.DEFAULT;
   public KvAxis kvValueAxis = KvAxis.DEFAULT;
