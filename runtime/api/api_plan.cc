@@ -124,8 +124,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   ARN_TRY(CheckFlag("guess_always", read.guess_always, diag));
   session.guesses_always = read.guess_always == 1;
   if (read.n_adapters != 0 && !kHasAdapters) {
-    return diag->Fail(Status::kUnsupported,
-                      "adapters: this library is built without (ARENITE_ADAPTERS)");
+    return diag->Fail(Status::kUnsupported, "%s", kNoAdapters);
   }
   if (read.n_adapters != 0 && read.adapters == nullptr) {
     return diag->Fail(Status::kBadArgument, "n_adapters is %u, and adapters is NULL",
