@@ -141,6 +141,14 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
 
 namespace {
 
+void FillAdapters(const SessionPlan& plan, arn_memory_plan* out) {
+  out->n_adapters = static_cast<uint32_t>(plan.options.adapters.size());
+  out->adapters_bytes = plan.AdapterBytes();
+  for (const AdapterBundle* adapter : plan.options.adapters) {
+    out->adapter_files_bytes += adapter->bundle.file.size();
+  }
+}
+
 void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->weights_bytes = plan.RegionBytes(Region::kWeights);
   out->constants_bytes = plan.RegionBytes(Region::kConstants);
@@ -157,11 +165,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->snapshot_every = plan.options.snapshot_every;
   out->speculation_bytes = plan.speculation_bytes;
   out->max_guesses = plan.options.max_guesses;
-  out->n_adapters = static_cast<uint32_t>(plan.options.adapters.size());
-  out->adapters_bytes = plan.AdapterBytes();
-  for (const AdapterBundle* adapter : plan.options.adapters) {
-    out->adapter_files_bytes += adapter->bundle.file.size();
-  }
+  if (kHasAdapters) FillAdapters(plan, out);
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
   out->context_tokens = plan.options.context_tokens;
