@@ -123,16 +123,16 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.max_guesses = read.max_guesses;
   ARN_TRY(CheckFlag("guess_always", read.guess_always, diag));
   session.guesses_always = read.guess_always == 1;
-  if (read.n_adapters != 0 && !kHasAdapters) {
-    return diag->Fail(Status::kUnsupported, "%s", kNoAdapters);
-  }
-  if (read.n_adapters != 0 && read.adapters == nullptr) {
-    return diag->Fail(Status::kBadArgument, "n_adapters is %u, and adapters is NULL",
-                      read.n_adapters);
+  if (read.n_adapters != 0 && (!kHasAdapters || read.adapters == nullptr)) {
+    return kHasAdapters ? diag->Fail(Status::kBadArgument, "n_adapters is %u, and adapters is NULL",
+                                     read.n_adapters)
+                        : diag->Fail(Status::kUnsupported, "%s", kNoAdapters);
   }
   // The handles are the objects.
-  session.adapters = {reinterpret_cast<const AdapterBundle* const*>(read.adapters),
-                      read.n_adapters};
+  if (kHasAdapters) {
+    session.adapters = {reinterpret_cast<const AdapterBundle* const*>(read.adapters),
+                        read.n_adapters};
+  }
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   session.hardware_only |= traits.hardware_only;
   if (traits.fallback != nullptr) return PlanWithFallback(model, traits, session, out, diag);
