@@ -17,6 +17,7 @@ inline constexpr bool kHasAdapters = false;
 #else
 inline constexpr bool kHasAdapters = true;
 #endif
+inline constexpr char kNoAdapters[] = "this library is built without adapters (ARENITE_ADAPTERS)";
 
 // A low-rank matrix is stored in panels of this many outputs: [outputs / 16][inputs][16], padded
 // with zeros. The same on every CPU.

@@ -7,8 +7,8 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kColumns = 16;  // worked on at once, in registers
-constexpr uint32_t kLanes = 16;    // partial sums
+constexpr uint32_t kStreamColumns = 16;  // worked on at once, in registers
+constexpr uint32_t kLanes = 16;          // partial sums
 
 // Returns the sum of term(i) over i of [0, n).
 template <typename Term>
@@ -28,9 +28,9 @@ double MeanSquare(const float* x, uint32_t n) {
   return Sum(n, [&](uint32_t i) { return x[i] * x[i]; }) / n;
 }
 
-// REQUIRES: n <= kColumns.
+// REQUIRES: n <= kStreamColumns.
 void Predict(const MixStreamsArgs& a, uint32_t first, uint32_t n, float* x) {
-  float predicted[kMaxStreams][kColumns];
+  float predicted[kMaxStreams][kStreamColumns];
   for (uint32_t i = 0; i < a.n_streams; ++i) {
     for (uint32_t c = 0; c < n; ++c) predicted[i][c] = a.streams[i][first + c];
     for (uint32_t j = 0; j < a.n_streams; ++j) {
@@ -45,7 +45,7 @@ void Predict(const MixStreamsArgs& a, uint32_t first, uint32_t n, float* x) {
 }
 
 void Correct(const MixStreamsArgs& a, uint32_t first, uint32_t n, float* x) {
-  float innovation[kColumns];
+  float innovation[kStreamColumns];
   for (uint32_t c = 0; c < n; ++c) innovation[c] = x[first + c] - a.streams[a.active][first + c];
   for (uint32_t i = 0; i < a.n_streams; ++i) {
     const float coef = 1.0f + a.coefs[i];
@@ -71,8 +71,8 @@ void MixStreams(const MixStreamsArgs& args, float* x) {
   const auto mix = args.rule == StreamRule::kPredict   ? Predict
                    : args.rule == StreamRule::kCorrect ? Correct
                                                        : Mean;
-  for (uint32_t first = 0; first < args.width; first += kColumns) {
-    mix(args, first, Min(kColumns, args.width - first), x);
+  for (uint32_t first = 0; first < args.width; first += kStreamColumns) {
+    mix(args, first, Min(kStreamColumns, args.width - first), x);
   }
 }
 

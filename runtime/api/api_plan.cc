@@ -133,17 +133,16 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.rope_scaling = {static_cast<RopeScalingType>(read.rope_scaling), read.rope_factor};
   ARN_TRY(CheckFlag("guess_always", read.guess_always, diag));
   session.guesses_always = read.guess_always == 1;
-  if (read.n_adapters != 0 && !kHasAdapters) {
-    return diag->Fail(Status::kUnsupported,
-                      "adapters: this library is built without (ARENITE_ADAPTERS)");
-  }
-  if (read.n_adapters != 0 && read.adapters == nullptr) {
-    return diag->Fail(Status::kBadArgument, "n_adapters is %u, and adapters is NULL",
-                      read.n_adapters);
+  if (read.n_adapters != 0 && (!kHasAdapters || read.adapters == nullptr)) {
+    return kHasAdapters ? diag->Fail(Status::kBadArgument, "n_adapters is %u, and adapters is NULL",
+                                     read.n_adapters)
+                        : diag->Fail(Status::kUnsupported, "%s", kNoAdapters);
   }
   // The handles are the objects.
-  session.adapters = {reinterpret_cast<const AdapterBundle* const*>(read.adapters),
-                      read.n_adapters};
+  if (kHasAdapters) {
+    session.adapters = {reinterpret_cast<const AdapterBundle* const*>(read.adapters),
+                        read.n_adapters};
+  }
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   session.hardware_only |= traits.hardware_only;
   if (traits.fallback != nullptr) return PlanWithFallback(model, traits, session, out, diag);
@@ -151,6 +150,14 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
 }
 
 namespace {
+
+void FillAdapters(const SessionPlan& plan, arn_memory_plan* out) {
+  out->n_adapters = static_cast<uint32_t>(plan.options.adapters.size());
+  out->adapters_bytes = plan.AdapterBytes();
+  for (const AdapterBundle* adapter : plan.options.adapters) {
+    out->adapter_files_bytes += adapter->bundle.file.size();
+  }
+}
 
 void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->weights_bytes = plan.RegionBytes(Region::kWeights);
@@ -168,11 +175,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->snapshot_every = plan.options.snapshot_every;
   out->speculation_bytes = plan.speculation_bytes;
   out->max_guesses = plan.options.max_guesses;
-  out->n_adapters = static_cast<uint32_t>(plan.options.adapters.size());
-  out->adapters_bytes = plan.AdapterBytes();
-  for (const AdapterBundle* adapter : plan.options.adapters) {
-    out->adapter_files_bytes += adapter->bundle.file.size();
-  }
+  if (kHasAdapters) FillAdapters(plan, out);
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
   out->context_tokens = plan.options.context_tokens;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "flatbuffers/flatbuffers.h"
+#include "kernels/contract/adapter.h"
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
 #include "platform/base/layout.h"
@@ -45,7 +46,8 @@ Status EachSegment(const Bundle& bundle, BundleParts parts, Visit visit) {
         ARN_TRY(visit(tensor->segment(), tensor->name()->c_str()));
       }
     }
-    if (const fbs::Adapter* adapter = bundle.index->adapter(); adapter && adapter->changes()) {
+    if (const fbs::Adapter* adapter = kHasAdapters ? bundle.index->adapter() : nullptr;
+        adapter != nullptr && adapter->changes() != nullptr) {
       for (const fbs::LowRank* change : *adapter->changes()) {
         ARN_TRY(visit(change->data(), "adapter"));
       }

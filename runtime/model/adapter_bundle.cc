@@ -223,10 +223,7 @@ Status OpenBytes(const Model* base, Span<const std::byte> bytes, Span<const uint
 Status OpenAdapter(const Model* base, const ModelBytes& source, Span<const uint8_t> public_key,
                    AdapterBundle** out, Diag* diag) {
   AdapterBundle* adapter = nullptr;
-  const Status status = kHasAdapters ? OpenBytes(base, source.bytes, public_key, &adapter, diag)
-                                     : diag->Fail(Status::kUnsupported,
-                                                  "this library is built without adapters "
-                                                  "(ARENITE_ADAPTERS)");
+  const Status status = OpenBytes(base, source.bytes, public_key, &adapter, diag);
   *out = nullptr;
   if (status != Status::kOk) {
     GiveBack(source);

@@ -26,8 +26,8 @@ struct AdapterBundle {
 // Opens an adapter of `base`, which must outlive it; null: reads only the index. Takes ownership of
 // `source`, also on failure. Reads the whole file and compares its hashes; with a key, the
 // signature (CheckSignature). kBadBundle: not an adapter, inconsistent, or of another base;
-// kUnsupported: a matrix that is no linear layer of the decoder, a type that this version does not
-// know, or a library without adapters.
+// kUnsupported: a matrix that is no linear layer of the decoder, or a type that this version does
+// not know.
 Status OpenAdapter(const Model* base, const ModelBytes& source, Span<const uint8_t> public_key,
                    AdapterBundle** out, Diag* diag);
 // Null is allowed.

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/contract/adapter.h"
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
 #include "runtime/bundle/tokenizer_segments.h"
@@ -81,7 +82,7 @@ Status ReadTemplates(const Bundle& bundle, Arena* arena, Model* model, Diag* dia
 
 Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   model->bundle = bundle;
-  if (bundle.index->adapter() != nullptr) {
+  if (kHasAdapters && bundle.index->adapter() != nullptr) {
     return diag->Fail(Status::kBadBundle,
                       "the bundle holds an adapter, not a model: open its base, and this with "
                       "arn_adapter_open");

@@ -41,7 +41,7 @@ Status CheckPrefix(const SavingView& view, StateView* out) {
     return view.core.diag.Fail(Status::kUnsupported,
                                "a model with an encoder cannot use the bundle's prefix");
   }
-  if (!view.sequences.AdaptersOf(view.sequences.selected()).empty()) {
+  if (kHasAdapters && !view.sequences.AdaptersOf(view.sequences.selected()).empty()) {
     return view.core.diag.Fail(Status::kSaveMismatch,
                                "the bundle's prefix was computed without the adapters of sequence "
                                "%u",

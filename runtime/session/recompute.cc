@@ -53,7 +53,9 @@ Status Recompute::ComputeAnew(bool wants_logits) {
     sequence.length = cache().length(s);
     sequence.shared = 0;
     for (uint32_t from = 0; from < s; ++from) {
-      if (!SameAdapters(sequences_.AdaptersOf(from), sequences_.AdaptersOf(s))) continue;
+      if (kHasAdapters && !SameAdapters(sequences_.AdaptersOf(from), sequences_.AdaptersOf(s))) {
+        continue;
+      }
       const uint32_t common = CommonTokens(sequences_.History(from), sequences_.History(s),
                                            Min(sequences_.At(from).length, sequence.length));
       if (common <= sequence.shared) continue;
@@ -96,7 +98,7 @@ Status Recompute::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last
     Status status = cache().Reserve(Span<const Growth>(&growth, 1));
     if (status != Status::kOk) return core_.diag.Fail(status, "not enough KV pages");
     *rows = {0, growth.n_tokens, first, cache().tables(sequence), 0};
-    rows->adapters = sequences_.AdaptersOf(sequence);
+    if (kHasAdapters) rows->adapters = sequences_.AdaptersOf(sequence);
     RunArgs args;
     args.edits = cache().edits();
     args.tokens = {tokens, growth.n_tokens};

@@ -85,7 +85,7 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
     growths[i] = {sequence, n};
     rows[i] = {n_tokens, n, cache().length(sequence), cache().tables(sequence),
                cache().encoder_rows(sequence)};
-    rows[i].adapters = sequences_.AdaptersOf(sequence);
+    if (kHasAdapters) rows[i].adapters = sequences_.AdaptersOf(sequence);
     n_tokens += n;
   }
   const Span<const Growth> grown(growths.data(), growths.size());
@@ -120,7 +120,7 @@ Status Runner::RunWithoutCache(const SessionPart& part, LogitRows logit_rows) {
     auto* rows = core_.memory.As<SequenceRows>(core_.plan.rows);
     *rows = {0, whole.n_tokens, 0, cache().tables(part.sequence),
              cache().encoder_rows(part.sequence)};
-    rows->adapters = sequences_.AdaptersOf(part.sequence);
+    if (kHasAdapters) rows->adapters = sequences_.AdaptersOf(part.sequence);
     status = RunBackend(whole.n_tokens, 1, logit_rows, nullptr);
     if (executor_.CanFallBack(status)) {
       recompute_.SwitchToFallback(status);

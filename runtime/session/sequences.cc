@@ -189,7 +189,7 @@ Status Sequences::Fork(uint32_t from, uint32_t to) {
   copy.state_before = original.state_before;
   copy.n_generated = original.n_generated;
   copy.n_pending = original.n_pending;
-  CopyAdapters(from, to);
+  if (kHasAdapters) CopyAdapters(from, to);
   logits_.Drop(to);
   if (logits_.Has(from)) {
     logits_.Add(to);

@@ -41,9 +41,12 @@ AdapterRecord RecordOf(const ActiveAdapter& active) {
 
 bool IsOfConstraint(uint32_t id) { return id == kConstraintField || id == kSharedConstraintField; }
 
+// True if it is known to this library.
+bool IsOfAdapters(uint32_t id) { return kHasAdapters && id == kAdaptersField; }
+
 // Words of a field that is no sampling option; 0: any number.
 uint32_t WordsOf(uint32_t id) {
-  if (IsOfConstraint(id) || id == kAdaptersField) return 0;
+  if (IsOfConstraint(id) || IsOfAdapters(id)) return 0;
   return id == kRandomStateField ? 2 : 1;
 }
 
@@ -55,7 +58,7 @@ uint32_t CountFieldWords(const SavedSampling& sampling, uint32_t s) {
     n += kHeadWords + static_cast<uint32_t>(words.size());
     return Status::kOk;
   };
-  if (!sampling.adapters.empty()) {
+  if (kHasAdapters && !sampling.adapters.empty()) {
     n += kHeadWords + kAdapterWords * static_cast<uint32_t>(sampling.adapters.size());
   }
   return ForEachField(sampling, add) == Status::kOk ? n : 0;
@@ -118,7 +121,7 @@ Status ReadFields(Span<const std::byte> fields, uint32_t s, const SamplingLimits
     const auto [id, n] = head;
     const SamplingOption* option = FindSamplingOption(id);
     const bool is_known = option != nullptr || id == kRandomStateField || id == kNGeneratedField ||
-                          id == kMirostatMuField || id == kAdaptersField || IsOfConstraint(id);
+                          id == kMirostatMuField || IsOfAdapters(id) || IsOfConstraint(id);
     if (!is_known) {
       return diag->Fail(Status::kBadSave,
                         "sampling field %u is unknown to this version of the library", id);
@@ -132,7 +135,7 @@ Status ReadFields(Span<const std::byte> fields, uint32_t s, const SamplingLimits
     at += size_t{n} * sizeof(uint32_t);
     if (IsOfConstraint(id)) {
       ARN_TRY(ReadConstraint(id, {words, size_t{n} * sizeof(uint32_t)}, s, &out->constraint, diag));
-    } else if (id == kAdaptersField) {
+    } else if (IsOfAdapters(id)) {
       out->read_adapters = {words, size_t{n} * sizeof(uint32_t)};
     } else if (id == kRandomStateField) {
       std::memcpy(&out->state.random, words, sizeof out->state.random);

@@ -237,7 +237,7 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
     SavedSampling sampling;
     const Status status = view.Sampling(s, target.sampling, target.list_scratch, &sampling, &inner);
     if (status != Status::kOk) return diag->Fail(status, "sequence %u: %s", s, inner.text());
-    if (sequence.n_tokens != 0) {
+    if (kHasAdapters && sequence.n_tokens != 0) {
       const auto here = target.adapters_of == nullptr ? Span<const ActiveAdapter>()
                                                       : target.adapters_of(target.user, s);
       const Status same = CheckAdapters(sampling.read_adapters, here, &inner);
