@@ -380,9 +380,9 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   for (const RopeType& row : kRopeTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);
-    if (row.compute == Default && query.may_scale() && in.theta > 1) {
-      rope.theta = static_cast<float>(in.theta);
-    }
+    const bool is_plain =
+        rope.amplitude == 1.0f && rope.long_inv_freq.empty() && rope.inv_freq == DefaultInverse(in);
+    if (is_plain && query.may_scale() && in.theta > 1) rope.theta = static_cast<float>(in.theta);
     if (query.has_query_temperature) ReadTemperature(in, &rope);
     CheckUnreadKeys(reader, type, query.has_mrope, object, warnings);
     for (const float f : rope.inv_freq) {
