@@ -238,8 +238,9 @@ TEST_P(AdaptTest, RowAmongOthers_HasTheBitsOfItsOwnRun) {
         uint32_t row = 0;
         for (size_t s = 0; s < uses.size(); ++s) {
           for (uint32_t i = 0; i < n_rows[s]; ++i, ++row) {
-            const std::vector<float> own(x.begin() + ptrdiff_t{row} * shape.cols,
-                                         x.begin() + ptrdiff_t{row + 1} * shape.cols);
+            const std::vector<float> own(
+                x.begin() + static_cast<ptrdiff_t>(size_t{row} * shape.cols),
+                x.begin() + static_cast<ptrdiff_t>((size_t{row} + 1) * shape.cols));
             const std::vector<float> expected = alone.Run(own, {1}, {uses[s]});
             ASSERT_EQ(0, std::memcmp(expected.data(), &found[size_t{row} * shape.rows],
                                      expected.size() * sizeof(float)))
