@@ -16,18 +16,11 @@ import tempfile
 import unittest
 import zipfile
 
+from package_support import run
+
 PROMPT = "Once upon a time"
 LICENCES = ("Apache License", "XNNPACK", "libsodium")  # of us, and of what is built in
 options = None
-
-
-def run(*command, **environment):
-  done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                        env={**os.environ, **environment})
-  if done.returncode != 0:
-    raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout[-3000:]}"
-                         f"{done.stderr[-3000:]}")
-  return done.stdout
 
 
 class ArtefactsTest(unittest.TestCase):

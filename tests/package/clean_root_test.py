@@ -14,20 +14,13 @@ import tempfile
 import unittest
 import zipfile
 
+from package_support import run
+
 SKIPPED = 77
 PROMPT = "Once upon a time"
 # Packages of the system besides the smallest; the dependencies of ours are among them.
 INCLUDE = "python3"
 options = None
-
-
-def run(*command, **environment):
-  done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                        env={**os.environ, **environment})
-  if done.returncode != 0:
-    raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout[-3000:]}"
-                         f"{done.stderr[-3000:]}")
-  return done.stdout
 
 
 def make_root(folder):
