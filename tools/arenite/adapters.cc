@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "CLI/CLI.hpp"
 #include "tools/arenite/error.h"
@@ -9,11 +10,12 @@
 
 namespace arn::tool {
 
-void AddAdapterOption(CLI::App* app, std::vector<std::string>* given) {
+void AddAdapterOption(CLI::App* app, std::vector<std::string>* given, const char* several) {
   app->add_option_function<std::string>(
          "--adapter", [given](const std::string& text) { given->push_back(text); },
-         "Adapter of this bundle, as arenite-convert --lora --base writes it, and what multiplies "
-         "it [1]; can be given several times: all add up")
+         std::string("Adapter of this bundle, as arenite-convert --lora --base writes it, and what "
+                     "multiplies it [1]; can be given several times: ") +
+             several)
       ->trigger_on_parse()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
@@ -34,6 +36,7 @@ Adapters::Adapters(const Model& model, const std::vector<std::string>& given) {
     if (status != ARN_OK) throw Error(error[0] != '\0' ? error : arn_status_name(status));
     adapters_.emplace_back(adapter);
     handles_.push_back(adapter);
+    names_.push_back(std::filesystem::path(path).stem().string());
     indices_.push_back(static_cast<uint32_t>(indices_.size()));
     scales_.push_back(scale);
   }

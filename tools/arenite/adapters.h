@@ -15,8 +15,10 @@ class App;
 
 namespace arn::tool {
 
-// Adds --adapter FILE[=SCALE], which can be repeated; its values go to *given.
-void AddAdapterOption(CLI::App* app, std::vector<std::string>* given);
+// Adds --adapter FILE[=SCALE], which can be repeated; its values go to *given. `several`: ends the
+// help with what several of them do.
+void AddAdapterOption(CLI::App* app, std::vector<std::string>* given,
+                      const char* several = "all add up");
 
 struct CloseAdapter {
   void operator()(arn_adapter* adapter) const { arn_adapter_close(adapter); }
@@ -34,9 +36,15 @@ class Adapters {
   // Makes the first n sequences use all of them, with their scales. Selects sequence 0.
   void Use(const Session& session, uint32_t n_sequences = 1) const;
 
+  size_t size() const { return handles_.size(); }
+  // Returns the name of an adapter's file without its folder and extension.
+  const std::string& name(size_t i) const { return names_[i]; }
+  float scale(size_t i) const { return scales_[i]; }
+
  private:
   std::vector<AdapterHandle> adapters_;
   std::vector<const arn_adapter*> handles_;
+  std::vector<std::string> names_;
   std::vector<uint32_t> indices_;
   std::vector<float> scales_;
 };

@@ -95,7 +95,7 @@ HttpReply Api::Reply(const HttpRequest& request, Kind kind) {
   }
   const uint32_t n = read.parts[0].n;
   const auto n_choices = static_cast<uint32_t>(read.parts.size()) * n;
-  const std::string& name = options_.limits.model_name;
+  const std::string name = read.model_name;
   answer = kind == Kind::kChat ? MakeChatAnswer(prompter_, name, n_choices)
            : kind == Kind::kCompletion
                ? MakeCompletionAnswer(prompter_, name, n_choices, n, std::move(read.echoes))
@@ -167,7 +167,7 @@ HttpReply Api::Stream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Answer> 
 
 Json Api::ModelJson() const {
   const arn_model_info& info = prompter_.model().info();
-  return {{"id", options_.limits.model_name},
+  return {{"id", options_.limits.models.base},
           {"object", "model"},
           {"created", 0},
           {"owned_by", "arenite"},
@@ -182,8 +182,21 @@ Json Api::ModelJson() const {
             {"has_reasoning", prompter_.has_reasoning()}}}};
 }
 
+Json Api::AdapterJson(uint32_t index) const {
+  const ServedModels& models = options_.limits.models;
+  return {{"id", models.adapters[index].name},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "arenite"},
+          {"parent", models.base},
+          {"meta", {{"lora", index}, {"scale", models.adapters[index].scale}}}};
+}
+
 HttpReply Api::Models() const {
   Json models = Json::array({ModelJson()});
+  for (uint32_t i = 0; i < options_.limits.models.adapters.size(); ++i) {
+    models.push_back(AdapterJson(i));
+  }
   for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
     if (scorer != nullptr) models.push_back(OtherModelJson(*scorer));
   }
@@ -194,13 +207,9 @@ HttpReply Api::ModelNamed(const std::string& name) const {
   for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
     if (scorer != nullptr && scorer->name() == name) return JsonReply(OtherModelJson(*scorer));
   }
-  if (name != options_.limits.model_name) {
-    throw ApiError(404, "invalid_request_error",
-                   "there is no model \"" + name + "\": this server has \"" +
-                       options_.limits.model_name + "\"",
-                   "model", "model_not_found");
-  }
-  return JsonReply(ModelJson());
+  const uint32_t index = options_.limits.models.Find(name);
+  const bool is_base = index == options_.limits.models.adapters.size();
+  return JsonReply(is_base ? ModelJson() : AdapterJson(index));
 }
 
 HttpReply Api::Tokenize(const HttpRequest& request) {
@@ -271,7 +280,12 @@ HttpReply Api::Status() const {
   for (const Slots::Use& use : status.sequences) {
     sequences.push_back({{"tokens", use.n_tokens}, {"busy", use.is_busy}});
   }
+  Json adapters = Json::array();
+  for (const ServedAdapter& adapter : options_.limits.models.adapters) {
+    adapters.push_back(adapter.name);
+  }
   return JsonReply({{"model", ModelJson()},
+                    {"adapters", std::move(adapters)},
                     {"memory",
                      {{"weights", plan.weights_bytes},
                       {"constants", plan.constants_bytes},

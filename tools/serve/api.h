@@ -57,6 +57,7 @@ class Api {
   Json ParseLocked(const std::string& body);
   HttpReply Status() const;
   Json ModelJson() const;
+  Json AdapterJson(uint32_t index) const;
   bool HasKey(const HttpRequest& request) const;
 
   const Prompter& prompter_;

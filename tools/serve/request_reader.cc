@@ -111,11 +111,7 @@ void ReadToolChoice(Fields* fields, const Json& tools, Settings* settings) {
 void RequestReader::ReadCommon(Fields* fields, Settings* settings, ReplyRequest* request,
                                uint32_t* n) const {
   const arn_model_info& info = prompter_.model().info();
-  if (const auto name = fields->Text("model"); name && *name != limits_.model_name) {
-    throw ApiError(404, "invalid_request_error",
-                   "model is \"" + *name + "\": this server has \"" + limits_.model_name + "\"",
-                   "model", "model_not_found");
-  }
+  settings->adapters = limits_.models.Read(fields, &request->model_name);
   ReadSampling(prompter_.model().get(), info.vocab, fields, settings);
   ReadStops(fields, settings);
   settings->constraint = ReadFormat(fields);

@@ -14,13 +14,14 @@
 namespace arn::serve {
 
 struct RequestLimits {
-  std::string model_name;
+  ServedModels models;
   uint32_t n_sequences = 1;
   uint32_t max_tokens = 0;  // of a reply that says nothing itself; 0: none
   std::chrono::seconds time{600};
 };
 
 struct ReplyRequest {
+  std::string model_name;  // as the answer repeats it
   std::shared_ptr<const Settings> settings;
   std::vector<Work> parts;
   std::vector<std::string> echoes;  // the prompt of each part, if it is to be repeated

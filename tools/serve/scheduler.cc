@@ -184,7 +184,7 @@ void Scheduler::Admit() {
           first.settings->max_tokens == 0 ? plan_.context_tokens : first.settings->max_tokens;
       // Without a limit a reply may fill the context, or what pages there are.
       pages = std::min(slots_.PagesFor(first.ids.size() + n_reply), slots_.n_pages() / first.n);
-      auto taken = slots_.Take(first.ids, first.n, pages);
+      auto taken = slots_.Take(first.ids, first.settings->adapters, first.n, pages);
       if (!taken) return;
       sequences = std::move(*taken);
       work = std::move(waiting_.front());
@@ -201,6 +201,9 @@ void Scheduler::Begin(Work work, std::vector<uint32_t> sequences, uint32_t pages
   running->sequences = std::move(sequences);
   const Work& w = running->work;
   try {
+    if (slots_.AdaptersOf(running->sequences[0]) != w.settings->adapters) {
+      throw SessionError("the adapters cannot be used");
+    }
     for (uint32_t i = 0; i < w.n; ++i) {
       running->choices.push_back(std::make_unique<Choice>(
           model_.get(), w, w.first_choice + i, blocks_[running->sequences[i]].get(), kReplyBytes));

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "CLI/CLI.hpp"
+#include "tools/arenite/adapters.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/memory_report.h"
@@ -36,6 +37,7 @@ struct ServeArguments {
   std::string cors;
   std::string constraint_memory = "4M";
   std::string embedder, reranker;
+  std::vector<std::string> adapters;
 };
 
 // Parsing, a template and the tokenizer hold this many times a body at most; measured with 1 MB of
@@ -64,8 +66,10 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.compare(0, 4, "127.") == 0;
 }
 
-arn_session_options SessionOptions(const ServeArguments& arguments, const Model& model) {
+arn_session_options SessionOptions(const ServeArguments& arguments, const Model& model,
+                                   const Adapters& adapters) {
   arn_session_options options = ToSessionOptions(arguments.session);
+  adapters.AddTo(&options);
   options.constraint_bytes = ParseBytes(arguments.constraint_memory, "--constraint-memory");
   serve::ReserveForRequests(model.get(), &options);
   // Bundles without what constraints need generate without them, and libraries too.
@@ -162,9 +166,15 @@ int Run(const ServeArguments& arguments) {
   serve::HttpOptions http;
   http.n_connections = arguments.connections;
   http.max_body_bytes = ParseBytes(arguments.max_body, "--max-body");
-  api_options.limits.model_name =
-      arguments.name.empty() ? std::filesystem::path(arguments.model.bundle).stem().string()
-                             : arguments.name;
+  const Adapters adapters(model, arguments.adapters);
+  serve::ServedModels* const models = &api_options.limits.models;
+  models->base = arguments.name.empty()
+                     ? std::filesystem::path(arguments.model.bundle).stem().string()
+                     : arguments.name;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    models->adapters.push_back({adapters.name(i), adapters.scale(i)});
+  }
+  models->Check();
   api_options.limits.n_sequences = arguments.session.sequences;
   api_options.limits.max_tokens = arguments.max_tokens;
   api_options.limits.time = std::chrono::seconds(arguments.time_limit);
@@ -175,7 +185,7 @@ int Run(const ServeArguments& arguments) {
   api_options.reranker = reranker.scorer();
 
   serve::Metrics metrics;
-  serve::Scheduler scheduler(model, SessionOptions(arguments, model), arguments.queue, &metrics);
+  serve::Scheduler scheduler(model, SessionOptions(arguments, model, adapters), arguments.queue, &metrics);
   serve::Api api(prompter, &scheduler, &metrics, api_options);
   serve::HttpServer server(
       http,
@@ -222,6 +232,8 @@ Command AddServe(CLI::App* app) {
       ->check(CLI::Range(0u, 65535u))
       ->capture_default_str();
   sub->add_option("--name", arguments->name, "Name of the model in the API [the bundle's file]");
+  AddAdapterOption(sub, &arguments->adapters,
+                   "each is a model of its own, by the name of its file");
   sub->add_option("--api-key-file", arguments->api_key_file,
                   "File with keys, one a line; requests then need one of them");
   sub->add_option("--cors", arguments->cors,

@@ -63,7 +63,22 @@ bool Slots::DropOldest() {
   return oldest.has_value();
 }
 
-std::optional<std::vector<uint32_t>> Slots::Take(const std::vector<int32_t>& ids, uint32_t n,
+void Slots::SetAdapters(uint32_t sequence, const AdapterUses& adapters) {
+  if (slots_[sequence].adapters == adapters) return;
+  std::vector<uint32_t> indices;
+  std::vector<float> scales;
+  for (const AdapterUse& use : adapters) {
+    indices.push_back(use.index);
+    scales.push_back(use.scale);
+  }
+  arn_session_select(session_, sequence);
+  if (arn_session_set_adapters(session_, indices.data(), scales.data(), indices.size()) == ARN_OK) {
+    slots_[sequence].adapters = adapters;
+  }
+}
+
+std::optional<std::vector<uint32_t>> Slots::Take(const std::vector<int32_t>& ids,
+                                                 const AdapterUses& adapters, uint32_t n,
                                                  uint32_t pages) {
   uint32_t n_free = 0, n_busy_pages = 0;
   for (const Slot& slot : slots_) {
@@ -74,6 +89,7 @@ std::optional<std::vector<uint32_t>> Slots::Take(const std::vector<int32_t>& ids
 
   uint32_t best = 0, common = 0;
   for (uint32_t s = 0; s < size(); ++s) {
+    if (slots_[s].adapters != adapters) continue;
     const uint32_t shared = CommonPrefix(s, ids);
     if (shared > common) {
       best = s;
@@ -100,6 +116,7 @@ std::optional<std::vector<uint32_t>> Slots::Take(const std::vector<int32_t>& ids
     if (!next)
       next = Oldest(common > 0 && n_free > n ? std::optional<uint32_t>(best) : std::nullopt);
     Clear(*next);
+    SetAdapters(*next, adapters);
     take(*next);
   }
   if (!goes_on && common >= kLeastShared) arn_session_fork(session_, best, taken[0]);
@@ -119,7 +136,9 @@ void Slots::Release(uint32_t sequence, bool keeps) {
 
 arn_status Slots::Fork(uint32_t from, uint32_t to) {
   Clear(to);
-  return arn_session_fork(session_, from, to);
+  const arn_status status = arn_session_fork(session_, from, to);
+  if (status == ARN_OK) slots_[to].adapters = slots_[from].adapters;
+  return status;
 }
 
 std::vector<Slots::Use> Slots::Uses() const {

@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "tools/serve/served_models.h"
+
 namespace arn::serve {
 
 class Slots {
@@ -21,10 +23,12 @@ class Slots {
   uint32_t n_pages() const { return n_pages_; }
   // Returns the pages that a sequence of so many tokens needs at most.
   uint32_t PagesFor(uint64_t n_tokens) const;
-  // Returns sequences for n replies to the prompt, the first of which may hold a part of it, and
-  // reserves `pages` for each; nullopt if they must wait.
-  std::optional<std::vector<uint32_t>> Take(const std::vector<int32_t>& ids, uint32_t n,
+  // Returns sequences with these adapters for n replies to the prompt, the first of which may hold
+  // a part of it, and reserves `pages` for each; nullopt if they must wait.
+  std::optional<std::vector<uint32_t>> Take(const std::vector<int32_t>& ids,
+                                            const AdapterUses& adapters, uint32_t n,
                                             uint32_t pages);
+  const AdapterUses& AdaptersOf(uint32_t sequence) const { return slots_[sequence].adapters; }
   // The sequence keeps its tokens for later prompts. `keeps` false: they are dropped.
   void Release(uint32_t sequence, bool keeps);
   // Gives a copy of a sequence to another one that Take returned with it.
@@ -43,6 +47,7 @@ class Slots {
     bool is_busy = false;
     uint32_t pages = 0;  // reserved while busy
     uint64_t used_at = 0;
+    AdapterUses adapters;  // of its tokens, and of those that come
   };
 
   uint32_t Length(uint32_t sequence) const;
@@ -50,6 +55,8 @@ class Slots {
   uint32_t PagesInUse() const;
   std::optional<uint32_t> Oldest(std::optional<uint32_t> but) const;
   void Clear(uint32_t sequence);
+  // Of an empty sequence.
+  void SetAdapters(uint32_t sequence, const AdapterUses& adapters);
 
   arn_session* session_;
   uint32_t page_tokens_, n_pages_, context_;

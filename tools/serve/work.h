@@ -13,6 +13,7 @@
 
 #include "tools/arenite/constraint_spec.h"
 #include "tools/serve/mailbox.h"
+#include "tools/serve/served_models.h"
 
 namespace arn::serve {
 
@@ -23,6 +24,7 @@ struct RequestConstraint : tool::ConstraintSpec {
 
 // How each of a request's replies is made.
 struct Settings {
+  AdapterUses adapters;
   arn_sampling sampling = ARN_SAMPLING_INIT;  // its lists are the vectors below, or the model's
   std::vector<int32_t> bias_ids;
   std::vector<float> bias_values;
