@@ -187,12 +187,14 @@ function(arn_join_sources target)
   endif()
 endfunction()
 
-# Compile options of the sources of all test programs.
+# Compile options of the sources of all test programs. A folder whose tests compute much sets
+# arn_sanitized_test_level.
+set(arn_sanitized_test_level -O0)
 function(arn_test_options target)
   # With -O2, a third of the compile time would go into code that runs once.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(ARENITE_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
+    target_compile_options(${target} PRIVATE ${arn_sanitized_test_level})
   endif()
   if("undefined" IN_LIST ARENITE_SANITIZE)
     # Half of the compile time would go into instrumenting code that runs once. The code under test

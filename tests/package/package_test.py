@@ -110,9 +110,11 @@ class PackageTest(unittest.TestCase):
         self.tells_the_story(self.path(name))
 
   def test_subdirectory(self):
-    # As in an app's debug build: compiles the whole library again without optimisation.
+    # As in an app's debug build: compiles the whole library again, without optimisation and with
+    # assertions.
     build = self.build("subdirectory", "subdirectory", f"-DARENITE={options.source}",
                        f"-DARENITE_DEPS_BUILD={options.build}", "-DARENITE_VULKAN=OFF",
+                       "-DARENITE_SIMD=native", "-DARENITE_UNITY_BUILD=ALL",
                        "-DCMAKE_CXX_FLAGS_DEBUG=-O0",  # without -g: what takes time is to compile
                        build_type="Debug")
     self.tells_the_story(os.path.join(build, "story"))

@@ -3,6 +3,7 @@ each group of them, and comments beside the fields of structs and the names of e
 """
 
 import dataclasses
+import functools
 import pathlib
 import re
 
@@ -183,6 +184,7 @@ def _statements(text):
     at = end
 
 
+@functools.cache
 def read(part):
   """Returns the groups of one header, in order. The first is the header's own comment."""
   groups, inside = [], False
