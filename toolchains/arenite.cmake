@@ -240,8 +240,9 @@ function(arn_add_test name)
   if(arg_JOIN)
     arn_join_sources(${name})
   endif()
-  # The precompiled header is C++ only.
-  if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)")
+  # The precompiled header is C++ only, and clang takes it at its own level only.
+  if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)" AND
+      (NOT ARENITE_SANITIZE OR arn_sanitized_test_level STREQUAL "-O0"))
     target_precompile_headers(${name} REUSE_FROM arn_gtest_headers)
   endif()
   set_target_properties(${name} PROPERTIES

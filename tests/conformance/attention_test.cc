@@ -150,9 +150,9 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
   std::mt19937 rng(21);
   for (const AttentionShape& shape : kAttentionShapes) {
     for (DType kv_dtype : kKvTypes) {
-      // The shaders of each shape, type and variant take a second to compile. The variants differ in
-      // their reductions and tiles, which do not depend on the page type: each takes one type of a
-      // shape, and all together take each type.
+      // The shaders of each shape, type and variant take a second to compile. The variants differ
+      // in their reductions and tiles, which do not depend on the page type: each takes one type of
+      // a shape, and all together take each type.
       const auto turn = static_cast<size_t>(&shape - kAttentionShapes);
       const std::string& name = GetParam().name;
       if (name.starts_with("Vulkan")) {

@@ -96,8 +96,8 @@ class VulkanGoldenTest : public testing::TestWithParam<std::string> {
   ModelPtr model_;
 };
 
-// Pieces of 1, 7 and 64 tokens go through the matrix-vector shaders and through both kinds of tiles.
-// One session runs all of them: what takes time is to compile its shaders.
+// Pieces of 1, 7 and 64 tokens go through the matrix-vector shaders and through both kinds of
+// tiles. One session runs all of them: what takes time is to compile its shaders.
 TEST_P(VulkanGoldenTest, FloatWeights_GiveTheReferencesLogitsAndTokens) {
   Open({"--weights", "f32"});
   const std::vector<int32_t> ids = golden_.all_ids();
@@ -119,8 +119,8 @@ TEST_P(VulkanGoldenTest, FloatWeights_GiveTheReferencesLogitsAndTokens) {
                                 .ids);
 }
 
-// Each model takes two of the three pairs, in turn: types of weights and of pages meet in no shader.
-// An int8 value may round to the other of two steps (docs/architecture.md).
+// Each model takes two of the three pairs, in turn: types of weights and of pages meet in no
+// shader. An int8 value may round to the other of two steps (docs/architecture.md).
 TEST_P(VulkanGoldenTest, QuantisedWeightsAndCaches_GiveTheReferenceBackendsLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();
   const std::pair<const char*, uint32_t> cases[] = {

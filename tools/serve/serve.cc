@@ -185,7 +185,8 @@ int Run(const ServeArguments& arguments) {
   api_options.reranker = reranker.scorer();
 
   serve::Metrics metrics;
-  serve::Scheduler scheduler(model, SessionOptions(arguments, model, adapters), arguments.queue, &metrics);
+  serve::Scheduler scheduler(model, SessionOptions(arguments, model, adapters), arguments.queue,
+                             &metrics);
   serve::Api api(prompter, &scheduler, &metrics, api_options);
   serve::HttpServer server(
       http,

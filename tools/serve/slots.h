@@ -55,7 +55,7 @@ class Slots {
   uint32_t PagesInUse() const;
   std::optional<uint32_t> Oldest(std::optional<uint32_t> but) const;
   void Clear(uint32_t sequence);
-  // Of an empty sequence.
+  // Sets those of an empty sequence.
   void SetAdapters(uint32_t sequence, const AdapterUses& adapters);
 
   arn_session* session_;
