@@ -4,12 +4,10 @@
 usage: serve_test.py ARENITE CONVERTER CHECKPOINT
 """
 
-import base64
 import json
 import pathlib
 import re
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -57,7 +55,7 @@ def calls_of(chunks):
   return calls
 
 
-class Serve(unittest.TestCase):
+class Serve(server.RefusalAssertions, unittest.TestCase):
 
   @classmethod
   def setUpClass(cls):
@@ -75,14 +73,6 @@ class Serve(unittest.TestCase):
     started = server.Server(ARENITE, self.bundle, *arguments)
     self.addCleanup(started.end)
     return started
-
-  def assert_refused(self, reply, status, param, *words):
-    self.assertEqual(status, reply.status, reply.text)
-    error = reply.json["error"]
-    self.assertEqual({"message", "type", "param", "code"}, set(error))
-    self.assertEqual(param, error["param"], error)
-    for word in words:
-      self.assertIn(word, error["message"])
 
   # ---- what is there
 
@@ -568,114 +558,6 @@ class Serve(unittest.TestCase):
     self.assertEqual(0, ending.end())
     self.assertIn("ended", ending.printed)
     connection.close()
-
-
-class TextScorers(unittest.TestCase):
-  """Vectors and scores, by two more bundles of the same checkpoint."""
-
-  @classmethod
-  def setUpClass(cls):
-    cls.folder = tempfile.TemporaryDirectory()
-    folder = pathlib.Path(cls.folder.name)
-    template = folder / "pair.txt"
-    template.write_text("{query} {document} Answer:")
-    kinds = {"text": [], "vectors": ["--pooling", "mean"],
-             "scores": ["--score-tokens", " the, a", "--pair-template", str(template)]}
-    for name, flags in kinds.items():
-      subprocess.run([CONVERTER, CHECKPOINT, "-o", str(folder / f"{name}.arn"), *flags],
-                     check=True, capture_output=True)
-    cls.vectors, cls.scores = folder / "vectors.arn", folder / "scores.arn"
-    cls.server = server.Server(ARENITE, str(folder / "text.arn"), "--embedder", str(cls.vectors),
-                               "--reranker", str(cls.scores))
-
-  @classmethod
-  def tearDownClass(cls):
-    code = cls.server.end()
-    cls.folder.cleanup()
-    assert code == 0, (code, cls.server.errors)
-
-  assert_refused = Serve.assert_refused
-
-  def embed(self, given, **fields):
-    reply = self.server.post("/v1/embeddings", {"input": given, **fields})
-    self.assertEqual(200, reply.status, reply.text)
-    return reply.json
-
-  def test_vectors_are_those_of_the_command(self):
-    texts = ["once upon a time", "a fox"]
-    answer = self.embed(texts, model="vectors")
-    self.assertEqual([0, 1], [entry["index"] for entry in answer["data"]])
-    for text, entry in zip(texts, answer["data"]):
-      printed = subprocess.run([ARENITE, "embed", str(self.vectors), "--text", text, "--json"],
-                               check=True, capture_output=True, text=True).stdout
-      expected = json.loads(printed)["vectors"][0]
-      self.assertEqual(len(expected), len(entry["embedding"]))
-      for a, b in zip(expected, entry["embedding"]):
-        self.assertAlmostEqual(a, b, places=5)
-    n_tokens = sum(self.embed(text)["usage"]["prompt_tokens"] for text in texts)
-    self.assertEqual(n_tokens, answer["usage"]["prompt_tokens"])
-
-  def test_token_ids_are_texts(self):
-    text = "a fox"
-    printed = subprocess.run([ARENITE, "tokenize", str(self.vectors), "--text", text],
-                             check=True, capture_output=True, text=True).stdout
-    ids = json.loads(printed)["ids"]
-    expected = self.embed(text)["data"][0]["embedding"]
-    answer = self.embed(ids)
-    self.assertEqual(len(ids), answer["usage"]["prompt_tokens"])
-    self.assertEqual(expected, answer["data"][0]["embedding"])
-    self.assertEqual([expected, expected],
-                     [entry["embedding"] for entry in self.embed([ids, ids])["data"]])
-
-  def test_base64_and_fewer_dimensions_hold_the_same_floats(self):
-    whole = self.embed("a fox")["data"][0]["embedding"]
-    short = self.embed("a fox", dimensions=5, encoding_format="base64")["data"][0]["embedding"]
-    self.assertEqual(whole[:5], list(struct.unpack("<5f", base64.b64decode(short))))
-
-  def test_rerank_orders_as_the_command_does(self):
-    documents = ["a hen", "the fox", "a fox and a hen"]
-    reply = self.server.post("/v1/rerank", {"query": "fox", "documents": documents, "top_n": 2,
-                                            "return_documents": True})
-    self.assertEqual(200, reply.status, reply.text)
-    results = reply.json["results"]
-    lines = pathlib.Path(self.folder.name) / "documents.txt"
-    lines.write_text("\n".join(documents))
-    printed = subprocess.run([ARENITE, "rerank", str(self.scores), "--query", "fox", "--file",
-                              str(lines), "--top", "2", "--json"],
-                             check=True, capture_output=True, text=True).stdout
-    expected = json.loads(printed)["results"]
-    self.assertEqual([entry["text"] for entry in expected],
-                     [result["document"]["text"] for result in results])
-    for entry, result in zip(expected, results):
-      self.assertAlmostEqual(entry["score"], result["relevance_score"], places=5)
-
-  def test_mistakes_name_the_field(self):
-    for body, status, param, word in [
-        ({"input": []}, 400, "input", "2048"), ({"input": ["a", 3]}, 400, "input[1]", "string"),
-        ({}, 400, "input", ""), ({"input": "a", "dimensions": 1000}, 400, "dimensions", "192"),
-        ({"input": "a", "encoding_format": "f16"}, 400, "encoding_format", "base64"),
-        ({"input": "a", "prompt_name": "query"}, 400, "prompt_name", "no prompts"),
-        ({"input": "a", "model": "text"}, 404, "model", "vectors"),
-        ({"input": "a", "inputs": "b"}, 400, "inputs", ""),
-        ({"input": [1, "a"]}, 400, "input[1]", "token id below"),
-        ({"input": [[1], [-1]]}, 400, "input[1][0]", "token id below"),
-        ({"input": [[1], "a"]}, 400, "input[1]", "a string"),
-        ({"input": [[]]}, 400, "input[0]", "0 token ids"),
-        ({"input": [1] * 5000}, 400, "input", "5000 token ids"),
-        ({"input": [1], "prompt_name": "query"}, 400, "prompt_name", "no prompts")]:
-      self.assert_refused(self.server.post("/v1/embeddings", body), status, param, word)
-    self.assert_refused(self.server.post("/v1/rerank", {"documents": ["a"]}), 400, "query", "")
-
-  def test_models_are_listed(self):
-    names = [model["id"] for model in self.server.get("/v1/models").json["data"]]
-    self.assertEqual(["text", "vectors", "scores"], names)
-
-  def test_a_bundle_of_another_kind_is_refused(self):
-    for flag, bundle in (("--embedder", self.scores), ("--reranker", self.vectors)):
-      done = subprocess.run([ARENITE, "serve", str(self.vectors), "--port", "0", flag, str(bundle)],
-                            capture_output=True, text=True, check=False)
-      self.assertEqual(1, done.returncode)
-      self.assertIn(f"{flag} {bundle}: the model makes no", done.stderr)
 
 
 if __name__ == "__main__":

@@ -131,3 +131,15 @@ class Server:
     self.printed += out
     self.errors = err
     return self.process.returncode
+
+
+class RefusalAssertions:
+  """For a unittest.TestCase."""
+
+  def assert_refused(self, reply, status, param, *words):
+    self.assertEqual(status, reply.status, reply.text)
+    error = reply.json["error"]
+    self.assertEqual({"message", "type", "param", "code"}, set(error))
+    self.assertEqual(param, error["param"], error)
+    for word in words:
+      self.assertIn(word, error["message"])

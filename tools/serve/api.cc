@@ -58,12 +58,16 @@ ApiError Gone() { return {499, "server_error", "the client has gone"}; }
 
 }  // namespace
 
-Api::Api(const Prompter& prompter, Scheduler* scheduler, Metrics* metrics, ApiOptions options)
-    : prompter_(prompter),
-      scheduler_(*scheduler),
-      metrics_(*metrics),
-      options_(std::move(options)),
-      reader_(prompter, options_.limits) {}
+Api::Api(std::optional<TextServices> text, Metrics* metrics, ApiOptions options)
+    : text_(text), metrics_(*metrics), options_(std::move(options)) {
+  if (text_) reader_.emplace(text_->prompter, options_.limits);
+}
+
+const TextServices& Api::Text() const {
+  if (text_) return *text_;
+  throw ApiError(501, "invalid_request_error", "this server has no model that makes text", "model",
+                 "unsupported_endpoint");
+}
 
 HttpReply Api::Guard(const std::function<HttpReply()>& make) {
   HttpReply reply;
@@ -84,26 +88,27 @@ HttpReply Api::Guard(const std::function<HttpReply()>& make) {
 }
 
 HttpReply Api::Reply(const HttpRequest& request, Kind kind) {
+  const Prompter& prompter = Text().prompter;
   const auto mailbox = std::make_shared<Mailbox>();
   std::shared_ptr<Answer> answer;
   ReplyRequest read;
   {
     const std::lock_guard<std::mutex> lock(reading_);
-    read = kind == Kind::kChat         ? reader_.ReadChat(request.body)
-           : kind == Kind::kCompletion ? reader_.ReadCompletion(request.body)
-                                       : reader_.ReadResponse(request.body);
+    read = kind == Kind::kChat         ? reader().ReadChat(request.body)
+           : kind == Kind::kCompletion ? reader().ReadCompletion(request.body)
+                                       : reader().ReadResponse(request.body);
   }
   const uint32_t n = read.parts[0].n;
   const auto n_choices = static_cast<uint32_t>(read.parts.size()) * n;
   const std::string name = read.model_name;
-  answer = kind == Kind::kChat ? MakeChatAnswer(prompter_, name, n_choices)
+  answer = kind == Kind::kChat ? MakeChatAnswer(prompter, name, n_choices)
            : kind == Kind::kCompletion
-               ? MakeCompletionAnswer(prompter_, name, n_choices, n, std::move(read.echoes))
-               : MakeResponseAnswer(prompter_, name, std::move(read.response_fields));
+               ? MakeCompletionAnswer(prompter, name, n_choices, n, std::move(read.echoes))
+               : MakeResponseAnswer(prompter, name, std::move(read.response_fields));
   for (Work& work : read.parts) work.mailbox = mailbox;
   const bool streams = read.streams, includes_usage = read.includes_usage;
   Closing closing(mailbox.get());
-  scheduler_.Submit(std::move(read.parts));
+  Text().scheduler.Submit(std::move(read.parts));
   if (!streams) return Collect(request, mailbox, answer);
   WaitForStart(request, mailbox.get());
   closing.Release();
@@ -166,7 +171,8 @@ HttpReply Api::Stream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Answer> 
 }
 
 Json Api::ModelJson() const {
-  const arn_model_info& info = prompter_.model().info();
+  const Prompter& prompter = Text().prompter;
+  const arn_model_info& info = prompter.model().info();
   return {{"id", options_.limits.models.base},
           {"object", "model"},
           {"created", 0},
@@ -175,11 +181,11 @@ Json Api::ModelJson() const {
            {{"architecture", info.architecture},
             {"n_params", info.n_parameters},
             {"n_vocab", info.vocab},
-            {"n_ctx", scheduler_.plan().context_tokens},
+            {"n_ctx", Text().scheduler.plan().context_tokens},
             {"n_ctx_train", info.max_context},
             {"size", info.file_bytes},
-            {"has_chat_template", prompter_.has_template()},
-            {"has_reasoning", prompter_.has_reasoning()}}}};
+            {"has_chat_template", prompter.has_template()},
+            {"has_reasoning", prompter.has_reasoning()}}}};
 }
 
 Json Api::AdapterJson(uint32_t index) const {
@@ -193,26 +199,37 @@ Json Api::AdapterJson(uint32_t index) const {
 }
 
 HttpReply Api::Models() const {
-  Json models = Json::array({ModelJson()});
+  Json models = Json::array();
+  if (text_) models.push_back(ModelJson());
   for (uint32_t i = 0; i < options_.limits.models.adapters.size(); ++i) {
     models.push_back(AdapterJson(i));
   }
   for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
-    if (scorer != nullptr) models.push_back(OtherModelJson(*scorer));
+    const auto is_listed = [&](const Json& model) { return model["id"] == scorer->name(); };
+    if (scorer != nullptr && std::none_of(models.begin(), models.end(), is_listed)) {
+      models.push_back(OtherModelJson(*scorer));
+    }
   }
   return JsonReply({{"object", "list"}, {"data", std::move(models)}});
 }
 
 HttpReply Api::ModelNamed(const std::string& name) const {
+  const bool is_base = text_ && name == options_.limits.models.base;
   for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
-    if (scorer != nullptr && scorer->name() == name) return JsonReply(OtherModelJson(*scorer));
+    if (!is_base && scorer != nullptr && scorer->name() == name) {
+      return JsonReply(OtherModelJson(*scorer));
+    }
+  }
+  if (!text_) {
+    throw ApiError(404, "invalid_request_error", "there is no model \"" + name + "\"", "model",
+                   "model_not_found");
   }
   const uint32_t index = options_.limits.models.Find(name);
-  const bool is_base = index == options_.limits.models.adapters.size();
   return JsonReply(is_base ? ModelJson() : AdapterJson(index));
 }
 
 HttpReply Api::Tokenize(const HttpRequest& request) {
+  const Prompter& prompter = Text().prompter;
   const std::lock_guard<std::mutex> lock(reading_);
   const Json body = ParseBody(request.body);
   Fields fields(body, "");
@@ -224,9 +241,9 @@ HttpReply Api::Tokenize(const HttpRequest& request) {
   uint32_t flags = adds ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL;
   if (!parses) flags |= ARN_TOKENIZE_PLAIN;
   Json tokens = Json::array();
-  for (const int32_t id : prompter_.model().Tokenize(text, flags)) {
+  for (const int32_t id : prompter.model().Tokenize(text, flags)) {
     if (with_pieces) {
-      tokens.push_back({{"id", id}, {"piece", prompter_.TextOf(id)}});
+      tokens.push_back({{"id", id}, {"piece", prompter.TextOf(id)}});
     } else {
       tokens.push_back(id);
     }
@@ -235,6 +252,7 @@ HttpReply Api::Tokenize(const HttpRequest& request) {
 }
 
 HttpReply Api::Detokenize(const HttpRequest& request) {
+  const Prompter& prompter = Text().prompter;
   const std::lock_guard<std::mutex> lock(reading_);
   const Json body = ParseBody(request.body);
   Fields fields(body, "");
@@ -242,7 +260,7 @@ HttpReply Api::Detokenize(const HttpRequest& request) {
   fields.End();
   if (!tokens.is_array()) throw BadField("tokens", "is " + KindOf(tokens) + ", expected an array");
   std::vector<int32_t> ids;
-  const uint32_t vocab = prompter_.model().info().vocab;
+  const uint32_t vocab = prompter.model().info().vocab;
   for (const Json& id : tokens) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab) {
       throw BadField("tokens",
@@ -250,12 +268,12 @@ HttpReply Api::Detokenize(const HttpRequest& request) {
     }
     ids.push_back(id.get<int32_t>());
   }
-  return JsonReply({{"content", prompter_.model().Detokenize(ids, ARN_DETOKENIZE_DEFAULT)}});
+  return JsonReply({{"content", prompter.model().Detokenize(ids, ARN_DETOKENIZE_DEFAULT)}});
 }
 
 HttpReply Api::ApplyTemplate(const HttpRequest& request) {
   const std::lock_guard<std::mutex> lock(reading_);
-  return JsonReply({{"prompt", reader_.ApplyTemplate(request.body)}});
+  return JsonReply({{"prompt", reader().ApplyTemplate(request.body)}});
 }
 
 Json Api::ParseLocked(const std::string& body) {
@@ -274,7 +292,8 @@ HttpReply Api::Rerank(const HttpRequest& request) {
 }
 
 HttpReply Api::Status() const {
-  const SchedulerStatus status = scheduler_.Status();
+  if (!text_) return JsonReply({{"model", nullptr}, {"memory", {{"resident", ResidentBytes()}}}});
+  const SchedulerStatus status = text_->scheduler.Status();
   const arn_memory_plan& plan = status.plan;
   Json sequences = Json::array();
   for (const Slots::Use& use : status.sequences) {
@@ -319,7 +338,8 @@ void Api::AddTo(HttpServer* server) {
       return reply;
     });
   };
-  get("/", [](const HttpRequest&) {
+  get("/", [this](const HttpRequest&) {
+    Text();  // the page writes to a model
     HttpReply reply;
     reply.type = "text/html; charset=utf-8";
     reply.body = PageText();
@@ -336,7 +356,7 @@ void Api::AddTo(HttpServer* server) {
   get("/metrics", [this](const HttpRequest&) {
     HttpReply reply;
     reply.type = "text/plain; version=0.0.4; charset=utf-8";
-    reply.body = MetricsText(metrics_, scheduler_.Status());
+    reply.body = MetricsText(metrics_, text_ ? text_->scheduler.Status() : SchedulerStatus());
     return reply;
   });
   get("/v1/models", [this](const HttpRequest&) { return Models(); });

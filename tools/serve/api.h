@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,16 @@ struct ApiOptions {
   TextScorer* reranker = nullptr;
 };
 
+// Answer requests for text.
+struct TextServices {
+  const Prompter& prompter;
+  Scheduler& scheduler;
+};
+
 class Api {
  public:
-  // All must outlive the API.
-  Api(const Prompter& prompter, Scheduler* scheduler, Metrics* metrics, ApiOptions options);
+  // All must outlive the API. Without `text` requests for text are refused (501).
+  Api(std::optional<TextServices> text, Metrics* metrics, ApiOptions options);
 
   // Adds the endpoints to a server.
   void AddTo(HttpServer* server);
@@ -56,15 +63,17 @@ class Api {
   HttpReply Rerank(const HttpRequest& request);
   Json ParseLocked(const std::string& body);
   HttpReply Status() const;
+  // Throws ApiError if there is no model that makes text.
+  const TextServices& Text() const;
+  const RequestReader& reader() const { return Text(), *reader_; }
   Json ModelJson() const;
   Json AdapterJson(uint32_t index) const;
   bool HasKey(const HttpRequest& request) const;
 
-  const Prompter& prompter_;
-  Scheduler& scheduler_;
+  const std::optional<TextServices> text_;
   Metrics& metrics_;
   const ApiOptions options_;
-  const RequestReader reader_;
+  std::optional<RequestReader> reader_;  // where there is text_
   // Parsing, templates and the tokenizer take memory by the length of a body: one body at a time.
   std::mutex reading_;
 };

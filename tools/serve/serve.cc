@@ -109,20 +109,64 @@ class OtherModel {
   std::optional<serve::TextScorer> scorer_;
 };
 
-std::string MemoryText(const serve::Scheduler& scheduler, const serve::HttpOptions& http,
-                       uint64_t body_bytes, uint64_t other_bytes) {
+// The model that makes text, and what answers requests for it.
+struct TextModel {
+  TextModel(Model opened, const ServeArguments& arguments, serve::Metrics* metrics)
+      : model(std::move(opened)),
+        adapters(model, arguments.adapters),
+        prompter(model),
+        scheduler(model, SessionOptions(arguments, model, adapters), arguments.queue, metrics) {}
+
+  const Model model;
+  const Adapters adapters;
+  const serve::Prompter prompter;
+  serve::Scheduler scheduler;
+};
+
+std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, uint64_t body_bytes,
+                       uint64_t other_bytes) {
   const uint64_t requests =
       http.n_connections * (body_bytes + serve::Mailbox::kFullBytes) + kParseFactor * body_bytes;
-  const uint64_t total = scheduler.plan().total_bytes + scheduler.plan().copied_bytes +
-                         scheduler.reply_bytes() + requests + other_bytes;
-  return PlanTable(scheduler.plan()) +
-         Format(
-             "\nreplies  %s for %u parsers\nrequests %s at most, for %zu connections\n"
-             "others   %s for embedder and reranker\n"
-             "whole    %s at most, and the program itself; weights %s mapped\n",
-             HumanBytes(scheduler.reply_bytes()).c_str(), scheduler.plan().max_sequences,
-             HumanBytes(requests).c_str(), http.n_connections, HumanBytes(other_bytes).c_str(),
-             HumanBytes(total).c_str(), HumanBytes(scheduler.plan().weights_bytes).c_str());
+  uint64_t total = requests + other_bytes;
+  std::string lines, weights;
+  if (text != nullptr) {
+    const serve::Scheduler& scheduler = text->scheduler;
+    const arn_memory_plan& plan = scheduler.plan();
+    total += plan.total_bytes + plan.copied_bytes + scheduler.reply_bytes();
+    lines =
+        PlanTable(plan) + Format("\nreplies  %s for %u parsers\n",
+                                 HumanBytes(scheduler.reply_bytes()).c_str(), plan.max_sequences);
+    weights = "; weights " + HumanBytes(plan.weights_bytes) + " mapped";
+  }
+  return lines + Format(
+                     "requests %s at most, for %zu connections\n"
+                     "others   %s for embedder and reranker\n"
+                     "whole    %s at most, and the program itself%s\n",
+                     HumanBytes(requests).c_str(), http.n_connections,
+                     HumanBytes(other_bytes).c_str(), HumanBytes(total).c_str(), weights.c_str());
+}
+
+// Makes the bundle the embedder or the reranker, too, if its model is one and none is given. Throws
+// Error if it then has nothing to do here.
+void ServeVectorsAndScores(const Model& model, ServeArguments* arguments) {
+  const arn_model_info& info = model.info();
+  const bool is_embedder = info.makes_vectors != 0 && arguments->embedder.empty();
+  const bool is_reranker = info.makes_scores != 0 && arguments->reranker.empty();
+  if (is_embedder) arguments->embedder = arguments->model.bundle;
+  if (is_reranker) arguments->reranker = arguments->model.bundle;
+  if (info.makes_text != 0) return;
+  if (!arguments->adapters.empty()) {
+    throw Error(model.path() + ": the model makes no text, and --adapter is for one that does");
+  }
+  if (is_embedder || is_reranker) return;
+  const char* const given = info.makes_vectors != 0  ? "--embedder"
+                            : info.makes_scores != 0 ? "--reranker"
+                                                     : nullptr;
+  throw Error(model.path() + (given == nullptr
+                                  ? ": the model makes no text, no vectors and no scores"
+                                  : Format(": the model makes no text, and what it makes comes "
+                                           "from the bundle of %s",
+                                           given)));
 }
 
 // Waits for Ctrl-C or SIGTERM, which all threads of this one block.
@@ -147,32 +191,32 @@ class Signals {
   sigset_t set_, before_;
 };
 
-int Run(const ServeArguments& arguments) {
+int Run(ServeArguments arguments) {
   serve::SetUpHeap();
   const Signals signals;
   serve::ApiOptions api_options;
   api_options.keys = ReadKeys(arguments.api_key_file);
   api_options.cors = arguments.cors;
   api_options.is_local = IsLoopback(arguments.host);
-  const Model model = OpenModel(arguments.model);
-  if (model.info().makes_text == 0) {
-    throw Error(model.path() +
-                ": the model makes no text; --embedder or --reranker adds it to one that does");
-  }
-  if (model.info().encoder_rows != 0) {
+  Model model = OpenModel(arguments.model);
+  if (model.info().encoder_rows != 0 && model.info().makes_text != 0) {
     throw Error(model.path() + ": the model has an encoder, which no request here has input for");
   }
-  const serve::Prompter prompter(model);
+  serve::Metrics metrics;
+  std::unique_ptr<TextModel> text;
+  ServeVectorsAndScores(model, &arguments);
+  if (model.info().makes_text != 0) {
+    text = std::make_unique<TextModel>(std::move(model), arguments, &metrics);
+  }
   serve::HttpOptions http;
   http.n_connections = arguments.connections;
   http.max_body_bytes = ParseBytes(arguments.max_body, "--max-body");
-  const Adapters adapters(model, arguments.adapters);
   serve::ServedModels* const models = &api_options.limits.models;
   models->base = arguments.name.empty()
                      ? std::filesystem::path(arguments.model.bundle).stem().string()
                      : arguments.name;
-  for (size_t i = 0; i < adapters.size(); ++i) {
-    models->adapters.push_back({adapters.name(i), adapters.scale(i)});
+  for (size_t i = 0; text && i < text->adapters.size(); ++i) {
+    models->adapters.push_back({text->adapters.name(i), text->adapters.scale(i)});
   }
   models->Check();
   api_options.limits.n_sequences = arguments.session.sequences;
@@ -184,10 +228,9 @@ int Run(const ServeArguments& arguments) {
   api_options.embedder = embedder.scorer();
   api_options.reranker = reranker.scorer();
 
-  serve::Metrics metrics;
-  serve::Scheduler scheduler(model, SessionOptions(arguments, model, adapters), arguments.queue,
-                             &metrics);
-  serve::Api api(prompter, &scheduler, &metrics, api_options);
+  std::optional<serve::TextServices> services;
+  if (text) services.emplace(serve::TextServices{text->prompter, text->scheduler});
+  serve::Api api(services, &metrics, api_options);
   serve::HttpServer server(
       http,
       [&api](const serve::HttpRequest& request, serve::HttpReply* reply) {
@@ -195,7 +238,7 @@ int Run(const ServeArguments& arguments) {
       },
       serve::Api::ErrorBody);
   api.AddTo(&server);
-  Print(MemoryText(scheduler, http, http.max_body_bytes, embedder.bytes() + reranker.bytes()));
+  Print(MemoryText(text.get(), http, http.max_body_bytes, embedder.bytes() + reranker.bytes()));
   const int port = server.Bind(arguments.host, static_cast<int>(arguments.port));
   if (port == 0) {
     throw Error(Format("cannot listen on %s, port %u: is another server there?",
@@ -211,7 +254,7 @@ int Run(const ServeArguments& arguments) {
   }
   std::thread listener([&server] { server.Listen(); });
   signals.Wait();
-  scheduler.Stop();
+  if (text) text->scheduler.Stop();
   server.Stop();
   listener.join();
   Print("ended\n");
@@ -255,10 +298,11 @@ Command AddServe(CLI::App* app) {
   sub->add_option("--time-limit", arguments->time_limit, "Seconds that a request may take")
       ->check(CLI::Range(1u, 86400u))
       ->capture_default_str();
-  sub->add_option("--embedder", arguments->embedder,
-                  "Bundle whose model makes the vectors of /v1/embeddings");
+  sub->add_option(
+      "--embedder", arguments->embedder,
+      "Bundle whose model makes the vectors of /v1/embeddings [the server's, if it can]");
   sub->add_option("--reranker", arguments->reranker,
-                  "Bundle whose model makes the scores of /v1/rerank");
+                  "Bundle whose model makes the scores of /v1/rerank [the server's, if it can]");
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddPoolOptions(sub, &arguments->session);
   AddSnapshotOptions(sub, &arguments->session);
