@@ -252,19 +252,19 @@ void ExpectQuantised(const Rows& active, const Rows& quantised, bool by_channel,
 }
 
 // Returns the page types to test: all in host memory. A device compiles shaders per type, so it
-// gets one type in rotation: each type meets each shape and each number of bits, but not all three
-// at once. Without subgroups only the reductions differ: each shape then gets one number of bits.
+// gets one type in rotation, and every second pair of shape and bits. Without subgroups only the
+// reductions differ: each shape then gets one number of bits.
 std::vector<DType> TypesFor(const BackendCase& backend, const QuantisedShape& shape,
                             const QuantisedBits& bits, const std::vector<DType>& types) {
   if (backend.backend->host_kv != nullptr) return types;
   if (!bits.has_default_ranges()) return {};  // refused: VulkanPlanTest
-  const auto turn =
-      static_cast<size_t>(&shape - kQuantisedShapes) + static_cast<size_t>(&bits - kQuantisedBits);
   constexpr size_t kDefaultBits = 5;
   const auto row = static_cast<size_t>(&shape - kQuantisedShapes);
   const auto column = static_cast<size_t>(&bits - kQuantisedBits);
-  if (backend.name == "VulkanSharedMemory" && row % kDefaultBits != column) return {};
-  return {types[turn % types.size()]};
+  const bool is_taken =
+      backend.name == "VulkanSharedMemory" ? row % kDefaultBits == column : (row + column) % 2 == 0;
+  if (!is_taken) return {};
+  return {types[(row + column) / 2 % types.size()]};
 }
 
 // Quantises the first n pages but one, into quantised pages in reverse order.

@@ -60,7 +60,9 @@ TEST_P(VulkanWidthsTest, Logits_AgreeWithTheReference) {
   }
 }
 
-TEST_P(VulkanWidthsTest, ForkedSavedAndRestored_EachGoesOnAsOnTheCpu) {
+class VulkanWidthsSequencesTest : public VulkanWidthsTest {};
+
+TEST_P(VulkanWidthsSequencesTest, ForkedSavedAndRestored_EachGoesOnAsOnTheCpu) {
   std::vector<std::vector<int32_t>> tokens[4];
   for (uint32_t b = 1; b < 4; ++b) {
     const SessionPtr session = New(kBackends[b], 2);
@@ -86,13 +88,23 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
          kNames[std::get<uint32_t>(info.param)];
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Widths, VulkanWidthsTest,
-    testing::Combine(testing::ValuesIn(WidthShapes()),
-                     testing::Values(uint32_t{ARN_KV_F32}, uint32_t{ARN_KV_F16},
-                                     uint32_t{ARN_KV_INT8}, uint32_t{ARN_KV_INT4},
-                                     uint32_t{ARN_KV_INT2})),
-    NameOf);
+constexpr uint32_t kTypes[] = {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2};
+
+// Returns each type with one of the shapes, in turn: all pairs differ in their kernels alone, which
+// the logits show.
+std::vector<Case> EachTypeOnce() {
+  const std::vector<Shape> shapes = WidthShapes();
+  std::vector<Case> cases;
+  for (const uint32_t type : kTypes) cases.emplace_back(shapes[cases.size() % shapes.size()], type);
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, VulkanWidthsTest,
+                         testing::Combine(testing::ValuesIn(WidthShapes()),
+                                          testing::ValuesIn(kTypes)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Widths, VulkanWidthsSequencesTest, testing::ValuesIn(EachTypeOnce()),
+                         NameOf);
 
 }  // namespace
 }  // namespace arn::test
