@@ -153,6 +153,12 @@ TEST_F(PlanTest, Fit_IsTheLargestContextThatFits) {
   ASSERT_EQ(1u, one["fits"].size());
   EXPECT_EQ(uint64_t{1} << 30, one["fit"]);
   EXPECT_EQ(992, one["fits"][0]["context"]);
+  const std::pair<const char*, uint64_t> sizes[] = {
+      {"1073741824", 1u << 30}, {"1GiB", 1u << 30},  {"1g", 1u << 30},         {"1GB", 1000000000},
+      {"900MB", 900000000},     {"900M", 943718400}, {"2000000kB", 2000000000}};
+  for (const auto& [text, bytes] : sizes) {
+    EXPECT_EQ(bytes, Plan({"--fit", text, "--kv", "f16"})["fit"]) << text;
+  }
   EXPECT_NE(std::string::npos, Out("plan", {"--fit", "1G"}).find("the model's maximum"));
 }
 
@@ -178,6 +184,8 @@ TEST_F(PlanTest, Fit_ThatIsTooSmall_SaysWhatIsNeeded) {
 
 TEST_F(PlanTest, BadValues_AreNamed) {
   ExpectError("plan", {"--fit", "300X"}, 1, "'300X'");
+  ExpectError("plan", {"--fit", "300MX"}, 1, "'300MX'");
+  ExpectError("plan", {"--fit", "300B"}, 1, "'300B'");
   ExpectError("plan", {"--fit", ""}, 1, "--fit");
   ExpectError("plan", {"--fit", "-1"}, 1, "'-1'");
   ExpectError("plan", {"--fit", "99999999999G"}, 1, "'99999999999G'");

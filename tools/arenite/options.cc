@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string_view>
 
 #include "CLI/CLI.hpp"
 #include "tools/arenite/error.h"
@@ -416,17 +417,19 @@ uint64_t ParseBytes(const std::string& text, const char* option) {
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
   uint64_t unit = 0;
-  if (at == end) unit = 1;
-  if (end - at == 1) {
-    unit = *at == 'K' || *at == 'k'   ? uint64_t{1} << 10
-           : *at == 'M' || *at == 'm' ? uint64_t{1} << 20
-           : *at == 'G' || *at == 'g' ? uint64_t{1} << 30
-                                      : 0;
+  if (at == end) {
+    unit = 1;
+  } else if (const size_t found = std::string_view("KMGkmg").find(*at);
+             found != std::string_view::npos) {
+    const std::string_view rest(at + 1, static_cast<size_t>(end - at - 1));
+    const uint64_t thousand = rest == "B" ? 1000 : rest.empty() || rest == "iB" ? 1024 : 0;
+    unit = thousand;
+    for (size_t power = found % 3; power > 0; --power) unit *= thousand;
   }
   if (error != std::errc() || unit == 0 || value > UINT64_MAX / unit) {
     throw Error(
-        Format("%s: expected a number of bytes like 300000000, 300K, 300M or 2G, found "
-               "'%.40s'",
+        Format("%s: expected a number of bytes like 300000000, 300M, 2GiB (the same as 2G) "
+               "or 2GB, found '%.40s'",
                option, text.c_str()));
   }
   return value * unit;

@@ -105,7 +105,8 @@ std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& argume
 std::vector<int32_t> ParseIds(const std::string& text, const char* option);
 // Same for numbers that are not token ids: "128,512".
 std::vector<uint32_t> ParseCounts(const std::string& text, const char* option);
-// Parses "300000000", "300K", "300M", "2G" (powers of 1024) to bytes. Throws Error with `option`.
+// Parses "300000000", "300K", "300M", "2G" (or "2GiB": powers of 1024), "2GB" (powers of 1000) to
+// bytes. Throws Error with `option`.
 uint64_t ParseBytes(const std::string& text, const char* option);
 
 }  // namespace arn::tool
