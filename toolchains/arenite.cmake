@@ -187,7 +187,7 @@ function(arn_join_sources target)
   endif()
 endfunction()
 
-# Compile options of the sources of all test programs. A folder whose tests compute much sets
+# Compile options of the sources of all test programs. Folders of compute-bound tests raise
 # arn_sanitized_test_level.
 set(arn_sanitized_test_level -O0)
 function(arn_test_options target)
@@ -240,7 +240,7 @@ function(arn_add_test name)
   if(arg_JOIN)
     arn_join_sources(${name})
   endif()
-  # The precompiled header is C++ only, and clang takes it at its own level only.
+  # The precompiled header is C++ only, and clang takes it only at the level it was compiled with.
   if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)" AND
       (NOT ARENITE_SANITIZE OR arn_sanitized_test_level STREQUAL "-O0"))
     target_precompile_headers(${name} REUSE_FROM arn_gtest_headers)

@@ -205,11 +205,20 @@ class TextScorers(server.RefusalAssertions, unittest.TestCase):
                      both.post("/v1/embeddings", body).json["data"])
     self.assertEqual(200, both.complete("Once", model="vectors").status)
 
+  def test_the_name_is_that_of_vectors_and_scores_too(self):
+    for bundle, path, body in ((self.vectors, "/v1/embeddings", {"input": "a"}),
+                               (self.judge(), "/v1/rerank", {"query": "a", "documents": ["b"]})):
+      named = self.start(bundle, "--name", "mine")
+      self.assertEqual(["mine"], [m["id"] for m in named.get("/v1/models").json["data"]])
+      self.assertEqual(200, named.post(path, {**body, "model": "mine"}).status)
+      self.assertEqual(404, named.post(path, {**body, "model": bundle.stem}).status)
+
   def test_bundles_with_nothing_to_do_are_refused(self):
     judge = self.judge()
-    self.assert_does_not_start(judge, "--reranker", judge,
-                               f"{judge}: the model makes no text, and what it makes comes from "
-                               "the bundle of --reranker")
+    other = shutil.copy(judge, judge.with_name("other.arn"))
+    self.assert_does_not_start(judge, "--reranker", other,
+                               f"{judge}: the model makes only scores, and --reranker names "
+                               "another bundle for them")
     self.assert_does_not_start(judge, "--adapter", judge, f"{judge}: the model makes no text")
 
 

@@ -27,7 +27,7 @@ struct ApiOptions {
   TextScorer* reranker = nullptr;
 };
 
-// Answer requests for text.
+// TextServices: the prompter and the scheduler of the model that makes text.
 struct TextServices {
   const Prompter& prompter;
   Scheduler& scheduler;

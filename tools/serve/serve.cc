@@ -82,7 +82,9 @@ arn_session_options SessionOptions(const ServeArguments& arguments, const Model&
 // A bundle of --embedder or --reranker, if there is one.
 class OtherModel {
  public:
-  OtherModel(const ServeArguments& arguments, const std::string& bundle, const char* option) {
+  // `base`: the name of the server's own bundle.
+  OtherModel(const ServeArguments& arguments, const std::string& bundle, const std::string& base,
+             const char* option) {
     if (bundle.empty()) return;
     ModelArguments own = arguments.model;
     own.bundle = bundle;
@@ -93,7 +95,8 @@ class OtherModel {
       throw Error(Format("%s %s: the model makes no %s of texts", option, bundle.c_str(),
                          is_reranker ? "scores of pairs" : "vectors"));
     }
-    scorer_.emplace(*model_, std::filesystem::path(bundle).stem().string(),
+    const bool is_base = bundle == arguments.model.bundle;
+    scorer_.emplace(*model_, is_base ? base : std::filesystem::path(bundle).stem().string(),
                     arguments.session.threads, kMaxScoredBytes);
     if (is_reranker && scorer_->plan().width != 1) {
       throw Error(Format("%s %s: gives %u scores for a pair, and documents are ordered by one",
@@ -150,23 +153,21 @@ std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, ui
 // Error if it then has nothing to do here.
 void ServeVectorsAndScores(const Model& model, ServeArguments* arguments) {
   const arn_model_info& info = model.info();
-  const bool is_embedder = info.makes_vectors != 0 && arguments->embedder.empty();
-  const bool is_reranker = info.makes_scores != 0 && arguments->reranker.empty();
-  if (is_embedder) arguments->embedder = arguments->model.bundle;
-  if (is_reranker) arguments->reranker = arguments->model.bundle;
+  const std::string& bundle = arguments->model.bundle;
+  if (info.makes_vectors != 0 && arguments->embedder.empty()) arguments->embedder = bundle;
+  if (info.makes_scores != 0 && arguments->reranker.empty()) arguments->reranker = bundle;
   if (info.makes_text != 0) return;
   if (!arguments->adapters.empty()) {
     throw Error(model.path() + ": the model makes no text, and --adapter is for one that does");
   }
-  if (is_embedder || is_reranker) return;
-  const char* const given = info.makes_vectors != 0  ? "--embedder"
-                            : info.makes_scores != 0 ? "--reranker"
-                                                     : nullptr;
-  throw Error(model.path() + (given == nullptr
-                                  ? ": the model makes no text, no vectors and no scores"
-                                  : Format(": the model makes no text, and what it makes comes "
-                                           "from the bundle of %s",
-                                           given)));
+  if (arguments->embedder == bundle || arguments->reranker == bundle) return;
+  if (info.makes_vectors == 0 && info.makes_scores == 0) {
+    throw Error(model.path() + ": the model makes no text, no vectors and no scores");
+  }
+  const bool makes_vectors = info.makes_vectors != 0;
+  throw Error(Format("%s: the model makes only %s, and %s names another bundle for them",
+                     model.path().c_str(), makes_vectors ? "vectors" : "scores",
+                     makes_vectors ? "--embedder" : "--reranker"));
 }
 
 // Waits for Ctrl-C or SIGTERM, which all threads of this one block.
@@ -223,8 +224,8 @@ int Run(ServeArguments arguments) {
   api_options.limits.max_tokens = arguments.max_tokens;
   api_options.limits.time = std::chrono::seconds(arguments.time_limit);
 
-  OtherModel embedder(arguments, arguments.embedder, "--embedder");
-  OtherModel reranker(arguments, arguments.reranker, "--reranker");
+  OtherModel embedder(arguments, arguments.embedder, models->base, "--embedder");
+  OtherModel reranker(arguments, arguments.reranker, models->base, "--reranker");
   api_options.embedder = embedder.scorer();
   api_options.reranker = reranker.scorer();
 
