@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include "backends.h"
 #include "cases.h"
 #include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/lower/lower.h"
 #include "kernels/vulkan/lower/matmul_variants.h"
 #include "kernels/vulkan/lower/segments.h"
 #include "kernels/vulkan/pipelines/pipelines.h"
@@ -218,6 +222,56 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
     builder.AddStep(step);
     expect_refused(&builder, "more than 65535 rows");
   }
+}
+
+// Collects what a pipeline is made of.
+class PipelineCollector final : public vulkan::DispatchSink {
+ public:
+  using Key = std::tuple<vulkan::Shader, uint32_t, std::vector<uint32_t>>;
+
+  Status BeginStep(uint32_t) override { return Status::kOk; }
+  Status BeginEdits(uint32_t) override { return Status::kOk; }
+  Status BeginChoice(uint32_t*) override { return Status::kOk; }
+  Status Add(const vulkan::Dispatch& d, Diag*) override {
+    pipelines.insert({d.shader, d.avoid, {std::begin(d.constants), std::end(d.constants)}});
+    return Status::kOk;
+  }
+  std::set<Key> pipelines;
+};
+
+// Two groups with quantised pages: their places depend on the number of pages.
+std::set<PipelineCollector::Key> PipelinesOf(uint32_t context) {
+  ProgramBuilder builder(/*vocab=*/101, /*max_rows=*/40, context);
+  const ValueId x = builder.AddValue(64), qkv = builder.AddValue(128);
+  for (const uint32_t window : {0u, 100u}) {
+    AttentionKind kind;
+    kind.n_heads = 4;
+    kind.n_kv_heads = 2;
+    kind.head_dim = 16;
+    kind.window = window;
+    kind.attention_scale = 0.25f;
+    kind.rope = kNoRope;
+    const uint32_t pages = context / 8;
+    const uint32_t id = builder.AddAttention(kind, DType::kInt8, 1, 8, pages);
+    builder.AddQuantisedPages(id, 4, 4, 8, pages);
+    const auto kind_id = static_cast<uint16_t>(id);
+    builder.AddStep(QkvRopeParams{.kind = kind_id}, qkv, kNoValue);
+    builder.AddStep(AttentionParams{.kind = kind_id}, qkv, x);
+  }
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  PipelineCollector collector;
+  Diag diag;
+  const vulkan::Workspace workspace;
+  vulkan::Lowering lowering(program, {}, workspace, {});
+  EXPECT_EQ(Status::kOk, lowering.Run(&collector, &diag)) << diag.text();
+  return collector.pipelines;
+}
+
+TEST(VulkanPlanTest, LongerContext_ItsPipelinesAreTheSame) {
+  const auto expected = PipelinesOf(1024);
+  EXPECT_GE(expected.size(), 5u);
+  EXPECT_EQ(expected, PipelinesOf(4096));
 }
 
 TEST(VulkanQuirksTest, AvoidedOn_EveryEntryThatMatches_AddsUp) {

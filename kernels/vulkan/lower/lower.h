@@ -39,6 +39,16 @@ struct Traits {
 // True if the program has logits from which a token can be sampled.
 bool HasChoice(const Program& program);
 
+// Returns a pool's place in words.
+KvPool PoolOf(const KvPages& pages);
+
+// Sets where a group's pages are.
+template <typename Push>
+void SetPools(const KvGroup& group, Push* push) {
+  push->active_pool = PoolOf(group.active);
+  push->quantised_pool = PoolOf(group.quantised);
+}
+
 class Lowering {
  public:
   // weights: those of the program, then those of its ropes; empty: addresses are not needed yet.
@@ -129,7 +139,8 @@ class Lowering {
   void Bind(Dispatch* dispatch, uint32_t binding, Place place) const;
   void BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const;
   void BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const;
-  void BindKv(Dispatch* dispatch, const KvGroup& group) const;
+  // Sets the constants that describe a group's pages. Their place is in the push constants.
+  void SetKvFormat(Dispatch* dispatch, const KvGroup& group) const;
   Place PlaceOf(Slice slice) const;
   // Shape only, until weights have addresses.
   DeviceWeight WeightAt(WeightId id) const;

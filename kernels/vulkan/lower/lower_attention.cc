@@ -10,7 +10,12 @@ uint32_t Words(uint64_t bytes) { return static_cast<uint32_t>(bytes / sizeof(uin
 
 }  // namespace
 
-void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
+KvPool PoolOf(const KvPages& pages) {
+  return {Words(pages.pool.offset), Words(pages.page_stride),    Words(pages.layer_stride),
+          Words(pages.v_offset),    Words(pages.k_scale_offset), Words(pages.v_scale_offset)};
+}
+
+void Lowering::SetKvFormat(Dispatch* d, const KvGroup& group) const {
   uint32_t* c = d->constants;
   c[kKvWindowsId] = traits_.n_windows;
   c[kKvWindowShiftId] = traits_.window_shift;
@@ -18,16 +23,6 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
   c[kKvVTypeId] = static_cast<uint32_t>(group.v_type);
   c[kKvHeadDimId] = group.head_dim;
   c[kKvPageTokensId] = group.page_tokens;
-  const auto bind = [](const KvPages& pages, uint32_t* words) {
-    words[kKvPoolId] = Words(pages.pool.offset);
-    words[kKvPageId] = Words(pages.page_stride);
-    words[kKvLayerId] = Words(pages.layer_stride);
-    words[kKvVId] = Words(pages.v_offset);
-    words[kKvKScalesId] = Words(pages.k_scale_offset);
-    words[kKvVScalesId] = Words(pages.v_scale_offset);
-  };
-  bind(group.active, c + kKvActiveId);
-  bind(group.quantised, c + kKvQuantisedId);
   c[kKvQuantisedKBitsId] = group.quantised_k_bits;
   c[kKvQuantisedVBitsId] = group.quantised_v_bits;
   c[kKvGroupSizeId] = Max(group.group_size, 1u);
@@ -76,12 +71,13 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   d.constants[kQkvHasKNormId] = p.k_norm != kNoWeight && !spans_heads ? 1 : 0;
   d.constants[kQkvSharesKvId] = p.shares_kv ? 1 : 0;
   d.constants[kQkvNormFollowsId] = kind.qk_norm_follows_rope ? 1 : 0;
-  BindKv(&d, group);
+  SetKvFormat(&d, group);
   BindValue(&d, 2, step.in);
   BindVector(&d, 3, p.q_norm);
   BindVector(&d, 4, p.k_norm);
   if (rotates) BindValue(&d, 5, p.angles);
   QkvRopePush push = {};
+  SetPools(group, &push);
   push.layer = p.group_layer;
   push.group = kind.group;
   push.stride = Width(step.in);
@@ -102,9 +98,10 @@ Status Lowering::Lower(const Step& step, const StoreKvParams& p) {
   ARN_TRY(CheckEncoderPages(step, group));
   Dispatch d = Begin(Shader::kQkvRope, step);
   d.constants[kQkvKvHeadsId] = kind.n_kv_heads;
-  BindKv(&d, group);
+  SetKvFormat(&d, group);
   BindValue(&d, 2, step.in);
   QkvRopePush push = {};
+  SetPools(group, &push);
   push.layer = p.group_layer;
   push.group = kind.group;
   push.stride = Width(step.in);
@@ -133,7 +130,7 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
     d.constants[kKvHeadDimId] = kind.head_dim;
     d.constants[kKvPageTokensId] = 1;
   } else {
-    BindKv(&d, program_.kv_groups[kind.group]);
+    SetKvFormat(&d, program_.kv_groups[kind.group]);
   }
   d.constants[kWidthId] = kAttentionWidth;
   d.constants[kAttentionHeadsId] = kind.n_heads;
@@ -152,6 +149,7 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   BindVector(&d, 4, p.relative_position_bias);
   if (d.segments.may_share()) Bind(&d, 5, PlaceOf(workspace_.partials));
   AttentionPush push = {};
+  if (!is_self) SetPools(program_.kv_groups[kind.group], &push);
   push.layer = p.group_layer;
   push.group = is_self ? 0 : kind.group;
   push.in_stride = Width(step.in);
@@ -208,8 +206,9 @@ Status Lowering::LowerEdits(uint32_t g) {
   Dispatch d = Begin(Shader::kKvEdit, Step());
   d.modes = BitOf(Mode::kOne);
   d.rows = GridRows::kEdits;
-  BindKv(&d, group);
+  SetKvFormat(&d, group);
   KvEditPush push = {};
+  SetPools(group, &push);
   push.layers = FirstLayerOf(program_, g);
   d.SetPush(push);
   d.groups_x = group.n_kv_heads;

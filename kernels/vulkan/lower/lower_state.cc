@@ -9,7 +9,8 @@ constexpr uint32_t kWidth = 64;
 
 // Sets what shaders/state.glsl reads.
 template <typename Params, typename Push>
-void SetState(const Params& p, Push* push) {
+void SetState(const Program& program, const Params& p, Push* push) {
+  SetPools(program.kv_groups[p.group], push);
   push->layer = p.group_layer;
   push->group = p.group;
   push->state_at = p.state_offset;
@@ -26,9 +27,9 @@ Status Lowering::Lower(const Step& step, const ConvParams& p) {
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, p.weight);
   BindVector(&d, 4, p.bias);
-  BindKv(&d, program_.kv_groups[p.group]);
+  SetKvFormat(&d, program_.kv_groups[p.group]);
   ConvPush push = {};
-  SetState(p, &push);
+  SetState(program_, p, &push);
   push.width = weight.cols;
   push.in_stride = Width(step.in);
   push.taps = weight.rows;
@@ -51,9 +52,9 @@ Status Lowering::Lower(const Step& step, const ScanParams& p) {
     BindVector(&d, 3, weight);
     BindValue(&d, 4, p.time_steps);
     BindValue(&d, 5, p.mix);
-    BindKv(&d, program_.kv_groups[p.group]);
+    SetKvFormat(&d, program_.kv_groups[p.group]);
     ScanPush push = {};
-    SetState(p, &push);
+    SetState(program_, p, &push);
     push.width = rates.cols;
     push.out_stride = Width(step.out);
     push.weight_stride = static_cast<uint32_t>(WeightAt(weight).row_bytes / sizeof(float));

@@ -9,6 +9,7 @@
 // segments in order, so results are bit-identical.
 #include "common.glsl"
 #include "math.glsl"
+layout(push_constant) uniform Push { AttentionPush push; };
 #include "kv.glsl"
 #include "attention.glsl"
 

@@ -14,7 +14,6 @@ layout(set = 0, binding = 3) readonly buffer Sinks { float sinks[]; };
 layout(set = 0, binding = 4) readonly buffer RelativePositionBias {
   float relative_position_bias[];
 };
-layout(push_constant) uniform Push { AttentionPush push; };
 
 const uint kDimQuads = (HEAD_DIM + 3) / 4;
 #define ARN_NONE uintBitsToFloat(0xff800000u)  // -infinity

@@ -10,6 +10,7 @@
 // that an output does not depend on the other rows of the tile.
 #include "common.glsl"
 #include "math.glsl"
+layout(push_constant) uniform Push { AttentionPush push; };
 #include "kv.glsl"
 #include "attention.glsl"
 

@@ -3,6 +3,7 @@
 // kConv: one invocation per channel of a row. The last row of each sequence stores the inputs that
 // the next run starts with.
 #include "common.glsl"
+layout(push_constant) uniform Push { ConvPush push; };
 #include "kv.glsl"
 
 // [b | c | x]: the input is b * x, the result is multiplied by c.
@@ -13,7 +14,6 @@ layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };
 layout(set = 0, binding = 4) readonly buffer Bias { float bias[]; };
-layout(push_constant) uniform Push { ConvPush push; };
 #include "state.glsl"
 
 // Returns input i of the extended sequence: the state's inputs, then the rows from first_row on.

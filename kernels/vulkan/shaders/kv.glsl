@@ -1,28 +1,16 @@
 // The KV pages (kernels/contract/kv_view.h) of one group, addressed in words from the start of the KV
-// region. The region is bound as windows of 2^WINDOW_SHIFT words.
+// region. The region is bound as windows of 2^WINDOW_SHIFT words. Include after the declaration of
+// push constants with ARN_PUSH_KV.
 layout(constant_id = kKvWindowsId) const uint N_WINDOWS = 1;
 layout(constant_id = kKvWindowShiftId) const uint WINDOW_SHIFT = 31;
 layout(constant_id = kKvKTypeId) const uint K_TYPE = 0;
 layout(constant_id = kKvVTypeId) const uint V_TYPE = 0;
 layout(constant_id = kKvHeadDimId) const uint HEAD_DIM = 64;
 layout(constant_id = kKvPageTokensId) const uint PAGE_TOKENS = 32;
-layout(constant_id = kKvActiveId + kKvPoolId) const uint ACTIVE_POOL = 0;
-layout(constant_id = kKvActiveId + kKvPageId) const uint ACTIVE_PAGE = 0;
-layout(constant_id = kKvActiveId + kKvLayerId) const uint ACTIVE_LAYER = 0;
-layout(constant_id = kKvActiveId + kKvVId) const uint ACTIVE_V = 0;
-layout(constant_id = kKvActiveId + kKvKScalesId) const uint ACTIVE_K_SCALES = 0;
-layout(constant_id = kKvActiveId + kKvVScalesId) const uint ACTIVE_V_SCALES = 0;
-layout(constant_id = kKvQuantisedId + kKvPoolId) const uint QUANTISED_POOL = 0;
-layout(constant_id = kKvQuantisedId + kKvPageId) const uint QUANTISED_PAGE = 0;
-layout(constant_id = kKvQuantisedId + kKvLayerId) const uint QUANTISED_LAYER = 0;
-layout(constant_id = kKvQuantisedId + kKvVId) const uint QUANTISED_V = 0;
-layout(constant_id = kKvQuantisedId + kKvKScalesId) const uint QUANTISED_K_SCALES = 0;
-layout(constant_id = kKvQuantisedId + kKvVScalesId) const uint QUANTISED_V_SCALES = 0;
 layout(constant_id = kKvQuantisedKBitsId) const uint QUANTISED_K_BITS = 0;
 layout(constant_id = kKvQuantisedVBitsId) const uint QUANTISED_V_BITS = 0;
 layout(constant_id = kKvGroupSizeId) const uint GROUP_SIZE = 1;
 layout(constant_id = kKvHasQuantisedId) const uint HAS_QUANTISED = 0;
-
 
 layout(set = 0, binding = 6) buffer Kv0 { uint kv0[]; };
 layout(set = 0, binding = 7) buffer Kv1 { uint kv1[]; };
@@ -76,26 +64,32 @@ uint type_of(bool keys) { return keys ? K_TYPE : V_TYPE; }
 uint element_bytes(uint type) { return type == kTypeF32 ? 4u : type == kTypeF16 ? 2u : 1u; }
 uint row_bytes(uint bits) { return (HEAD_DIM * bits + 7u) / 8u; }
 
-Block block_at(bool keys, uint page, uint layer, uint head) {
+Block block_in(KvPool pool, bool keys, uint page, uint layer, uint head, uint head_words,
+               uint head_scales) {
   Block b;
   b.keys = keys;
-  uint type = type_of(keys);
+  uint part = pool.at + page * pool.page_stride + layer * pool.layer_stride;
+  b.values = part + (keys ? 0u : pool.v_at) + head * head_words;
+  b.scales = part + (keys ? pool.k_scales_at : pool.v_scales_at) + head * head_scales;
+  return b;
+}
+
+Block block_at(bool keys, uint page, uint layer, uint head) {
+  Block b;
+  uint bytes = HEAD_DIM * element_bytes(type_of(keys));
   if (HAS_QUANTISED == 1 && (page & kQuantisedPageBit) != 0u) {
-    b.bits = keys ? QUANTISED_K_BITS : QUANTISED_V_BITS;
-    uint part =
-        QUANTISED_POOL + (page & ~kQuantisedPageBit) * QUANTISED_PAGE + layer * QUANTISED_LAYER;
-    uint bytes = b.bits == 0u ? HEAD_DIM * element_bytes(type) : row_bytes(b.bits);
-    uint pairs = keys ? (PAGE_TOKENS + GROUP_SIZE - 1u) / GROUP_SIZE * HEAD_DIM
-                      : PAGE_TOKENS * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE);
-    b.values = part + (keys ? 0u : QUANTISED_V) + head * (bytes * PAGE_TOKENS / 4u);
-    b.scales = part + (keys ? QUANTISED_K_SCALES : QUANTISED_V_SCALES) +
-               head * (b.bits == 0u ? PAGE_TOKENS : pairs);
+    uint bits = keys ? QUANTISED_K_BITS : QUANTISED_V_BITS, scales = PAGE_TOKENS;
+    if (bits != 0u) {
+      bytes = row_bytes(bits);
+      scales = keys ? (PAGE_TOKENS + GROUP_SIZE - 1u) / GROUP_SIZE * HEAD_DIM
+                    : PAGE_TOKENS * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE);
+    }
+    b = block_in(push.quantised_pool, keys, page & ~kQuantisedPageBit, layer, head,
+                 bytes * PAGE_TOKENS / 4u, scales);
+    b.bits = bits;
   } else {
+    b = block_in(push.active_pool, keys, page, layer, head, bytes * PAGE_TOKENS / 4u, PAGE_TOKENS);
     b.bits = 0u;
-    uint part = ACTIVE_POOL + page * ACTIVE_PAGE + layer * ACTIVE_LAYER;
-    b.values = part + (keys ? 0u : ACTIVE_V) +
-               head * (HEAD_DIM * element_bytes(type) * PAGE_TOKENS / 4u);
-    b.scales = part + (keys ? ACTIVE_K_SCALES : ACTIVE_V_SCALES) + head * PAGE_TOKENS;
   }
   return b;
 }

@@ -5,10 +5,9 @@
 // (kernels/kv/kv_host.cc).
 #include "common.glsl"
 #include "math.glsl"
+layout(push_constant) uniform Push { KvEditPush push; };
 #include "kv.glsl"
 #include "kv_store.glsl"
-
-layout(push_constant) uniform Push { KvEditPush push; };
 
 shared uint old_pairs[HEAD_DIM];
 shared float lows[HEAD_DIM], highs[HEAD_DIM];

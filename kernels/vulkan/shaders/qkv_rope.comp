@@ -4,6 +4,7 @@
 // writes it to its page if it is a key or value head.
 #include "common.glsl"
 #include "math.glsl"
+layout(push_constant) uniform Push { QkvRopePush push; };
 #include "kv.glsl"
 #include "kv_store.glsl"
 
@@ -19,7 +20,6 @@ layout(set = 0, binding = 2) buffer Qkv { float qkv[]; };
 layout(set = 0, binding = 3) readonly buffer QNorm { float q_norm[]; };
 layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };
 layout(set = 0, binding = 5) readonly buffer Angles { float angles[]; };
-layout(push_constant) uniform Push { QkvRopePush push; };
 
 // Normalises the head, if it has a norm. square: this invocation's part of the sum of squares.
 void normalise(float square, bool is_query, bool is_value, uint lane) {

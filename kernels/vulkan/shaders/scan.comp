@@ -6,6 +6,7 @@
 // first rows of sequences run it.
 #include "common.glsl"
 #include "math.glsl"
+layout(push_constant) uniform Push { ScanPush push; };
 #include "kv.glsl"
 
 layout(constant_id = kScanPassesById) const uint PASSES_BY = 0;
@@ -17,7 +18,6 @@ layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };  // PAS
                                                                           // else A (rates)
 layout(set = 0, binding = 4) readonly buffer TimeSteps { float time_steps[]; };
 layout(set = 0, binding = 5) readonly buffer Mix { float mixed[]; };
-layout(push_constant) uniform Push { ScanPush push; };
 #include "state.glsl"
 
 uint out_of(uint row, uint c) {

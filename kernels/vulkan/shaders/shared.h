@@ -49,16 +49,11 @@ const uint kMatmulChosenId = 7, kMatmulRowsAnInputId = 8;
 const uint kMatmulTileMId = 9, kMatmulTileNId = 10, kMatmulLanesNId = 11, kMatmulDepthId = 12;
 const uint kMatmulCoopMId = 13, kMatmulCoopNId = 14, kMatmulCoopKId = 15, kMatmulSubgroupsId = 16;
 const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18, kMatmulStepsId = 19;
-// kv.glsl: the pages of one group. Offsets and strides are in words from the start of the region.
+// kv.glsl: the format of one group's pages.
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
-const uint kKvHeadDimId = 36, kKvPageTokensId = 37;
-// The same six for the pages of both pools: pool, page, layer, V, K scales, V scales.
-const uint kKvActiveId = 38, kKvQuantisedId = 44;
-const uint kKvPoolId = 0, kKvPageId = 1, kKvLayerId = 2, kKvVId = 3, kKvKScalesId = 4;
-const uint kKvVScalesId = 5;
-const uint kKvQuantisedKBitsId = 50, kKvQuantisedVBitsId = 51, kKvGroupSizeId = 52;
-const uint kKvHasQuantisedId = 53;
-const uint kConstantCount = 54;
+const uint kKvHeadDimId = 36, kKvPageTokensId = 37, kKvQuantisedKBitsId = 38;
+const uint kKvQuantisedVBitsId = 39, kKvGroupSizeId = 40, kKvHasQuantisedId = 41;
+const uint kConstantCount = 42;
 
 // Parts of experts.comp.
 const uint kExpertsWeigh = 0;  // multiplies each pair's row by the expert's weight
@@ -75,6 +70,13 @@ const uint kExpertsList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in
 struct PushHead {
   ARN_PUSH_HEAD
 };
+// Where one group's pages of a pool are: offset of the pool in the KV region, strides of pages and
+// layers, and offsets in a layer's part of a page, in words. Push constants because they change
+// with the context length, for which no shader should be compiled again.
+struct KvPool {
+  uint at, page_stride, layer_stride, v_at, k_scales_at, v_scales_at;
+};
+#define ARN_PUSH_KV KvPool active_pool, quantised_pool;
 struct EmbedPush {
   ARN_PUSH_HEAD
   uint cols, row_words, blocks_at, block_words, position_words;
@@ -111,6 +113,7 @@ struct MatmulPush {
 };
 struct QkvRopePush {
   ARN_PUSH_HEAD
+  ARN_PUSH_KV
   uint layer, group, stride;
   float epsilon, temperature;
   uint temperature_step, temperature_shift;
@@ -118,6 +121,7 @@ struct QkvRopePush {
 };
 struct AttentionPush {
   ARN_PUSH_HEAD
+  ARN_PUSH_KV
   uint layer, group, in_stride, window, chunk;
   float scale, softcap;
   uint n_distances, bias_stride;
@@ -145,11 +149,13 @@ struct ExpertsPush {
 };
 struct ConvPush {
   ARN_PUSH_HEAD
+  ARN_PUSH_KV
   uint layer, group, state_at;
   uint width, in_stride, taps, weight_stride;
 };
 struct ScanPush {
   ARN_PUSH_HEAD
+  ARN_PUSH_KV
   uint layer, group, state_at;
   uint width, out_stride, weight_stride;
 };
@@ -163,6 +169,7 @@ struct AddPositionsPush {
 };
 struct KvEditPush {
   ARN_PUSH_HEAD
+  ARN_PUSH_KV
   uint layers;  // index of the group's first layer among the layers of all groups
 };
 struct ChoosePush {

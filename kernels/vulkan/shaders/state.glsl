@@ -4,7 +4,8 @@
 // Slot of the sequence's state before its first row of the run, or kNoSlot, and slot for the new
 // state. They never overlap.
 uint state_words(uint slot) {
-  return ACTIVE_POOL + slot * ACTIVE_PAGE + push.layer * ACTIVE_LAYER + push.state_at;
+  return push.active_pool.at + slot * push.active_pool.page_stride +
+         push.layer * push.active_pool.layer_stride + push.state_at;
 }
 uint slot_before(uint sequence) { return run[table_at(sequence, push.group) + kGroupSlotBefore]; }
 uint slot_after(uint sequence) { return run[table_at(sequence, push.group) + kGroupSlotAfter]; }
