@@ -187,14 +187,16 @@ function(arn_join_sources target)
   endif()
 endfunction()
 
-# Compile options of the sources of all test programs. Folders of compute-bound tests raise
-# arn_sanitized_test_level.
-set(arn_sanitized_test_level -O0)
+# Compile options of the sources of all test programs. Most of them run once: optimising them would
+# take half of the compile time. Folders of compute-bound tests raise arn_test_level.
+set(arn_test_level -O0)
 function(arn_test_options target)
-  # With -O2, a third of the compile time would go into code that runs once.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(ARENITE_SANITIZE)
-    target_compile_options(${target} PRIVATE ${arn_sanitized_test_level})
+    target_compile_options(${target} PRIVATE ${arn_test_level})
+  elseif(arn_test_level STREQUAL "-O0")  # FORTIFY requires optimisation
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0;-U_FORTIFY_SOURCE>)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${arn_test_level}>)
   endif()
   if("undefined" IN_LIST ARENITE_SANITIZE)
     # Half of the compile time would go into instrumenting code that runs once. The code under test
@@ -240,10 +242,9 @@ function(arn_add_test name)
   if(arg_JOIN)
     arn_join_sources(${name})
   endif()
-  # The precompiled header is C++ only, and clang takes it only at the level it was compiled with.
-  if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)" AND
-      (NOT ARENITE_SANITIZE OR arn_sanitized_test_level STREQUAL "-O0"))
-    target_precompile_headers(${name} REUSE_FROM arn_gtest_headers)
+  # The precompiled header is C++ only, and valid only at the level it was compiled with.
+  if(TARGET arn_gtest_headers${arn_test_level} AND NOT arg_SOURCES MATCHES "[.]c(;|$)")
+    target_precompile_headers(${name} REUSE_FROM arn_gtest_headers${arn_test_level})
   endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${arenite_BINARY_DIR}/bin/tests")

@@ -237,7 +237,10 @@ TEST_F(MaskTest, WithoutLogits_TheLastTokensAreThere) {
   const float* logits = nullptr;
   ASSERT_EQ(ARN_OK, arn_session_logits(two.get(), &logits));
   const size_t vocab = case_.golden.vocab();
-  EXPECT_EQ(0, std::memcmp(all.data() + all.size() - vocab, logits, vocab * sizeof(float)));
+  // The head has one row here and six there, for which a CPU may have kernels that round otherwise.
+  for (size_t i = 0; i < vocab; ++i) {
+    ASSERT_NEAR(all[all.size() - vocab + i], logits[i], 1e-5) << i;
+  }
   EXPECT_THAT(Refused(ARN_BAD_STATE, mask, case_.ids.size(), two.get()), HasSubstr("all_logits"));
 }
 
