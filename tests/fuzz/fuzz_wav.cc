@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    arn::tool::ReadWav({reinterpret_cast<const char*>(data), size}, "fuzz.wav");
+    arn::tool::ReadWavAt(16000, {reinterpret_cast<const char*>(data), size}, "fuzz.wav");
   } catch (const arn::tool::Error&) {
     // Refused.
   }

@@ -19,6 +19,10 @@ struct CloseModel {
 struct DestroySession {
   void operator()(arn_session* session) const { arn_session_destroy(session); }
 };
+struct DestroyTranscriber {
+  void operator()(arn_transcriber* transcriber) const { arn_transcriber_destroy(transcriber); }
+};
+using TranscriberPtr = std::unique_ptr<arn_transcriber, DestroyTranscriber>;
 
 class Model {
  public:
@@ -71,6 +75,9 @@ class Session {
   std::unique_ptr<arn_session, DestroySession> session_;
   uint32_t context_ = 0;
 };
+
+// `session` must outlive it. Throws Error.
+TranscriberPtr NewTranscriber(const Model& model, const Session& session);
 
 // Returns "eos", "stop", ... for ARN_FINISH_...
 const char* FinishName(uint32_t finish);

@@ -18,7 +18,6 @@
 namespace arn::tool {
 namespace {
 
-constexpr size_t kErrorBytes = 1024;
 constexpr const char* kAuto = "auto";
 
 struct TranscribeArguments {
@@ -52,34 +51,6 @@ void CheckLanguage(const Model& model, const std::string& language) {
   throw Error("--language " + language + ": " + model.path() +
               (names.empty() ? ": the model has one language, which is not named: leave it out"
                              : ": the model has " + names));
-}
-
-std::vector<float> ReadSound(const std::string& path) {
-  Sound sound = ReadWav(ReadFile(path), path);
-  if (sound.rate != ARN_SAMPLE_RATE) {
-    throw Error(
-        Format("%s: has %u samples in a second, expected %u; convert it: ffmpeg -i %s -ar "
-               "%u -ac 1 OUT.wav",
-               path.c_str(), sound.rate, ARN_SAMPLE_RATE, path.c_str(), ARN_SAMPLE_RATE));
-  }
-  if (sound.samples.empty()) throw Error(path + ": has no samples");
-  return std::move(sound.samples);
-}
-
-struct DestroyTranscriber {
-  void operator()(arn_transcriber* transcriber) const { arn_transcriber_destroy(transcriber); }
-};
-using TranscriberPtr = std::unique_ptr<arn_transcriber, DestroyTranscriber>;
-
-TranscriberPtr NewTranscriber(const Model& model, const Session& session) {
-  char error[kErrorBytes] = "";
-  arn_transcriber* transcriber = nullptr;
-  const arn_status status =
-      arn_transcriber_create(session.get(), nullptr, nullptr, 0, error, sizeof error, &transcriber);
-  if (status != ARN_OK) {
-    throw Error(model.path() + ": " + (error[0] != '\0' ? error : arn_status_name(status)));
-  }
-  return TranscriberPtr(transcriber);
 }
 
 // Receives segments and progress, prints the ones and shows the other.
@@ -185,7 +156,8 @@ int Run(const TranscribeArguments& arguments) {
   if (arguments.translate && info.can_translate == 0) {
     throw Error("--translate: " + model.path() + ": the model does not translate");
   }
-  const std::vector<float> samples = ReadSound(arguments.sound);
+  const std::vector<float> samples =
+      ReadWavAt(ARN_SAMPLE_RATE, ReadFile(arguments.sound), arguments.sound);
   const Session session(model, ToSessionOptions(arguments.session));
   const TranscriberPtr transcriber = NewTranscriber(model, session);
   const CancelOnSignal cancel(session.get());
@@ -230,7 +202,7 @@ Command AddTranscribe(CLI::App* app) {
   const auto arguments = std::make_shared<TranscribeArguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("SOUND", arguments->sound,
-                  "WAV file with 16000 samples in a second, mono or averaged; -: standard input")
+                  "WAV file of any rate; channels are averaged; -: standard input")
       ->required();
   sub->add_option("--language", arguments->language,
                   "Language of the speech, such as en; auto: found in the first window")

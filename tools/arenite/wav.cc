@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tools/arenite/error.h"
+#include "tools/arenite/resample.h"
 #include "tools/cli/format.h"
 
 namespace arn::tool {
@@ -82,10 +83,10 @@ class WavReader {
     }
     if (magic == "fLaC" || magic == "OggS" || magic.substr(0, 3) == "ID3" ||
         (bytes_.size() > 8 && bytes_.substr(4, 4) == "ftyp")) {
-      Fail("a compressed sound file; convert it: ffmpeg -i IN -ar 16000 -ac 1 OUT.wav");
+      Fail("a compressed sound file; convert it: ffmpeg -i IN OUT.wav");
     }
     if (bytes_.size() < 12 || magic != "RIFF" || bytes_.substr(8, 4) != "WAVE") {
-      Fail("not a WAV file; convert it: ffmpeg -i IN -ar 16000 -ac 1 OUT.wav");
+      Fail("not a WAV file; convert it: ffmpeg -i IN OUT.wav");
     }
   }
 
@@ -175,6 +176,16 @@ class WavReader {
 
 Sound ReadWav(std::string_view bytes, const std::string& name) {
   return WavReader(bytes, name).Read();
+}
+
+std::vector<float> ReadWavAt(uint32_t rate, std::string_view bytes, const std::string& name) {
+  const Sound sound = ReadWav(bytes, name);
+  if (sound.samples.empty()) throw Error(name + ": has no samples");
+  if (sound.rate < kLowestRate || sound.rate > kHighestRate) {
+    throw Error(Format("%s: has %u samples in a second, expected %u to %u", name.c_str(),
+                       sound.rate, kLowestRate, kHighestRate));
+  }
+  return Resample(sound.samples, sound.rate, rate);
 }
 
 }  // namespace arn::tool

@@ -16,5 +16,8 @@ struct Sound {
 // `bytes`: a whole file. A data chunk without a size (2^32 - 1, as programs write that cannot seek)
 // ends with the file. Throws Error that begins with `name` and says what is wrong with the file.
 Sound ReadWav(std::string_view bytes, const std::string& name);
+// Returns a whole file's samples at `rate` in a second, resampled if the file has another. Throws
+// Error as ReadWav does, and if there is no sample.
+std::vector<float> ReadWavAt(uint32_t rate, std::string_view bytes, const std::string& name);
 
 }  // namespace arn::tool

@@ -7,6 +7,7 @@
 #include "tools/cli/format.h"
 #include "tools/serve/heap.h"
 #include "tools/serve/page.h"
+#include "tools/serve/speech_answer.h"
 
 namespace arn::serve {
 namespace {
@@ -45,13 +46,12 @@ class Closing {
 
 ApiError NoModelFor(const std::string& what, const std::string& option) {
   return {501, "invalid_request_error",
-          "this server has no model that makes " + what + ": arenite serve " + option +
-              " FILE adds one",
+          "this server has no model that " + what + ": arenite serve " + option + " FILE adds one",
           "model", "unsupported_endpoint"};
 }
 
-Json OtherModelJson(const TextScorer& scorer) {
-  return {{"id", scorer.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "arenite"}};
+Json OtherModelJson(const std::string& name) {
+  return {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "arenite"}};
 }
 
 ApiError Gone() { return {499, "server_error", "the client has gone"}; }
@@ -198,16 +198,25 @@ Json Api::AdapterJson(uint32_t index) const {
           {"meta", {{"lora", index}, {"scale", models.adapters[index].scale}}}};
 }
 
+std::vector<std::string> Api::OtherNames() const {
+  std::vector<std::string> names;
+  for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
+    if (scorer != nullptr) names.push_back(scorer->name());
+  }
+  if (options_.transcriber != nullptr) names.push_back(options_.transcriber->name());
+  return names;
+}
+
 HttpReply Api::Models() const {
   Json models = Json::array();
   if (text_) models.push_back(ModelJson());
   for (uint32_t i = 0; i < options_.limits.models.adapters.size(); ++i) {
     models.push_back(AdapterJson(i));
   }
-  for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
-    const auto is_listed = [&](const Json& model) { return model["id"] == scorer->name(); };
-    if (scorer != nullptr && std::none_of(models.begin(), models.end(), is_listed)) {
-      models.push_back(OtherModelJson(*scorer));
+  for (const std::string& name : OtherNames()) {
+    const auto is_listed = [&](const Json& model) { return model["id"] == name; };
+    if (std::none_of(models.begin(), models.end(), is_listed)) {
+      models.push_back(OtherModelJson(name));
     }
   }
   return JsonReply({{"object", "list"}, {"data", std::move(models)}});
@@ -215,10 +224,8 @@ HttpReply Api::Models() const {
 
 HttpReply Api::ModelNamed(const std::string& name) const {
   const bool is_base = text_ && name == options_.limits.models.base;
-  for (const TextScorer* scorer : {options_.embedder, options_.reranker}) {
-    if (!is_base && scorer != nullptr && scorer->name() == name) {
-      return JsonReply(OtherModelJson(*scorer));
-    }
+  for (const std::string& other : OtherNames()) {
+    if (!is_base && other == name) return JsonReply(OtherModelJson(name));
   }
   if (!text_) {
     throw ApiError(404, "invalid_request_error", "there is no model \"" + name + "\"", "model",
@@ -282,13 +289,18 @@ Json Api::ParseLocked(const std::string& body) {
 }
 
 HttpReply Api::Embed(const HttpRequest& request) {
-  if (options_.embedder == nullptr) throw NoModelFor("embeddings", "--embedder");
+  if (options_.embedder == nullptr) throw NoModelFor("makes embeddings", "--embedder");
   return JsonReply(options_.embedder->Embed(ParseLocked(request.body)));
 }
 
 HttpReply Api::Rerank(const HttpRequest& request) {
-  if (options_.reranker == nullptr) throw NoModelFor("scores", "--reranker");
+  if (options_.reranker == nullptr) throw NoModelFor("makes scores", "--reranker");
   return JsonReply(options_.reranker->Rerank(ParseLocked(request.body)));
+}
+
+HttpReply Api::Transcribe(const HttpRequest& request, bool translates) {
+  if (options_.transcriber == nullptr) throw NoModelFor("writes speech down", "--transcriber");
+  return AnswerSpeech(request, translates, options_.transcriber);
 }
 
 HttpReply Api::Status() const {
@@ -367,6 +379,10 @@ void Api::AddTo(HttpServer* server) {
   post("/v1/responses", [this](const HttpRequest& r) { return Reply(r, Kind::kResponse); });
   post("/v1/embeddings", [this](const HttpRequest& r) { return Embed(r); });
   post("/v1/rerank", [this](const HttpRequest& r) { return Rerank(r); });
+  post("/v1/audio/transcriptions",
+       [this](const HttpRequest& r) { return Transcribe(r, /*translates=*/false); });
+  post("/v1/audio/translations",
+       [this](const HttpRequest& r) { return Transcribe(r, /*translates=*/true); });
   post("/tokenize", [this](const HttpRequest& r) { return Tokenize(r); });
   post("/detokenize", [this](const HttpRequest& r) { return Detokenize(r); });
   post("/apply-template", [this](const HttpRequest& r) { return ApplyTemplate(r); });

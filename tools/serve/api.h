@@ -14,6 +14,7 @@
 #include "tools/serve/request_reader.h"
 #include "tools/serve/scheduler.h"
 #include "tools/serve/text_scorer.h"
+#include "tools/serve/transcriber.h"
 
 namespace arn::serve {
 
@@ -25,6 +26,7 @@ struct ApiOptions {
   // Models of vectors and of scores, which must outlive the API; null: there is none.
   TextScorer* embedder = nullptr;
   TextScorer* reranker = nullptr;
+  Transcriber* transcriber = nullptr;  // model that writes speech down, likewise
 };
 
 // TextServices: the prompter and the scheduler of the model that makes text.
@@ -61,6 +63,7 @@ class Api {
   HttpReply ApplyTemplate(const HttpRequest& request);
   HttpReply Embed(const HttpRequest& request);
   HttpReply Rerank(const HttpRequest& request);
+  HttpReply Transcribe(const HttpRequest& request, bool translates);
   Json ParseLocked(const std::string& body);
   HttpReply Status() const;
   // Throws ApiError if there is no model that makes text.
@@ -68,6 +71,8 @@ class Api {
   const RequestReader& reader() const { return Text(), *reader_; }
   Json ModelJson() const;
   Json AdapterJson(uint32_t index) const;
+  // Returns the names of the models that make no text.
+  std::vector<std::string> OtherNames() const;
   bool HasKey(const HttpRequest& request) const;
 
   const std::optional<TextServices> text_;

@@ -89,6 +89,13 @@ void HttpServer::Add(const std::string& method, const std::string& path, Handler
                                                    httplib::Response& response) {
     HttpRequest converted = Convert(request);
     converted.body = request.body;
+    converted.is_form = request.is_multipart_form_data();
+    for (const auto& [name, field] : request.form.fields) {
+      converted.parts.push_back({name, field.content, /*is_file=*/false});
+    }
+    for (const auto& [name, file] : request.form.files) {
+      converted.parts.push_back({name, file.content, /*is_file=*/true});
+    }
     Send(handler(converted), &response);
   };
   if (method == "GET") {

@@ -6,14 +6,24 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace arn::serve {
 
+// A part of a multipart form. Its content lives as long as the request.
+struct HttpPart {
+  std::string name;
+  std::string_view content;
+  bool is_file = false;
+};
+
 struct HttpRequest {
   std::string method, path, body;
-  std::string parameter;                                // of a path that ends in a parameter
+  bool is_form = false;         // a multipart form: `parts` instead of `body`
+  std::vector<HttpPart> parts;  // texts first
+  std::string parameter;        // of a path that ends in a parameter
   std::function<std::string(const char* name)> header;  // "" if it is not there
   std::function<bool()> is_gone;                        // the client has closed the connection
 };

@@ -30,19 +30,23 @@ struct ServeArguments {
   std::string name;
   uint32_t queue = 32;
   uint32_t connections = 64;
-  std::string max_body = "1M";
+  std::string max_body;  // empty: the default
   uint32_t max_tokens = 0;
   uint32_t time_limit = 600;
   std::string api_key_file;
   std::string cors;
   std::string constraint_memory = "4M";
-  std::string embedder, reranker;
+  std::string embedder, reranker, transcriber;
   std::vector<std::string> adapters;
 };
 
 // Parsing, a template and the tokenizer hold this many times a body at most; measured with 1 MB of
 // values that are as small as can be: 59 times for tools, 36 for arrays, 12 for texts.
 constexpr uint64_t kParseFactor = 64;
+// Bytes of samples for a byte of a file: 8 bits at kLowestRate become f32, then twice as many.
+constexpr uint64_t kSampleFactor = 12;
+// Longest body with sound: four minutes of it, with 16 bits a sample.
+constexpr const char* kSpeechBody = "8M";
 // Longest text of a request for vectors or scores: 8,192 tokens of any language. The tokenizer
 // reserves about 100 times as much.
 constexpr size_t kMaxScoredBytes = 256 * 1024;
@@ -112,6 +116,43 @@ class OtherModel {
   std::optional<serve::TextScorer> scorer_;
 };
 
+// A bundle of --transcriber, if there is one.
+class SpeechModel {
+ public:
+  SpeechModel(const ServeArguments& arguments, const std::string& base) {
+    const std::string& bundle = arguments.transcriber;
+    if (bundle.empty()) return;
+    ModelArguments own = arguments.model;
+    own.bundle = bundle;
+    model_.emplace(OpenModel(own));
+    if (!WritesSpeech(*model_)) {
+      throw Error("--transcriber " + bundle + ": the model does not write speech down (Whisper " +
+                  "does)");
+    }
+    // Context, sequences and pools of the options are those of the model that makes text.
+    SessionArguments session;
+    session.backend = arguments.session.backend;
+    session.device = arguments.session.device;
+    session.kv = arguments.session.kv;
+    session.encoder_kv = arguments.session.encoder_kv;
+    session.threads = arguments.session.threads;
+    const bool is_base = bundle == arguments.model.bundle;
+    transcriber_.emplace(*model_, is_base ? base : std::filesystem::path(bundle).stem().string(),
+                         ToSessionOptions(session));
+  }
+
+  static bool WritesSpeech(const Model& model) {
+    arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
+    return arn_transcribe_get_info(model.get(), &info) == ARN_OK;
+  }
+  serve::Transcriber* transcriber() { return transcriber_ ? &*transcriber_ : nullptr; }
+  uint64_t bytes() const { return transcriber_ ? transcriber_->bytes() : 0; }
+
+ private:
+  std::optional<Model> model_;
+  std::optional<serve::Transcriber> transcriber_;
+};
+
 // The model that makes text, and what answers requests for it.
 struct TextModel {
   TextModel(Model opened, const ServeArguments& arguments, serve::Metrics* metrics)
@@ -126,10 +167,13 @@ struct TextModel {
   serve::Scheduler scheduler;
 };
 
-std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, uint64_t body_bytes,
+std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, bool has_speech,
                        uint64_t other_bytes) {
-  const uint64_t requests =
-      http.n_connections * (body_bytes + serve::Mailbox::kFullBytes) + kParseFactor * body_bytes;
+  const uint64_t body = http.max_body_bytes;
+  uint64_t requests =
+      http.n_connections * (body + serve::Mailbox::kFullBytes) + kParseFactor * body;
+  // Copies that wait, and the samples of one.
+  if (has_speech) requests += (http.n_connections + kSampleFactor) * body;
   uint64_t total = requests + other_bytes;
   std::string lines, weights;
   if (text != nullptr) {
@@ -143,31 +187,47 @@ std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, ui
   }
   return lines + Format(
                      "requests %s at most, for %zu connections\n"
-                     "others   %s for embedder and reranker\n"
+                     "others   %s for embedder, reranker and transcriber\n"
                      "whole    %s at most, and the program itself%s\n",
                      HumanBytes(requests).c_str(), http.n_connections,
                      HumanBytes(other_bytes).c_str(), HumanBytes(total).c_str(), weights.c_str());
 }
 
-// Makes the bundle the embedder or the reranker, too, if its model is one and none is given. Throws
-// Error if it then has nothing to do here.
-void ServeVectorsAndScores(const Model& model, ServeArguments* arguments) {
+// Gives the bundle each role that its model can take and that no other bundle has: embedder,
+// reranker, transcriber. Returns true if it also makes text. Throws Error if it has nothing to do.
+bool TakeRoles(const Model& model, ServeArguments* arguments) {
   const arn_model_info& info = model.info();
   const std::string& bundle = arguments->model.bundle;
-  if (info.makes_vectors != 0 && arguments->embedder.empty()) arguments->embedder = bundle;
-  if (info.makes_scores != 0 && arguments->reranker.empty()) arguments->reranker = bundle;
-  if (info.makes_text != 0) return;
+  struct Role {
+    bool can;
+    std::string* bundle;
+    const char *made, *option;
+  };
+  const Role roles[] = {
+      {info.makes_vectors != 0, &arguments->embedder, "vectors", "--embedder"},
+      {info.makes_scores != 0, &arguments->reranker, "scores", "--reranker"},
+      {SpeechModel::WritesSpeech(model), &arguments->transcriber, "transcripts", "--transcriber"}};
+  bool has_role = false;
+  const Role* other = nullptr;
+  for (const Role& role : roles) {
+    if (!role.can) continue;
+    if (role.bundle->empty()) *role.bundle = bundle;
+    has_role = has_role || *role.bundle == bundle;
+    other = &role;
+  }
+  if (info.makes_text != 0 && info.encoder_rows == 0) return true;
   if (!arguments->adapters.empty()) {
     throw Error(model.path() + ": the model makes no text, and --adapter is for one that does");
   }
-  if (arguments->embedder == bundle || arguments->reranker == bundle) return;
-  if (info.makes_vectors == 0 && info.makes_scores == 0) {
-    throw Error(model.path() + ": the model makes no text, no vectors and no scores");
+  if (has_role) return false;
+  if (other != nullptr) {
+    throw Error(Format("%s: the model makes only %s, and %s names another bundle for them",
+                       model.path().c_str(), other->made, other->option));
   }
-  const bool makes_vectors = info.makes_vectors != 0;
-  throw Error(Format("%s: the model makes only %s, and %s names another bundle for them",
-                     model.path().c_str(), makes_vectors ? "vectors" : "scores",
-                     makes_vectors ? "--embedder" : "--reranker"));
+  if (info.encoder_rows != 0 && info.makes_text != 0) {
+    throw Error(model.path() + ": the model has an encoder, which no request here has input for");
+  }
+  throw Error(model.path() + ": the model makes no text, no vectors and no scores");
 }
 
 // Waits for Ctrl-C or SIGTERM, which all threads of this one block.
@@ -200,17 +260,16 @@ int Run(ServeArguments arguments) {
   api_options.cors = arguments.cors;
   api_options.is_local = IsLoopback(arguments.host);
   Model model = OpenModel(arguments.model);
-  if (model.info().encoder_rows != 0 && model.info().makes_text != 0) {
-    throw Error(model.path() + ": the model has an encoder, which no request here has input for");
-  }
   serve::Metrics metrics;
   std::unique_ptr<TextModel> text;
-  ServeVectorsAndScores(model, &arguments);
-  if (model.info().makes_text != 0) {
+  if (TakeRoles(model, &arguments)) {
     text = std::make_unique<TextModel>(std::move(model), arguments, &metrics);
   }
   serve::HttpOptions http;
   http.n_connections = arguments.connections;
+  if (arguments.max_body.empty()) {
+    arguments.max_body = arguments.transcriber.empty() ? "1M" : kSpeechBody;
+  }
   http.max_body_bytes = ParseBytes(arguments.max_body, "--max-body");
   serve::ServedModels* const models = &api_options.limits.models;
   models->base = arguments.name.empty()
@@ -226,8 +285,10 @@ int Run(ServeArguments arguments) {
 
   OtherModel embedder(arguments, arguments.embedder, models->base, "--embedder");
   OtherModel reranker(arguments, arguments.reranker, models->base, "--reranker");
+  SpeechModel speech(arguments, models->base);
   api_options.embedder = embedder.scorer();
   api_options.reranker = reranker.scorer();
+  api_options.transcriber = speech.transcriber();
 
   std::optional<serve::TextServices> services;
   if (text) services.emplace(serve::TextServices{text->prompter, text->scheduler});
@@ -239,7 +300,8 @@ int Run(ServeArguments arguments) {
       },
       serve::Api::ErrorBody);
   api.AddTo(&server);
-  Print(MemoryText(text.get(), http, http.max_body_bytes, embedder.bytes() + reranker.bytes()));
+  Print(MemoryText(text.get(), http, speech.bytes() != 0,
+                   embedder.bytes() + reranker.bytes() + speech.bytes()));
   const int port = server.Bind(arguments.host, static_cast<int>(arguments.port));
   if (port == 0) {
     throw Error(Format("cannot listen on %s, port %u: is another server there?",
@@ -256,6 +318,7 @@ int Run(ServeArguments arguments) {
   std::thread listener([&server] { server.Listen(); });
   signals.Wait();
   if (text) text->scheduler.Stop();
+  if (speech.transcriber() != nullptr) speech.transcriber()->Stop();
   server.Stop();
   listener.join();
   Print("ended\n");
@@ -291,8 +354,9 @@ Command AddServe(CLI::App* app) {
                   "Connections that are answered at a time; more wait")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
-  sub->add_option("--max-body", arguments->max_body, "Longest body of a request; more is 413")
-      ->capture_default_str();
+  sub->add_option(
+      "--max-body", arguments->max_body,
+      Format("Longest body of a request; more is 413 [1M; %s with a transcriber]", kSpeechBody));
   sub->add_option("--max-tokens", arguments->max_tokens,
                   "Tokens of a reply whose request sets no limit (0: what the context holds)")
       ->capture_default_str();
@@ -304,6 +368,9 @@ Command AddServe(CLI::App* app) {
       "Bundle whose model makes the vectors of /v1/embeddings [the server's, if it can]");
   sub->add_option("--reranker", arguments->reranker,
                   "Bundle whose model makes the scores of /v1/rerank [the server's, if it can]");
+  sub->add_option(
+      "--transcriber", arguments->transcriber,
+      "Bundle whose model writes the speech of /v1/audio down [the server's, if it can]");
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddPoolOptions(sub, &arguments->session);
   AddSnapshotOptions(sub, &arguments->session);

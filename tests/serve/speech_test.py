@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""arenite serve with a model that writes speech down: OpenAI's /v1/audio.
+
+usage: speech_test.py ARENITE CONVERTER CHECKPOINT
+"""
+
+import array
+import json
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import server
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from speech_checkpoint import signal, write_checkpoint  # noqa: E402
+
+ARENITE, CONVERTER, CHECKPOINT = sys.argv[1:4]
+BOUNDARY = "----arenite-test-boundary"
+TRANSCRIBE, TRANSLATE = "/v1/audio/transcriptions", "/v1/audio/translations"
+
+
+def wav(samples, rate=16000):
+  data = array.array("f", samples).tobytes()
+  chunk = struct.pack("<HHIIHH", 3, 1, rate, 4 * rate, 4, 32)
+  return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) +
+          chunk + b"data" + struct.pack("<I", len(data)) + data)
+
+
+def form(fields, file=None, name="file"):
+  """Returns a multipart form; a value that is a list is sent once for each of its items."""
+  parts = []
+  for key, value in fields.items():
+    for one in value if isinstance(value, list) else [value]:
+      parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n'
+                   f"{one}\r\n".encode())
+  if file is not None:
+    parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; '
+                 f'filename="a.wav"\r\nContent-Type: audio/wav\r\n\r\n'.encode() + file + b"\r\n")
+  return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode()
+
+
+def convert(folder, name):
+  """Converts the checkpoint of a golden, with a small tokenizer; returns bundle and golden."""
+  case = json.loads((ROOT / f"tests/golden/data/speech/{name}.json").read_text())
+  write_checkpoint(case, folder / name)
+  shutil.copy(ROOT / "tests/unit/text/data/byte_level_added/tokenizer.json", folder / name)
+  bundle = folder / f"{name}.arn"
+  subprocess.run([CONVERTER, folder / name, "-o", bundle, "--weights", "f32"], check=True,
+                 capture_output=True)
+  return bundle, case
+
+
+class SpeechCase(server.RefusalAssertions, unittest.TestCase):
+
+  def send(self, path, fields=None, file=None, name="file", to=None):
+    return (to or self.server).post(
+        path, form(fields or {}, file, name),
+        Content_Type=f"multipart/form-data; boundary={BOUNDARY}")
+
+  def ask(self, path, fields=None, file=None):
+    reply = self.send(path, fields, file)
+    self.assertEqual(200, reply.status, reply.text)
+    return reply
+
+
+class TranscriberAlone(SpeechCase):
+
+  @classmethod
+  def setUpClass(cls):
+    cls.folder = tempfile.TemporaryDirectory()
+    cls.bundle, cls.case = convert(pathlib.Path(cls.folder.name), "multilingual")
+    cls.server = server.Server(ARENITE, str(cls.bundle), "--kv", "f32")
+    cls.run_ = cls.case["runs"][3]
+    cls.sound = wav(signal(cls.run_["samples"]))
+    cls.path = pathlib.Path(cls.folder.name) / "a.wav"
+    cls.path.write_bytes(cls.sound)
+
+  @classmethod
+  def tearDownClass(cls):
+    code = cls.server.end()
+    cls.folder.cleanup()
+    assert code == 0, (code, cls.server.errors)
+
+  def command(self, *arguments):
+    return subprocess.run([ARENITE, "transcribe", self.bundle, self.path, "--kv", "f32", "--quiet",
+                           *arguments], check=True, capture_output=True, text=True).stdout
+
+  def test_every_golden_has_its_segments(self):
+    n_run = 0
+    for run in self.case["runs"]:
+      if not run["timestamps"]:
+        continue  # the server always asks for times
+      fields = {"response_format": "verbose_json"}
+      if run["given"] and not run["translate"]:
+        fields["language"] = run["given"]
+      if run["translate"] and run["given"]:
+        continue  # translations take no language
+      found = self.ask(TRANSLATE if run["translate"] else TRANSCRIBE, fields,
+                       wav(signal(run["samples"]))).json
+      self.assertEqual("translate" if run["translate"] else "transcribe", found["task"])
+      self.assertEqual(run["language"], found["language"])
+      self.assertEqual([s["ids"] for s in run["segments"]],
+                       [s["tokens"] for s in found["segments"]])
+      for expected, segment in zip(run["segments"], found["segments"]):
+        self.assertAlmostEqual(expected["start"], segment["start"])
+        self.assertAlmostEqual(expected["end"], segment["end"])
+      self.assertAlmostEqual(run["samples"] / 16000, found["duration"])
+      n_run += 1
+    self.assertGreater(n_run, 1)
+
+  def test_forms_are_those_of_the_command(self):
+    segments = json.loads(self.command("--format", "json"))["segments"]
+    verbose = self.ask(TRANSCRIBE, {"response_format": "verbose_json",
+                                    "timestamp_granularities[]": ["segment"]}, self.sound).json
+    self.assertEqual([s["text"] for s in segments],
+                     [s["text"].strip() for s in verbose["segments"]])
+    text = "".join(s["text"] for s in verbose["segments"]).strip()
+    self.assertTrue(text)
+    whole = self.ask(TRANSCRIBE, {"model": "multilingual", "temperature": "0"}, self.sound).json
+    self.assertEqual({"text", "usage"}, set(whole))
+    self.assertEqual(text, whole["text"])
+    self.assertEqual({"type": "duration", "seconds": self.run_["samples"] / 16000}, whole["usage"])
+    reply = self.ask(TRANSCRIBE, {"response_format": "text"}, self.sound)
+    self.assertEqual(text + "\n", reply.text)
+    self.assertIn("text/plain", reply.headers["content-type"])
+    for format_ in ("srt", "vtt"):
+      reply = self.ask(TRANSCRIBE, {"response_format": format_}, self.sound)
+      self.assertEqual(self.command("--format", format_), reply.text)
+
+  def test_streams_deltas_and_the_whole(self):
+    whole = self.ask(TRANSCRIBE, {}, self.sound).json
+    reply = self.ask(TRANSCRIBE, {"stream": "true"}, self.sound)
+    self.assertIn("text/event-stream", reply.headers["content-type"])
+    events = [json.loads(line[len("data: "):]) for line in reply.text.split("\n\n") if line]
+    self.assertGreater(len(events), 2)
+    self.assertEqual({"transcript.text.delta"}, {event["type"] for event in events[:-1]})
+    self.assertEqual("".join(event["delta"] for event in events[:-1]).strip(), whole["text"])
+    self.assertEqual({"type": "transcript.text.done", **whole}, events[-1])
+
+  def test_mistakes_name_the_field(self):
+    for fields, file, status, param, word in [
+        ({"response_format": "json"}, None, 400, "file", "missing"),
+        ({}, b"RIFF", 400, "file", "not a WAV file"),
+        ({}, b"ID3" + bytes(100), 400, "file", "ffmpeg"),
+        ({}, wav([]), 400, "file", "no samples"),
+        ({}, wav([0.0] * 400, 1000), 400, "file", "1000 samples in a second"),
+        ({"stream": "true"}, b"RIFF", 400, "file", "not a WAV file"),
+        ({"language": "tlh"}, self.sound, 400, "language", "yue"),
+        ({"model": "whisper-1"}, self.sound, 404, "model", "multilingual"),
+        ({"response_format": "xml"}, self.sound, 400, "response_format", "verbose_json"),
+        ({"stream": "true", "response_format": "srt"}, self.sound, 400, "stream", "json"),
+        ({"stream": "yes"}, self.sound, 400, "stream", "true or false"),
+        ({"prompt": "Names: Ada"}, self.sound, 400, "prompt", "not supported"),
+        ({"temperature": "0.4"}, self.sound, 400, "temperature", "greedily"),
+        ({"temperature": "warm"}, self.sound, 400, "temperature", "a number"),
+        ({"timestamp_granularities[]": ["word"]}, self.sound, 400, "timestamp_granularities",
+         "words"),
+        ({"languages": "en"}, self.sound, 400, "languages", "did you mean language?")]:
+      with self.subTest(fields=fields, word=word):
+        self.assert_refused(self.send(TRANSCRIBE, fields, file), status, param, word)
+    self.assert_refused(self.send(TRANSCRIBE, {}, self.sound, name="audio"), 400, "audio",
+                        "expected as file")
+    self.assert_refused(self.send(TRANSLATE, {"language": "en"}, self.sound), 400, "language", "")
+    self.assert_refused(self.server.post(TRANSCRIBE, {"model": "multilingual"}), 400, None,
+                        "multipart/form-data")
+
+  def test_many_at_once_get_their_own(self):
+    sounds = [wav(signal(16000 + 4000 * i)) for i in range(4)]
+    expected = [self.ask(TRANSCRIBE, {}, sound).json for sound in sounds]
+    found = [None] * 12
+
+    def one(i):
+      found[i] = self.send(TRANSCRIBE, {"stream": "true"} if i % 3 == 0 else {}, sounds[i % 4])
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(len(found))]
+    for thread in threads:
+      thread.start()
+    for thread in threads:
+      thread.join()
+    for i, reply in enumerate(found):
+      self.assertEqual(200, reply.status, reply.text)
+      last = reply.text.strip().split("\n\n")[-1].removeprefix("data: ")
+      self.assertEqual(expected[i % 4]["text"], json.loads(last)["text"])
+
+  def test_a_client_that_leaves_does_not_hold_others_up(self):
+    long = wav(signal(16000 * 40))
+    connection = self.server.connect()
+    connection.request("POST", TRANSCRIBE, form({"stream": "true"}, long),
+                       {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
+    response = connection.getresponse()
+    self.assertEqual(200, response.status)
+    response.read(1)
+    response.close()
+    connection.close()
+    self.ask(TRANSCRIBE, {}, self.sound)
+
+  def test_models_and_other_endpoints(self):
+    names = [model["id"] for model in self.server.get("/v1/models").json["data"]]
+    self.assertEqual(["multilingual"], names)
+    self.assertEqual("multilingual", self.server.get("/v1/models/multilingual").json["id"])
+    self.assert_refused(self.server.chat("hello"), 501, "model", "no model that makes text")
+    self.assert_refused(self.server.post("/v1/embeddings", {"input": "a"}), 501, "model",
+                        "--embedder")
+
+
+class BesideText(SpeechCase):
+
+  def test_a_server_of_text_takes_a_transcriber(self):
+    with tempfile.TemporaryDirectory() as name:
+      folder = pathlib.Path(name)
+      bundle, case = convert(folder, "english")
+      text = folder / "text.arn"
+      subprocess.run([CONVERTER, CHECKPOINT, "-o", text], check=True, capture_output=True)
+      both = server.Server(ARENITE, str(text), "--transcriber", str(bundle))
+      run = case["runs"][0]
+      reply = self.send(TRANSCRIBE, {"response_format": "verbose_json"},
+                        wav(signal(run["samples"])), to=both)
+      self.assertEqual(200, reply.status, reply.text)
+      self.assertEqual(200, both.complete("once").status)
+      self.assertEqual(["text", "english"],
+                       [model["id"] for model in both.get("/v1/models").json["data"]])
+      self.assert_refused(
+          self.send(TRANSLATE, {}, wav(signal(1000)), to=both), 501, "model", "translate")
+      self.assert_refused(self.send(TRANSCRIBE, {"language": "en"}, wav(signal(1000)), to=both),
+                          400, "language", "one language")
+      self.assertEqual(0, both.end(), both.errors)
+
+      alone = server.Server(ARENITE, str(text))
+      self.assert_refused(self.send(TRANSCRIBE, {}, wav(signal(1000)), to=alone), 501, "model",
+                          "--transcriber")
+      self.assertEqual(0, alone.end(), alone.errors)
+      done = subprocess.run([ARENITE, "serve", text, "--transcriber", text], capture_output=True,
+                            text=True)
+      self.assertEqual(1, done.returncode)
+      self.assertIn("does not write speech down", done.stderr)
+
+
+if __name__ == "__main__":
+  unittest.main(argv=sys.argv[:1])
