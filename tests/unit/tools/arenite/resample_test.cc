@@ -29,8 +29,7 @@ TEST(Resample, Goldens_AreTorchaudios) {
     const std::vector<float> found = Resample(Signal(c.at("samples")), c.at("from"), c.at("to"));
     const auto expected = c.at("resampled").get<std::vector<float>>();
     ASSERT_EQ(expected.size(), found.size());
-    for (size_t i = 0; i < found.size(); ++i)
-      ASSERT_NEAR(expected[i], found[i], 1e-6) << i;
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(expected[i], found[i], 1e-6) << i;
   }
 }
 
