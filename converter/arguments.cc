@@ -120,9 +120,10 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       "their own; quality beyond the trained context depends on the model");
   CLI::Option* merge =
       app->add_flag("--merge", arguments->merge, "Merges the adapter of --lora into the matrices");
-  CLI::Option* lora = app->add_option("--lora", arguments->lora,
-                                      "Folder of a LoRA adapter as PEFT saves it: "
-                                      "adapter_config.json, adapter_model.safetensors");
+  CLI::Option* lora =
+      app->add_option("--lora", arguments->lora,
+                      "LoRA adapter: a folder as PEFT saves it (adapter_config.json, "
+                      "adapter_model.safetensors), or a GGUF file for a GGUF file");
   merge->needs(lora);
   app->add_option("--base", arguments->base,
                   "Writes the adapter of --lora as a bundle of its own, for this bundle of DIR: "

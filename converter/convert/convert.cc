@@ -10,6 +10,7 @@
 #include "converter/base/error.h"
 #include "converter/family/families.h"
 #include "converter/family/text_tower.h"
+#include "converter/gguf/gguf_lora.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/chat_template.h"
 #include "converter/hf/checkpoint.h"
@@ -149,10 +150,6 @@ class Conversion {
     if (is_gguf_ && !options_.config.empty()) {
       Fail("%s: --config is for folders, a GGUF file has its own config", options_.config.c_str());
     }
-    if (is_gguf_ && !options_.lora.empty()) {
-      Fail("%s: --lora is for folders: an adapter's names are those of a folder's tensors",
-           options_.folder.c_str());
-    }
     if (!is_gguf_ && options_.window) {
       Fail("%s: --window is for GGUF files, a folder has it in config.json",
            options_.folder.c_str());
@@ -244,12 +241,23 @@ class Conversion {
   std::vector<MatrixInfo> Matrices() { return InfoOf(PlanWeights().plan, options_.formats); }
 
   WeightsJob PlanWeights() {
+    if (!options_.lora.empty() && is_gguf_ != IsGguf(options_.lora)) {
+      Fail("%s: --lora %s: %s", options_.folder.c_str(), options_.lora.c_str(),
+           is_gguf_ ? "a GGUF file's adapter is a GGUF file, which has its names"
+                    : "a folder's adapter is a folder, which has its names");
+    }
     if (is_gguf_) {
       GgufWeights read = ReadGgufWeights(options_.folder, &warnings_, options_.window,
                                          options_.rope ? &*options_.rope : nullptr);
+      std::shared_ptr<const Lora> lora;
+      if (!options_.lora.empty()) {
+        lora = std::make_shared<const Lora>(
+            ReadGgufLora(options_.lora, read.architecture, options_.lora_scale));
+        lora->Merge(&read.checkpoint);
+      }
       TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
       return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
-              std::move(plan)};
+              std::move(plan), std::move(lora)};
     }
     const fs::path path =
         options_.config.empty() ? options_.folder / "config.json" : options_.config;

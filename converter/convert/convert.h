@@ -51,7 +51,7 @@ struct ConvertOptions {
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;  // extends the context
   PoolingChoice pooling;
-  std::filesystem::path lora;  // folder of an adapter that is merged in; empty: none
+  std::filesystem::path lora;  // adapter that is merged in: a folder or a GGUF file; empty: none
   double lora_scale = 1.0;     // multiplies the adapter
   std::string source_name;     // recorded in the bundle; empty: the folder's name
   Formats formats;

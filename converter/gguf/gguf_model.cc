@@ -199,7 +199,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   sources.config = &nothing;
   sources.config_label = path.string();
   GenerationSpec generation_spec = ReadGeneration(sources, spec.vocab, warnings);
-  return {std::move(spec), std::move(generation_spec),
+  return {row.name, std::move(spec), std::move(generation_spec),
           Checkpoint(std::move(file), std::move(tensors))};
 }
 

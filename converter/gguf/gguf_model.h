@@ -20,6 +20,7 @@ namespace arn::convert {
 bool IsGguf(const std::filesystem::path& path);
 
 struct GgufWeights {
+  std::string architecture;  // general.architecture
   DecoderSpec spec;
   GenerationSpec generation;
   Checkpoint checkpoint;

@@ -161,14 +161,14 @@ void LowRank::AddTo(uint64_t first, uint64_t count, float* out) const {
   }
 }
 
-Lora::Lora(const fs::path& folder, double scale) : folder_(folder) {
+Lora::Lora(const fs::path& folder, double scale) : source_(folder) {
   const fs::path path = folder / "adapter_config.json";
   const nlohmann::json json = LoadJson(path);
   ConfigReader config(json, path.string());
   const uint32_t rank = config.RequiredCount("r");
   const double alpha = config.Number("lora_alpha").value_or(8);  // of LoraConfig
   const bool is_root = config.Bool("use_rslora", false);
-  fan_in_fan_out_ = config.Bool("fan_in_fan_out", false);
+  const bool fan_in_fan_out = config.Bool("fan_in_fan_out", false);
   const Patterns ranks(&config, "rank_pattern"), alphas(&config, "alpha_pattern");
   CheckKeys(&config, json);
 
@@ -198,8 +198,8 @@ Lora::Lora(const fs::path& folder, double scale) : folder_(folder) {
     // Stored as [outputs, inputs], or the other way round with fan_in_fan_out.
     LowRank matrix;
     matrix.rank = static_cast<uint32_t>(own);
-    matrix.left = ReadMatrix(fan_in_fan_out_ ? entry : *other, fan_in_fan_out_);
-    matrix.right = ReadMatrix(fan_in_fan_out_ ? *other : entry, fan_in_fan_out_);
+    matrix.left = ReadMatrix(fan_in_fan_out ? entry : *other, fan_in_fan_out);
+    matrix.right = ReadMatrix(fan_in_fan_out ? *other : entry, fan_in_fan_out);
     matrix.rows = matrix.left.size() / own;
     matrix.cols = matrix.right.size() / own;
     const double divisor = is_root ? std::sqrt(static_cast<double>(own)) : static_cast<double>(own);
@@ -226,13 +226,13 @@ void Lora::Merge(Checkpoint* checkpoint) const {
     }
     const std::vector<uint64_t> shape = {matrix.rows, matrix.cols};
     if (at->second.tensor->shape != shape) {
-      Fail("%s: module %s adapts a matrix %s, the checkpoint's is %s", folder_.c_str(),
+      Fail("%s: module %s adapts a matrix %s, the checkpoint's is %s", source_.c_str(),
            module.c_str(), ShapeText(shape).c_str(), ShapeText(at->second.tensor->shape).c_str());
     }
     at->second.added = &matrix;
   }
   if (!missing.empty()) {
-    Fail("%s: adapts %zu modules that the checkpoint does not have: %s", folder_.c_str(),
+    Fail("%s: adapts %zu modules that the checkpoint does not have: %s", source_.c_str(),
          missing.size(), JoinNames(missing, 20).c_str());
   }
   checkpoint->SetEntries(std::move(entries));

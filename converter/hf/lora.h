@@ -1,11 +1,12 @@
-// Low-rank adapters of PEFT (LoRA: Hu et al., 2021, arXiv:2106.09685): merged into the matrices of
-// a checkpoint as these are read.
+// Low-rank adapters (LoRA: Hu et al., 2021, arXiv:2106.09685): merged into the matrices of a
+// checkpoint as these are read.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "converter/hf/checkpoint.h"
@@ -25,11 +26,15 @@ struct LowRank {
 
 class Lora {
  public:
-  // Reads adapter_config.json and adapter_model.safetensors of `folder`: rank, alpha, rsLoRA, and
-  // ranks and alphas by module. scale: multiplies the whole adapter. Throws ConvertError, naming
-  // the key or tensor, for what changes more than these matrices (DoRA, biases, modules_to_save,
-  // embeddings, initialisations that change the base) and for unknown keys.
+  // An adapter of PEFT. Reads adapter_config.json and adapter_model.safetensors of `folder`: rank,
+  // alpha, rsLoRA, and ranks and alphas by module. scale: multiplies the whole adapter. Throws
+  // ConvertError, naming the key or tensor, for what changes more than these matrices (DoRA,
+  // biases, modules_to_save, embeddings, initialisations that change the base) and for unknown
+  // keys.
   Lora(const std::filesystem::path& folder, double scale);
+  // One that has been read from `source`.
+  Lora(std::filesystem::path source, std::map<std::string, LowRank> matrices)
+      : source_(std::move(source)), matrices_(std::move(matrices)) {}
 
   // Adds each matrix to the checkpoint's tensor of its module; this must outlive the reading.
   // Throws ConvertError for a module that the checkpoint does not have, or of another shape.
@@ -38,8 +43,7 @@ class Lora {
   const std::map<std::string, LowRank>& matrices() const { return matrices_; }  // by module
 
  private:
-  std::filesystem::path folder_;
-  bool fan_in_fan_out_ = false;
+  std::filesystem::path source_;
   std::map<std::string, LowRank> matrices_;  // by module
 };
 

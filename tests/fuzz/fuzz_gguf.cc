@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "converter/base/error.h"
+#include "converter/gguf/gguf_lora.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/gguf/gguf_parse.h"
 #include "converter/tensors/tensor_plan.h"
@@ -42,6 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<std::string> warnings;
     Attempt([&] { ReadGgufTokenizer(path, &warnings); });
     Attempt([&] { ReadGgufChatTemplates(path); });
+    Attempt([&] { ReadGgufLora(path, "llama", 1); });
     GgufWeights weights = ReadGgufWeights(path, &warnings);
     Formats formats;
     formats.target = FindPackTarget("portable");
