@@ -1,5 +1,9 @@
 #include "tools/serve/http_server.h"
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #define CPPHTTPLIB_LISTEN_BACKLOG 128
 #define CPPHTTPLIB_TCP_NODELAY true
 #include "httplib.h"
@@ -49,6 +53,7 @@ void Send(HttpReply reply, httplib::Response* out) {
 
 struct HttpServer::Impl {
   httplib::Server server;
+  std::atomic<bool> has_ended{false};  // Listen has returned
 };
 
 HttpServer::HttpServer(const HttpOptions& options, Gate gate, ErrorBody error_body)
@@ -110,8 +115,17 @@ int HttpServer::Bind(const std::string& host, int port) {
   return impl_->server.bind_to_port(host, port) ? port : 0;
 }
 
-void HttpServer::Listen() { impl_->server.listen_after_bind(); }
+void HttpServer::Listen() {
+  impl_->server.listen_after_bind();
+  impl_->has_ended = true;
+}
 
-void HttpServer::Stop() { impl_->server.stop(); }
+void HttpServer::Stop() {
+  // The library forgets a stop that comes before it listens.
+  while (!impl_->server.is_running() && !impl_->has_ended) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  impl_->server.stop();
+}
 
 }  // namespace arn::serve

@@ -63,7 +63,7 @@ class HttpServer {
   int Bind(const std::string& host, int port);
   // Answers until Stop(); then waits for the answers that are being sent.
   void Listen();
-  // Callable from any thread.
+  // Callable from any thread, once another one calls Listen() or is about to.
   void Stop();
 
  private:

@@ -1,9 +1,12 @@
 #include "tools/serve/scheduler.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "tools/cli/format.h"
 
@@ -22,13 +25,13 @@ void Scheduler::FreeBlock::operator()(void* block) const {
   ::operator delete (block, std::align_val_t{kBlockAlign});
 }
 
-Scheduler::Scheduler(const tool::Model& model, const arn_session_options& options,
-                     uint32_t queue_capacity, Metrics* metrics)
+Scheduler::Scheduler(const tool::Model& model, const arn_session_options& session_options,
+                     SchedulerOptions options, Metrics* metrics)
     : model_(model),
       metrics_(*metrics),
-      plan_(model.Plan(options)),
-      queue_capacity_(queue_capacity),
-      session_(model, options),
+      plan_(model.Plan(session_options)),
+      options_(std::move(options)),
+      session_(model, session_options),
       slots_(session_.get(), plan_) {
   for (uint32_t s = 0; s < plan_.max_sequences; ++s) {
     blocks_.emplace_back(::operator new (kReplyBytes, std::align_val_t{kBlockAlign}));
@@ -36,6 +39,7 @@ Scheduler::Scheduler(const tool::Model& model, const arn_session_options& option
   // Ends each call behind its first chunk.
   arn_session_set_prefill_callback(
       session_.get(), [](void*, uint64_t, uint64_t) { return int32_t{1}; }, nullptr);
+  Restore();
   Publish();
   thread_ = std::thread([this] { Loop(); });
 }
@@ -74,12 +78,12 @@ void Scheduler::Submit(std::vector<Work> parts) {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stops_.load()) throw Ending();
-  if (waiting_.size() + parts.size() > queue_capacity_) {
+  if (waiting_.size() + parts.size() > options_.queue_capacity) {
     ++metrics_.refused;
     throw ApiError(429, "rate_limit_error",
                    cli::Format("all %u sequences are busy and %zu of %u places in the queue are "
                                "taken: try again later",
-                               plan_.max_sequences, waiting_.size(), queue_capacity_),
+                               plan_.max_sequences, waiting_.size(), options_.queue_capacity),
                    "", "queue_full");
   }
   for (Work& work : parts) waiting_.push_back(std::move(work));
@@ -98,7 +102,7 @@ void Scheduler::Publish() {
   const std::lock_guard<std::mutex> lock(mutex_);
   status_.plan = plan_;
   status_.n_waiting = static_cast<uint32_t>(waiting_.size());
-  status_.queue_capacity = queue_capacity_;
+  status_.queue_capacity = options_.queue_capacity;
   status_.kv_used_bytes = used;
   status_.sequences = std::move(uses);
 }
@@ -112,11 +116,13 @@ void Scheduler::Loop() {
       std::unique_lock<std::mutex> lock(mutex_);
       if (running_.empty()) {
         // A waiting prompt that no sequence runs for is a deadline's or a closed box's business.
-        const auto is_needed = [this] { return stops_.load() || !waiting_.empty(); };
-        if (waiting_.empty()) wake_.wait(lock, is_needed);
+        if (!waiting_.empty() || WaitForWork(&lock)) continue;
+        lock.unlock();
+        Save();
         continue;
       }
     }
+    is_saved_ = false;
     RunChunk();
     RunReplies();
     const auto has_ended = [](const std::unique_ptr<Running>& running) {
@@ -127,9 +133,39 @@ void Scheduler::Loop() {
   }
   for (const auto& running : running_) Fail(running.get(), Ending());
   running_.clear();
+  if (!is_saved_) Save();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Work& work : waiting_) Report(work, Ending());
   waiting_.clear();
+}
+
+bool Scheduler::WaitForWork(std::unique_lock<std::mutex>* lock) {
+  const auto is_needed = [this] { return stops_.load() || !waiting_.empty(); };
+  if (options_.state_file.empty() || is_saved_) {
+    wake_.wait(*lock, is_needed);
+    return true;
+  }
+  return wake_.wait_for(*lock, options_.save_after, is_needed);
+}
+
+void Scheduler::Restore() {
+  if (options_.state_file.empty() || !std::filesystem::exists(options_.state_file)) return;
+  arn_restore_options restore = ARN_RESTORE_OPTIONS_INIT;
+  restore.no_constraints = 1;
+  restore.verify = ARN_VERIFY_ALL;
+  if (arn_session_restore(session_.get(), options_.state_file.c_str(), &restore) != ARN_OK) {
+    state_problem_ = options_.state_file + ": " + arn_session_last_error(session_.get());
+  }
+}
+
+void Scheduler::Save() {
+  is_saved_ = true;  // a disk that is full is not written to again until something changes
+  if (options_.state_file.empty()) return;
+  arn_session_clear_cancel(session_.get());
+  if (arn_session_save(session_.get(), options_.state_file.c_str()) != ARN_OK) {
+    std::fprintf(stderr, "arenite: warning: %s: %s\n", options_.state_file.c_str(),
+                 arn_session_last_error(session_.get()));
+  }
 }
 
 void Scheduler::Report(const Work& work, const ApiError& error) {

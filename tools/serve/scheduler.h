@@ -8,11 +8,13 @@
 #include <arenite/arenite.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -31,15 +33,24 @@ struct SchedulerStatus {
   std::vector<Slots::Use> sequences;
 };
 
+struct SchedulerOptions {
+  uint32_t queue_capacity = 32;
+  // File that the sequences' tokens and pages are kept in; "": none. It is written when the server
+  // ends, and once it has had nothing to do for save_after.
+  std::string state_file;
+  std::chrono::seconds save_after{5};
+};
+
 class Scheduler {
  public:
   // Bytes for the parser of each sequence's reply and its tools; pages that are not used are not
   // committed.
   static constexpr uint64_t kReplyBytes = uint64_t{4} << 20;
 
-  // `model` and `metrics` must outlive the scheduler. Throws tool::Error.
-  Scheduler(const tool::Model& model, const arn_session_options& options, uint32_t queue_capacity,
-            Metrics* metrics);
+  // `model` and `metrics` must outlive the scheduler. Goes on from the state file, if it is there
+  // and fits. Throws tool::Error.
+  Scheduler(const tool::Model& model, const arn_session_options& session_options,
+            SchedulerOptions options, Metrics* metrics);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -50,6 +61,8 @@ class Scheduler {
   // is full, 503 if the server ends.
   void Submit(std::vector<Work> parts);
   SchedulerStatus Status() const;
+  // Returns why the state file could not be used; "" if it was, or is not there.
+  const std::string& state_problem() const { return state_problem_; }
   // Ends all work with an error. Callable from any thread, once or more.
   void Stop();
 
@@ -70,6 +83,10 @@ class Scheduler {
   };
 
   void Loop();
+  // Waits for work. Returns false if the state is to be saved first.
+  bool WaitForWork(std::unique_lock<std::mutex>* lock);
+  void Restore();
+  void Save();
   void DropClosed();
   void Admit();
   void Begin(Work work, std::vector<uint32_t> sequences, uint32_t pages);
@@ -91,12 +108,14 @@ class Scheduler {
   const tool::Model& model_;
   Metrics& metrics_;
   arn_memory_plan plan_;
-  const uint32_t queue_capacity_;
+  const SchedulerOptions options_;
   const tool::Session session_;
   Slots slots_;
   std::vector<std::unique_ptr<void, FreeBlock>> blocks_;  // one for each sequence's reply
   std::vector<std::unique_ptr<Running>> running_;
   size_t turn_ = 0;  // of the prompts
+  std::string state_problem_;
+  bool is_saved_ = true;  // the state file holds what the sequences hold
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -37,6 +38,8 @@ struct ServeArguments {
   std::string cors;
   std::string constraint_memory = "4M";
   std::string embedder, reranker, transcriber;
+  std::string state_folder;
+  uint32_t save_after = 5;
   std::vector<std::string> adapters;
 };
 
@@ -153,13 +156,38 @@ class SpeechModel {
   std::optional<serve::Transcriber> transcriber_;
 };
 
+// Creates the folder, which is readable by its user alone. Throws Error.
+std::string StateFile(const ServeArguments& arguments) {
+  if (arguments.state_folder.empty()) return "";
+  if (!arguments.adapters.empty()) {
+    throw Error("--state-folder: not with --adapter, whose scales are not saved");
+  }
+  namespace fs = std::filesystem;
+  const fs::path folder = arguments.state_folder;
+  std::error_code error;
+  if (fs::create_directories(folder, error)) {
+    fs::permissions(folder, fs::perms::owner_all, error);
+  }
+  if (!fs::is_directory(folder)) throw Error("--state-folder " + folder.string() + ": no folder");
+  return folder / (fs::path(arguments.model.bundle).stem().string() + ".state");
+}
+
+serve::SchedulerOptions OptionsOf(const ServeArguments& arguments) {
+  serve::SchedulerOptions options;
+  options.queue_capacity = arguments.queue;
+  options.state_file = StateFile(arguments);
+  options.save_after = std::chrono::seconds(arguments.save_after);
+  return options;
+}
+
 // The model that makes text, and what answers requests for it.
 struct TextModel {
   TextModel(Model opened, const ServeArguments& arguments, serve::Metrics* metrics)
       : model(std::move(opened)),
         adapters(model, arguments.adapters),
         prompter(model),
-        scheduler(model, SessionOptions(arguments, model, adapters), arguments.queue, metrics) {}
+        scheduler(model, SessionOptions(arguments, model, adapters), OptionsOf(arguments),
+                  metrics) {}
 
   const Model model;
   const Adapters adapters;
@@ -300,6 +328,10 @@ int Run(ServeArguments arguments) {
       },
       serve::Api::ErrorBody);
   api.AddTo(&server);
+  if (text && !text->scheduler.state_problem().empty()) {
+    std::fprintf(stderr, "arenite: warning: conversations begin from scratch: %s\n",
+                 text->scheduler.state_problem().c_str());
+  }
   Print(MemoryText(text.get(), http, speech.bytes() != 0,
                    embedder.bytes() + reranker.bytes() + speech.bytes()));
   const int port = server.Bind(arguments.host, static_cast<int>(arguments.port));
@@ -363,6 +395,15 @@ Command AddServe(CLI::App* app) {
   sub->add_option("--time-limit", arguments->time_limit, "Seconds that a request may take")
       ->check(CLI::Range(1u, 86400u))
       ->capture_default_str();
+  CLI::Option* state = sub->add_option(
+      "--state-folder", arguments->state_folder,
+      "Keeps what was computed of conversations in a file there, and goes on from it");
+  sub->add_option("--save-after", arguments->save_after,
+                  "Seconds without work after which --state-folder's file is written; at the end, "
+                  "too")
+      ->check(CLI::Range(1u, 86400u))
+      ->capture_default_str()
+      ->needs(state);
   sub->add_option(
       "--embedder", arguments->embedder,
       "Bundle whose model makes the vectors of /v1/embeddings [the server's, if it can]");
