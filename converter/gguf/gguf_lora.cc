@@ -33,13 +33,8 @@ bool TakeEnd(const std::string& end, std::string* text) {
 }
 
 std::vector<float> ReadMatrix(const Checkpoint::Entry& entry) {
-  const SourceTensor& tensor = *entry.tensor;
-  if (tensor.shape.size() != 2 || !Checkpoint::IsFloat(tensor)) {
-    Fail("%s: tensor %s: expected a matrix of floats, found %s of shape %s",
-         entry.file->path().c_str(), tensor.name.c_str(), tensor.dtype.c_str(),
-         ShapeText(tensor.shape).c_str());
-  }
-  std::vector<float> values(tensor.elements());
+  CheckLoraMatrix(entry);
+  std::vector<float> values(entry.tensor->elements());
   Checkpoint::ReadFloats(entry, 0, values.size(), values.data());
   return values;
 }

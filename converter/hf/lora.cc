@@ -126,13 +126,6 @@ std::vector<float> ReadMatrix(const Checkpoint::Entry& entry, bool transposes) {
   return turned;
 }
 
-void CheckMatrix(const Checkpoint::Entry& entry) {
-  if (entry.tensor->shape.size() == 2 && Checkpoint::IsFloat(*entry.tensor)) return;
-  Fail("%s: tensor %s: expected a matrix of floats, found %s of shape %s",
-       entry.file->path().c_str(), entry.tensor->name.c_str(), entry.tensor->dtype.c_str(),
-       ShapeText(entry.tensor->shape).c_str());
-}
-
 fs::path TensorsOf(const fs::path& folder) {
   const fs::path path = folder / "adapter_model.safetensors";
   if (!fs::exists(path)) Fail("%s: no such file", path.c_str());
@@ -140,6 +133,13 @@ fs::path TensorsOf(const fs::path& folder) {
 }
 
 }  // namespace
+
+void CheckLoraMatrix(const Checkpoint::Entry& entry) {
+  if (entry.tensor->shape.size() == 2 && Checkpoint::IsFloat(*entry.tensor)) return;
+  Fail("%s: tensor %s: expected a matrix of floats, found %s of shape %s",
+       entry.file->path().c_str(), entry.tensor->name.c_str(), entry.tensor->dtype.c_str(),
+       ShapeText(entry.tensor->shape).c_str());
+}
 
 void LowRank::AddTo(uint64_t first, uint64_t count, float* out) const {
   const uint64_t last = first + count;
@@ -187,8 +187,8 @@ Lora::Lora(const fs::path& folder, double scale) : source_(folder) {
            is_a ? "lora_B" : "lora_A");
     }
     if (!is_a) continue;
-    CheckMatrix(entry);
-    CheckMatrix(*other);
+    CheckLoraMatrix(entry);
+    CheckLoraMatrix(*other);
     const uint64_t own = entry.tensor->shape[0];
     if (static_cast<double>(own) != ranks.Of(module, rank) || other->tensor->shape[1] != own) {
       Fail("%s: module %s: lora_A is %s and lora_B %s, expected rank %g",

@@ -24,6 +24,9 @@ struct LowRank {
   void AddTo(uint64_t first, uint64_t count, float* out) const;
 };
 
+// Throws ConvertError unless a tensor of an adapter is a matrix of floats.
+void CheckLoraMatrix(const Checkpoint::Entry& entry);
+
 class Lora {
  public:
   // An adapter of PEFT. Reads adapter_config.json and adapter_model.safetensors of `folder`: rank,

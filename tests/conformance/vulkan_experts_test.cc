@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "dispatch_collector.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/lower.h"
 
@@ -12,18 +13,6 @@ namespace {
 using vulkan::Device;
 using vulkan::DeviceWeight;
 using vulkan::Dispatch;
-
-class Collector final : public vulkan::DispatchSink {
- public:
-  Status BeginStep(uint32_t) override { return Status::kOk; }
-  Status BeginEdits(uint32_t) override { return Status::kOk; }
-  Status BeginChoice(uint32_t*) override { return Status::kOk; }
-  Status Add(const Dispatch& dispatch, Diag*) override {
-    dispatches.push_back(dispatch);
-    return Status::kOk;
-  }
-  std::vector<Dispatch> dispatches;
-};
 
 // A kExperts step with weights that have sizes but no bytes.
 struct BigExperts {
@@ -62,7 +51,7 @@ struct BigExperts {
   }
 
   std::vector<Dispatch> Lower(bool is_placed) {
-    Collector collector;
+    DispatchCollector collector;
     Diag diag;
     const vulkan::Workspace workspace;
     Span<const DeviceWeight> places;

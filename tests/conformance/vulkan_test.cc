@@ -13,6 +13,7 @@
 
 #include "backends.h"
 #include "cases.h"
+#include "dispatch_collector.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/lower.h"
 #include "kernels/vulkan/lower/matmul_variants.h"
@@ -224,23 +225,11 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
   }
 }
 
-// Collects what a pipeline is made of.
-class PipelineCollector final : public vulkan::DispatchSink {
- public:
-  using Key = std::tuple<vulkan::Shader, uint32_t, std::vector<uint32_t>>;
-
-  Status BeginStep(uint32_t) override { return Status::kOk; }
-  Status BeginEdits(uint32_t) override { return Status::kOk; }
-  Status BeginChoice(uint32_t*) override { return Status::kOk; }
-  Status Add(const vulkan::Dispatch& d, Diag*) override {
-    pipelines.insert({d.shader, d.avoid, {std::begin(d.constants), std::end(d.constants)}});
-    return Status::kOk;
-  }
-  std::set<Key> pipelines;
-};
+// What a pipeline is made of.
+using PipelineKey = std::tuple<vulkan::Shader, uint32_t, std::vector<uint32_t>>;
 
 // Two groups with quantised pages: their places depend on the number of pages.
-std::set<PipelineCollector::Key> PipelinesOf(uint32_t context) {
+std::set<PipelineKey> PipelinesOf(uint32_t context) {
   ProgramBuilder builder(/*vocab=*/101, /*max_rows=*/40, context);
   const ValueId x = builder.AddValue(64), qkv = builder.AddValue(128);
   for (const uint32_t window : {0u, 100u}) {
@@ -260,12 +249,16 @@ std::set<PipelineCollector::Key> PipelinesOf(uint32_t context) {
   }
   Layout layout;
   const Program program = builder.Build(&layout);
-  PipelineCollector collector;
+  DispatchCollector collector;
   Diag diag;
   const vulkan::Workspace workspace;
   vulkan::Lowering lowering(program, {}, workspace, {});
   EXPECT_EQ(Status::kOk, lowering.Run(&collector, &diag)) << diag.text();
-  return collector.pipelines;
+  std::set<PipelineKey> pipelines;
+  for (const vulkan::Dispatch& d : collector.dispatches) {
+    pipelines.insert({d.shader, d.avoid, {std::begin(d.constants), std::end(d.constants)}});
+  }
+  return pipelines;
 }
 
 TEST(VulkanPlanTest, LongerContext_ItsPipelinesAreTheSame) {
