@@ -38,7 +38,11 @@ class GgufLoraTest : public GgufTest {
   // Writes the same matrices as a folder of PEFT and as a GGUF file.
   void WriteAdapters(uint32_t type = test::kGgufF32) {
     const uint32_t hidden = tiny_.hidden, ffn = tiny_.ffn;
-    const std::tuple<std::string, uint32_t, uint32_t> modules[] = {
+    struct Module {
+      std::string name;
+      uint32_t outputs, inputs;
+    };
+    const Module modules[] = {
         {"model.layers.0.self_attn.q_proj", tiny_.heads * tiny_.head_dim, hidden},
         {"model.layers.0.self_attn.k_proj", tiny_.kv_heads * tiny_.head_dim, hidden},
         {"model.layers.1.self_attn.o_proj", hidden, tiny_.heads * tiny_.head_dim},
@@ -48,7 +52,8 @@ class GgufLoraTest : public GgufTest {
     GgufWriter writer;
     AddKind(&writer);
     writer.Float("adapter.lora.alpha", 6.0f);
-    for (const auto& [module, outputs, inputs] : modules) {
+    for (const Module& row : modules) {
+      const std::string& module = row.name;
       const auto matrix = [&](const char* which, uint64_t rows, uint64_t cols) {
         const std::string name = "base_model.model." + module + which;
         const char* dtype = type == test::kGgufF32 ? "F32" : "F16";
@@ -57,8 +62,8 @@ class GgufLoraTest : public GgufTest {
             {rows, cols},
             test::EncodeFloats(test::TinyValues(name, rows * cols, 7, 0.3), dtype)};
       };
-      const test::TinyTensor a = matrix(".lora_A.weight", kRank, inputs);
-      test::TinyTensor b = matrix(".lora_B.weight", outputs, kRank);
+      const test::TinyTensor a = matrix(".lora_A.weight", kRank, row.inputs);
+      test::TinyTensor b = matrix(".lora_B.weight", row.outputs, kRank);
       tensors["base_model.model." + module + ".lora_A.weight"] = a;
       tensors["base_model.model." + module + ".lora_B.weight"] = b;
       const std::string name = GgufName(module, false) + ".weight";
