@@ -53,6 +53,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--no-tokenizer", "", kParts},
       {"--no-self-test", "", kParts},
       {"--no-chat-template", "", kParts},
+      {"--no-images", "", kParts},
   };
   return rows;
 }
@@ -193,6 +194,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                 "Leaves the self-test out: tokens and this CPU's logits, with which a GPU is "
                 "checked");
   app->add_flag("--no-chat-template", arguments->no_chat_template, "Leaves the chat template out");
+  app->add_flag("--no-images", arguments->no_images,
+                "Leaves the vision tower out: the bundle takes text only");
   app->add_flag(
       "--verify", arguments->verify,
       "Compares the finished bundle with the unquantised weights and prints the differences");
@@ -212,7 +215,7 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
   for (const char* name :
        {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
         "--ignore-config-keys", "--tokenizer-only", "--no-tokenizer", "--no-chat-template",
-        "--no-self-test", "--verify", "--prefix-file", "--sign", "--calibrate"}) {
+        "--no-images", "--no-self-test", "--verify", "--prefix-file", "--sign", "--calibrate"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -224,9 +227,9 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
     throw CLI::ValidationError("--lora", "needs --merge or --base");
   }
   if (arguments.merge) return;
-  for (const char* name :
-       {"--embedding", "--head", "--target", "--calibrate", "--bits", "--prefix-file", "--verify",
-        "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-self-test"}) {
+  for (const char* name : {"--embedding", "--head", "--target", "--calibrate", "--bits",
+                           "--prefix-file", "--verify", "--tokenizer-only", "--no-tokenizer",
+                           "--no-chat-template", "--no-images", "--no-self-test"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
   if (!arguments.weights.empty() && arguments.weights != "f16" && arguments.weights != "f32") {

@@ -22,8 +22,8 @@ struct Arguments {
   double bits = 0;
   std::string prefix_file, prefix_kv = "int8", sign;
   uint32_t threads = 2;
-  bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_self_test = false,
-       verify = false, quiet = false, list_families = false;
+  bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_images = false,
+       no_self_test = false, verify = false, quiet = false, list_families = false;
   std::optional<std::string> plan;
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;

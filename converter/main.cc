@@ -160,6 +160,7 @@ void Run(Arguments arguments) {
     options.pooling.pair_template = ReadTextFile(arguments.pair_template);
   }
   options.ignored_config_keys = arguments.ignored_config_keys;
+  options.images = !arguments.no_images;
   options.formats.target = FindPackTarget("portable");
   if (!arguments.base.empty()) return RunAdapter(arguments, std::move(options));
   const std::string chosen = ChooseDefaults(options, &arguments);

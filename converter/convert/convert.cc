@@ -10,6 +10,7 @@
 #include "converter/base/error.h"
 #include "converter/family/families.h"
 #include "converter/family/text_tower.h"
+#include "converter/family/vision_family.h"
 #include "converter/gguf/gguf_lora.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/chat_template.h"
@@ -261,7 +262,8 @@ class Conversion {
     }
     const fs::path path =
         options_.config.empty() ? options_.folder / "config.json" : options_.config;
-    const TextTower tower = FindTextTower(LoadJson(path), path.string());
+    const nlohmann::json config = LoadJson(path);
+    const TextTower tower = FindTextTower(config, path.string());
     DecoderSpec spec =
         ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys,
                         options_.rope ? &*options_.rope : nullptr);
@@ -276,7 +278,12 @@ class Conversion {
       lora = std::make_shared<const Lora>(options_.lora, options_.lora_scale);
       lora->Merge(&checkpoint);
     }
-    KeepTextTower(tower, *spec.names, spec.vocab, &checkpoint, &warnings_);
+    if (options_.images) {
+      spec.vision =
+          ReadVision(config, path.string(), options_.folder, spec.hidden, spec.vocab, &warnings_)
+              .value_or(VisionSpec());
+    }
+    KeepTextTower(tower, *spec.names, spec.vocab, spec.vision.exists(), &checkpoint, &warnings_);
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
     return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan),
             std::move(lora)};

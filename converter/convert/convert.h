@@ -58,6 +58,7 @@ struct ConvertOptions {
   bool tokenizer_only = false;
   bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only
   bool no_chat_template = false;  // writes no chat template
+  bool images = true;             // writes the vision tower, if it is supported
   // Leaves holes that read as zeros in place of matrices, for MatrixPacker to fill.
   bool no_matrices = false;
   uint32_t n_threads = 2;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/contract/program.h"
+#include "runtime/bundle/image_rules.h"
 #include "runtime/bundle/layer_fields.h"
 
 namespace arn::convert {
@@ -214,7 +215,7 @@ class Checkpoint;
 
 // A layer over pooled rows: norm(activation(weight x + bias)).
 struct DenseSpec {
-  std::string weight;  // name in the checkpoint, without ".weight"
+  std::string weight;  // name in the checkpoint, without ".weight" unless is_whole_name
   // That it lies in; null: the model's.
   std::shared_ptr<const Checkpoint> checkpoint = nullptr;
   uint32_t width = 0;
@@ -224,6 +225,8 @@ struct DenseSpec {
   bool has_norm_bias = false;
   std::vector<uint32_t> rows = {};  // of the tensor, which has vocab rows; empty: all
   bool is_exact = false;            // f32 whatever the format of the others
+  bool is_whole_name = false;
+  bool is_transposed = false;  // stored [inputs, outputs]
 
   bool operator==(const DenseSpec&) const = default;
 };
@@ -250,6 +253,42 @@ struct PoolingSpec {
   std::string pair_template, instruction;
 
   bool operator==(const PoolingSpec&) const = default;
+};
+
+struct DecoderSpec;
+
+// Fields of fbs::ImageText.
+struct ImageTextSpec {
+  std::string placeholder, token;
+  std::string begin, tile_begin, row_end, tiles_end, whole_begin, alone_begin, end;
+
+  bool operator==(const ImageTextSpec&) const = default;
+};
+
+// Fields of fbs::Vision.
+struct VisionSpec {
+  // Its layers: hidden, kinds, layer_kinds, final norm and names. Null: there is no tower.
+  std::shared_ptr<const DecoderSpec> tower;
+  uint32_t patch_size = 0;
+  bool has_channels_last = false;          // stored columns of a patch: y, x, channel
+  std::string patch_embedding, positions;  // names in the checkpoint, without ".weight"
+  uint32_t position_side = 0;
+  GridPositions grid_positions = GridPositions::kExact;
+  uint32_t merge_side = 1;
+  PoolKind merge = PoolKind::kConcat;
+  std::string merged_norm = "";  // empty: none
+  NormKind merged_norm_kind = NormKind::kLayer;
+  float merged_norm_offset = 0.0f;
+  float merged_norm_epsilon = 0.0f;
+  std::vector<DenseSpec> projector;
+  uint32_t max_patches = 0;
+  ImageRules image;
+  uint32_t token_id = 0;
+  ImageTextSpec text;
+  bool sees_both_ways = false;
+
+  bool exists() const { return tower != nullptr; }
+  bool operator==(const VisionSpec&) const = default;
 };
 
 struct DecoderSpec {
@@ -291,6 +330,7 @@ struct DecoderSpec {
   RelativePositionBuckets relative_position_buckets;
   std::vector<float> alibi_slopes;  // of the heads; empty: no ALiBi
   EncoderSpec encoder;
+  VisionSpec vision;
 
   // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the
   // projection.

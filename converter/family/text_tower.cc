@@ -9,6 +9,7 @@
 #include "converter/base/error.h"
 #include "converter/family/family.h"
 #include "converter/family/text_tower_table.h"
+#include "converter/family/vision_family.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
@@ -206,20 +207,21 @@ TextTower FindTextTower(const json& config, const std::string& label) {
 }
 
 void KeepTextTower(const TextTower& tower, const TensorNames& names, uint32_t vocab,
-                   Checkpoint* checkpoint, std::vector<std::string>* warnings) {
+                   bool keeps_vision, Checkpoint* checkpoint, std::vector<std::string>* warnings) {
   if (tower.wrapper.empty()) return;
   const std::string prefix = names.prefix;
   std::map<std::string, Checkpoint::Entry> kept;
   std::map<std::string, uint32_t> left_out;
   for (const auto& [name, entry] : checkpoint->entries()) {
     const std::string other = OtherTower(name);
-    std::string own = NameInDecoder(name, prefix);
-    if (!other.empty()) {
+    const std::string seen = keeps_vision ? VisionTensorName(name) : "";
+    std::string own = seen.empty() ? NameInDecoder(name, prefix) : seen;
+    if (!other.empty() && seen.empty()) {
       ++left_out[other];
     } else if (!CountLayerAnew(tower.left_out_layers, prefix, &own)) {
       ++left_out["layers that attend to an image"];
     } else if (!kept.emplace(std::move(own), entry).second) {
-      Fail("tensor %s of the text decoder has two names", name.c_str());
+      Fail("tensor %s has two names", name.c_str());
     }
   }
   checkpoint->SetEntries(std::move(kept));
@@ -230,8 +232,11 @@ void KeepTextTower(const TextTower& tower, const TensorNames& names, uint32_t vo
   for (const auto& [name, count] : left_out) {
     counted.push_back(Format("%s (%u tensor%s)", name.c_str(), count, count == 1 ? "" : "s"));
   }
-  warnings->push_back("of " + tower.wrapper + " only the text decoder is converted" +
-                      (counted.empty() ? "" : "; left out: " + JoinNames(counted, 20)));
+  if (!keeps_vision || !counted.empty()) {
+    warnings->push_back("of " + tower.wrapper + " only the text decoder" +
+                        (keeps_vision ? " and the vision tower are converted" : " is converted") +
+                        (counted.empty() ? "" : "; left out: " + JoinNames(counted, 20)));
+  }
   warnings->insert(warnings->end(), tower.notes.begin(), tower.notes.end());
 }
 

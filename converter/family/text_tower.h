@@ -28,9 +28,9 @@ TextTower FindTextTower(const nlohmann::json& config, const std::string& label);
 
 // Gives the decoder's tensors the names that they have in a checkpoint of the decoder alone, which
 // are `names`, and takes those of the other towers away; these are counted in a sentence added to
-// `warnings`, beside the tower's notes. Tensors of neither kind stay under their names. Throws
-// ConvertError.
+// `warnings`, beside the tower's notes. keeps_vision: those of the vision tower stay, under
+// VisionTensorName. Tensors of no kind stay under their names. Throws ConvertError.
 void KeepTextTower(const TextTower& tower, const TensorNames& names, uint32_t vocab,
-                   Checkpoint* checkpoint, std::vector<std::string>* warnings);
+                   bool keeps_vision, Checkpoint* checkpoint, std::vector<std::string>* warnings);
 
 }  // namespace arn::convert

@@ -83,7 +83,7 @@ void Planner::AddEncoder() {
   }
   for (uint32_t i = 0; i < encoder.layer_kinds.size(); ++i) {
     const LayerKindSpec& kind = encoder.kinds[encoder.layer_kinds[i]];
-    const LayerScope scope = {i, &names, true};
+    const LayerScope scope = {i, &names, "encoder."};
     LayerTensors layer;
     AddAttention(scope, kind, &layer);
     AddFeedForward(scope, kind, &layer);

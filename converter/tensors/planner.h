@@ -23,23 +23,24 @@ class Planner {
   Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Formats& formats,
           std::vector<std::string>* warnings);
   TensorPlan Make();
+  // Plans a vision tower, whose layers are `spec`.
+  VisionTensors MakeVision(const VisionSpec& vision, std::vector<PlannedTensor>* tensors);
 
  private:
-  // The current layer, the names of its tensors in the checkpoint, and its prefix in the bundle.
+  // The current layer, the names of its tensors in the checkpoint, and its prefix in the bundle,
+  // which the decoder's layers do not have.
   struct LayerScope {
     uint32_t layer = 0;
     const TensorNames* names = nullptr;
-    bool is_encoder = false;
+    const char* prefix = "";
 
-    std::string Own(const char* name) const {
-      return (is_encoder ? "encoder." : "") + OwnName(layer, name);
-    }
+    std::string Own(const char* name) const { return prefix + OwnName(layer, name); }
     std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
   };
 
   // True if the layer uses another one's keys and values.
   bool SharesKv(const LayerScope& scope) const {
-    return !scope.is_encoder && !spec_.kv_layers.empty() &&
+    return scope.prefix[0] == '\0' && !spec_.kv_layers.empty() &&
            spec_.kv_layers[scope.layer] != scope.layer;
   }
 
@@ -89,6 +90,10 @@ class Planner {
   void AddActParameters(const LayerScope& scope, LayerTensors* layer);
   void AddAlibi();
 
+  // vision_tensors.cc: the tower of images.
+  void AddVision();
+  uint32_t AddPatchEmbedding(const VisionSpec& vision);
+
   // encoder_tensors.cc: encoder and cross-attention.
   void AddEncoder();
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
@@ -111,6 +116,7 @@ class Planner {
                uint32_t* weight, uint32_t* bias);
 
   const DecoderSpec& spec_;
+  const Checkpoint& checkpoint_;
   const Formats& formats_;
   std::vector<std::string>* warnings_;
   TensorSources sources_;

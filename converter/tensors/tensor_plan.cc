@@ -76,6 +76,7 @@ std::string OwnName(uint32_t layer, const char* name) {
 Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Formats& formats,
                  std::vector<std::string>* warnings)
     : spec_(spec),
+      checkpoint_(checkpoint),
       formats_(formats),
       warnings_(warnings),
       sources_(checkpoint, spec.names->prefix, spec.names->older_prefix, spec.architecture) {}
@@ -128,6 +129,7 @@ TensorPlan Planner::Make() {
     plan_.head = is_shared ? plan_.embedding
                            : AddMatrix("head", formats_.head, true, {head_part}, spec_.hidden);
   }
+  AddVision();
   for (const char* unused : names.unused) {
     if (unused != nullptr) sources_.LeaveOut(unused);
   }
@@ -171,7 +173,7 @@ const Checkpoint::Entry* Planner::HeadSource(const Checkpoint::Entry* embedding)
 
 void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   LayerTensors layer;
-  const LayerScope scope = {i, spec_.names, false};
+  const LayerScope scope = {i, spec_.names};
   AddAttention(scope, kind, &layer);
   if (kind.has_cross_attention) AddCross(i, kind, &layer);
   AddFeedForward(scope, kind, &layer);

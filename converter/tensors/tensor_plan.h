@@ -81,6 +81,18 @@ struct PlannedTensor {
 
 inline constexpr uint32_t kNoTensor = kNoWeight;
 
+// Tensors of a vision tower.
+struct VisionTensors {
+  uint32_t patch_embedding = kNoTensor;
+  uint32_t positions = kNoTensor;
+  std::vector<LayerTensors> layers;
+  uint32_t final_norm = kNoTensor;
+  uint32_t final_norm_bias = kNoTensor;
+  uint32_t merged_norm = kNoTensor;
+  uint32_t merged_norm_bias = kNoTensor;
+  std::vector<uint32_t> projector;
+};
+
 struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in write order
   std::vector<LayerTensors> layers;    // indices into tensors
@@ -108,6 +120,7 @@ struct TensorPlan {
     uint32_t weight = kNoTensor, norm = kNoTensor, norm_bias = kNoTensor;
   };
   std::vector<Dense> dense;
+  VisionTensors vision;       // empty without a tower
   uint32_t head = kNoTensor;  // same as embedding if tied and of one format
 };
 

@@ -80,9 +80,10 @@ void TensorSources::FailMissing(const std::string& only, const std::string& hint
        is_only ? hint.c_str() : "");
 }
 
-void TensorSources::RefuseExtra() const {
+void TensorSources::RefuseExtra(const std::string& prefix) const {
   std::vector<std::string> extra;
   for (const auto& [name, entry] : checkpoint_.entries()) {
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
     if (used_.count(name) == 0 && !IsDerived(name)) extra.push_back(name);
   }
   if (extra.empty()) return;

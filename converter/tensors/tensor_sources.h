@@ -43,8 +43,8 @@ class TensorSources {
   // Throws ConvertError with the names of all missing tensors. Adds `hint` after the name if only
   // `only` is missing.
   void FailMissing(const std::string& only, const std::string& hint) const;
-  // Throws ConvertError with the names of all unused tensors.
-  void RefuseExtra() const;
+  // Throws ConvertError with the names of all unused tensors that begin with `prefix`.
+  void RefuseExtra(const std::string& prefix = "") const;
 
  private:
   // Returns the checkpoint's name, with or without the prefix.

@@ -83,6 +83,91 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   return b.Finish();
 }
 
+static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kTokenBudget));
+static_assert(static_cast<int>(fbs::Resample::MAX) == static_cast<int>(Resample::kBicubic));
+static_assert(static_cast<int>(fbs::GridPositions::MAX) ==
+              static_cast<int>(GridPositions::kBilinear));
+
+Offset<fbs::ImageText> BuildImageText(const ImageTextSpec& text,
+                                      flatbuffers::FlatBufferBuilder* builder) {
+  const auto string = [&](const std::string& value) {
+    return value.empty() ? Offset<flatbuffers::String>() : builder->CreateString(value);
+  };
+  const auto placeholder = string(text.placeholder), token = string(text.token);
+  const auto begin = string(text.begin), tile_begin = string(text.tile_begin);
+  const auto row_end = string(text.row_end), tiles_end = string(text.tiles_end);
+  const auto whole_begin = string(text.whole_begin), alone_begin = string(text.alone_begin);
+  return fbs::CreateImageText(*builder, placeholder, token, begin, tile_begin, row_end, tiles_end,
+                              whole_begin, alone_begin, string(text.end));
+}
+
+void AddImageRules(const ImageRules& rules, fbs::VisionBuilder* b) {
+  b->add_rule(static_cast<fbs::ImageRule>(rules.rule));
+  b->add_tile_size(rules.tile_size);
+  b->add_longest_edge(rules.longest_edge);
+  b->add_splits(rules.splits);
+  b->add_min_tokens(rules.min_tokens);
+  b->add_max_tokens(rules.max_tokens);
+  b->add_min_tiles(rules.min_tiles);
+  b->add_max_tiles(rules.max_tiles);
+  b->add_tolerance(rules.tolerance);
+  b->add_has_whole(rules.has_whole);
+  b->add_resample(static_cast<fbs::Resample>(rules.resample));
+  b->add_scale(rules.scale);
+}
+
+Offset<fbs::Vision> BuildVision(const VisionSpec& vision, const VisionTensors& tensors,
+                                flatbuffers::FlatBufferBuilder* builder) {
+  const DecoderSpec& tower = *vision.tower;
+  std::vector<Offset<fbs::LayerKind>> kinds;
+  for (const LayerKindSpec& kind : tower.kinds) kinds.push_back(BuildKind(kind, builder));
+  std::vector<Offset<fbs::Layer>> layers;
+  for (size_t i = 0; i < tensors.layers.size(); ++i) {
+    layers.push_back(BuildLayer(tower.layer_kinds[i], tensors.layers[i], kNoTensor, builder));
+  }
+  std::vector<Offset<fbs::Dense>> projector;
+  for (size_t i = 0; i < vision.projector.size(); ++i) {
+    const std::optional<Activation>& activation = vision.projector[i].activation;
+    projector.push_back(
+        fbs::CreateDense(*builder, tensors.projector[i], activation.has_value(),
+                         static_cast<fbs::Activation>(activation.value_or(Activation::kSilu))));
+  }
+  const auto kinds_vector = builder->CreateVector(kinds);
+  const auto layers_vector = builder->CreateVector(layers);
+  const auto projector_vector = builder->CreateVector(projector);
+  const auto mean = builder->CreateVector(vision.image.mean, kPixelChannels);
+  const auto deviation = builder->CreateVector(vision.image.std, kPixelChannels);
+  const auto text = BuildImageText(vision.text, builder);
+  fbs::VisionBuilder b(*builder);
+  b.add_hidden(tower.hidden);
+  b.add_patch_size(vision.patch_size);
+  b.add_patch_embedding(tensors.patch_embedding);
+  b.add_position_side(vision.position_side);
+  b.add_positions(tensors.positions);
+  b.add_grid_positions(static_cast<fbs::GridPositions>(vision.grid_positions));
+  b.add_kinds(kinds_vector);
+  b.add_layers(layers_vector);
+  b.add_final_norm(tensors.final_norm);
+  b.add_final_norm_kind(static_cast<fbs::NormKind>(tower.final_norm_kind));
+  b.add_final_norm_bias(tensors.final_norm_bias);
+  b.add_final_norm_epsilon(tower.final_norm_epsilon);
+  b.add_merge_side(vision.merge_side);
+  b.add_merge(static_cast<fbs::PoolKind>(vision.merge));
+  b.add_merged_norm(tensors.merged_norm);
+  b.add_merged_norm_kind(static_cast<fbs::NormKind>(vision.merged_norm_kind));
+  b.add_merged_norm_bias(tensors.merged_norm_bias);
+  b.add_merged_norm_epsilon(vision.merged_norm_epsilon);
+  b.add_projector(projector_vector);
+  b.add_max_patches(vision.max_patches);
+  AddImageRules(vision.image, &b);
+  b.add_mean(mean);
+  b.add_std(deviation);
+  b.add_token_id(vision.token_id);
+  b.add_text(text);
+  b.add_sees_both_ways(vision.sees_both_ways);
+  return b.Finish();
+}
+
 static_assert(static_cast<int>(fbs::PoolKind::MAX) + 1 == static_cast<int>(kPoolKindCount));
 static_assert(static_cast<int>(fbs::ScoreRule::MAX) == static_cast<int>(ScoreRule::kLastOfSoftmax));
 
@@ -157,6 +242,8 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   if (spec.encoder.max_rows != 0) encoder = BuildEncoder(spec, plan, builder);
   Offset<fbs::Pooling> pooling;
   if (spec.pooling.exists) pooling = BuildPooling(spec, plan, builder);
+  Offset<fbs::Vision> vision;
+  if (spec.vision.exists()) vision = BuildVision(spec.vision, plan.vision, builder);
   const auto architecture = builder->CreateString(spec.architecture);
   const auto source_name = builder->CreateString(model.source_name);
   const auto kinds_vector = builder->CreateVector(kinds);
@@ -201,6 +288,7 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_stream_in(plan.stream_in);
   b.add_stream_out(plan.stream_out);
   b.add_stream_epsilon(spec.streams.epsilon);
+  if (spec.vision.exists()) b.add_vision(vision);
   return b.Finish();
 }
 

@@ -97,7 +97,8 @@ struct MatmulObserver {
 struct RunArgs {
   // Applied before any step, in order. A run may consist of edits only.
   Span<const KvEdit> edits;
-  Span<const int32_t> tokens;          // [n_rows], each in [0, vocab); empty: edits only
+  // [n_rows], each in [0, vocab), or -1 - i for row i of `embeddings`; empty: edits only
+  Span<const int32_t> tokens;
   Span<const SequenceRows> sequences;  // cover all rows, in order
   LogitRows logit_rows = LogitRows::kLastOfEach;
   // Runs the encoder steps instead, on the complete encoder input of a single sequence: tokens, or
@@ -111,6 +112,9 @@ struct RunArgs {
   // REQUIRES: LogitsAccess::finds_best, and leaves_logits.
   int32_t* best_id = nullptr;
   Span<const float> features;
+  // f32 [rows, hidden] in place of the embeddings of tokens below 0. REQUIRES, if there are any:
+  // Backend::takes_embeddings, and no encoder run.
+  Span<const float> embeddings;
   // Null, or REQUIRES: Backend::takes_masks, one sequence, and a program without recurrent states.
   // With positions: and without relative position biases.
   const RowMask* mask = nullptr;
@@ -254,8 +258,8 @@ struct Backend {
   // Ends threads and releases everything outside `memory`. Accepts null.
   void (*unload)(void* state);
 
-  // Runs RunArgs::mask.
-  bool takes_masks = false;
+  bool takes_masks = false;       // RunArgs::mask
+  bool takes_embeddings = false;  // RunArgs::embeddings
   // Capabilities. Null: the backend has none of the table.
   const HostKvOps* host_kv = nullptr;
   const ThreadOps* threads = nullptr;

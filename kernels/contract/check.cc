@@ -180,12 +180,25 @@ Status CheckTable(const Program& program, uint32_t group_index, const PageTable&
   return Status::kOk;
 }
 
-Status CheckTokens(const Program& program, Span<const int32_t> tokens, Diag* diag) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] < 0 || static_cast<uint32_t>(tokens[i]) >= program.vocab) {
-      return diag->Fail(Status::kBadToken, "token %zu is %d; the vocabulary has %u", i, tokens[i],
-                        program.vocab);
-    }
+// Returns how many rows RunArgs::embeddings has.
+uint64_t EmbeddingRows(const Program& program, const RunArgs& args) {
+  if (args.is_encoder || args.embeddings.empty()) return 0;
+  for (const Step& step : StepsOf(program, false)) {
+    const auto* embed = step.If<EmbedParams>();
+    if (embed == nullptr || !embed->takes_embeddings) continue;
+    return args.embeddings.size() / program.values[step.out].width;
+  }
+  return 0;
+}
+
+Status CheckTokens(const Program& program, const RunArgs& args, Diag* diag) {
+  const uint64_t n_embeddings = EmbeddingRows(program, args);
+  for (size_t i = 0; i < args.tokens.size(); ++i) {
+    const int64_t id = args.tokens[i];
+    if (id >= 0 ? id < program.vocab : static_cast<uint64_t>(-1 - id) < n_embeddings) continue;
+    return diag->Fail(Status::kBadToken,
+                      "token %zu is %d; the vocabulary has %u, and the run has %llu embeddings", i,
+                      args.tokens[i], program.vocab, static_cast<unsigned long long>(n_embeddings));
   }
   return Status::kOk;
 }
@@ -225,7 +238,7 @@ Status CheckMask(const Program& program, const RunArgs& args, Diag* diag) {
 
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
   *n_logit_rows = 0;
-  ARN_TRY(CheckTokens(program, args.tokens, diag));
+  ARN_TRY(CheckTokens(program, args, diag));
   if (args.is_encoder) return CheckEncoderRun(program, args, diag);
   const size_t n_rows = args.tokens.size();
   if ((n_rows == 0 && args.edits.empty()) || n_rows > program.max_rows) {

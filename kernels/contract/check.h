@@ -24,7 +24,29 @@ inline uint32_t RunRows(const RunArgs& args) {
   return last.first_row + last.n_rows;
 }
 
-// True if the step works on a row per sequence. kPool itself reads rows.
+// Returns the number of pooled rows of an encoder run that pools.
+inline uint32_t PooledRows(const Program& program, const RunArgs& args) {
+  return program.pool_rows == 0 ? static_cast<uint32_t>(args.sequences.size())
+                                : RunRows(args) / program.pool_rows;
+}
+
+// Returns the rows that become pooled row i.
+struct RowRange {
+  uint32_t first, n;
+};
+inline RowRange RowsOfPooled(const Program& program, const RunArgs& args, uint32_t i) {
+  if (program.pool_rows != 0) return {i * program.pool_rows, program.pool_rows};
+  return {args.sequences[i].first_row, args.sequences[i].n_rows};
+}
+
+// Returns the row that a token takes in place of its embedding; null: none.
+inline const float* EmbeddingOf(const RunArgs& args, const EmbedParams& p, int32_t token,
+                                uint32_t width) {
+  if (token >= 0 || !p.takes_embeddings) return nullptr;
+  return args.embeddings.data() + static_cast<uint64_t>(-1 - int64_t{token}) * width;
+}
+
+// True if the step works on pooled rows. kPool itself reads rows.
 inline bool IsPooled(const Program& program, const Step& step) {
   return step.in != kNoValue && program.values[step.in].is_pooled;
 }

@@ -3,16 +3,42 @@
 namespace arn {
 namespace {
 
-// A run of tokens of several sequences that keeps nothing.
+// Returns the columns of a row of features; 0: the encoder takes tokens.
+uint64_t FeatureColumns(const Program& program) {
+  const Step& first = program.steps[0];
+  const auto* features = first.If<FeaturesParams>();
+  if (features == nullptr) return 0;
+  const Value& value = program.values[first.out];
+  return features->stride != 0 ? features->stride : uint64_t{value.row_factor} * value.width;
+}
+
+// Checks that the run has the tokens, or the features, of n_rows rows.
+Status CheckInput(const Program& program, const RunArgs& args, uint64_t n_rows, Diag* diag) {
+  const uint64_t columns = FeatureColumns(program);
+  if (args.features.size() == n_rows * columns &&
+      args.tokens.size() == (columns != 0 ? 0 : n_rows)) {
+    return Status::kOk;
+  }
+  return diag->Fail(Status::kBadArgument,
+                    "encoder input of %llu rows with %zu features and %zu "
+                    "tokens",
+                    static_cast<unsigned long long>(n_rows), args.features.size(),
+                    args.tokens.size());
+}
+
+// A run of the rows of several sequences that keeps nothing.
 Status CheckPackedRun(const Program& program, const RunArgs& args, Diag* diag) {
   if (args.sequences.empty() || args.sequences.size() > program.max_pooled_rows ||
-      args.logit_rows != LogitRows::kNone || program.n_encoder_steps == 0 ||
-      program.steps[0].op() != Op::kEmbed || !args.features.empty()) {
+      args.logit_rows != LogitRows::kNone || program.n_encoder_steps == 0) {
     return diag->Fail(Status::kBadArgument, "an encoder run of %zu sequences, expected 1 to %u",
                       args.sequences.size(), program.max_pooled_rows);
   }
   uint64_t next_row = 0;
   for (const SequenceRows& s : args.sequences) {
+    if (program.pool_rows != 0 && s.n_rows % program.pool_rows != 0) {
+      return diag->Fail(Status::kBadArgument, "%u encoder rows, expected a multiple of %u",
+                        s.n_rows, program.pool_rows);
+    }
     if (s.first_row != next_row || s.first_position != 0 || s.n_rows == 0 ||
         s.n_rows > program.max_context || s.n_rows > program.max_encoder_rows - next_row) {
       return diag->Fail(Status::kBadArgument,
@@ -22,9 +48,7 @@ Status CheckPackedRun(const Program& program, const RunArgs& args, Diag* diag) {
     }
     next_row += s.n_rows;
   }
-  if (args.tokens.size() == next_row) return Status::kOk;
-  return diag->Fail(Status::kBadArgument, "sequences cover %llu of %zu rows",
-                    static_cast<unsigned long long>(next_row), args.tokens.size());
+  return CheckInput(program, args, next_row, diag);
 }
 
 }  // namespace
@@ -56,16 +80,7 @@ Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) 
     return diag->Fail(Status::kBadArgument, "encoder input of %u rows, expected 1 to %u", s.n_rows,
                       program.max_encoder_rows);
   }
-  const Step& first = program.steps[0];
-  const Value& value = program.values[first.out];
-  const uint64_t floats = uint64_t{s.n_rows} * value.row_factor * value.width;
-  const bool has_features = first.op() == Op::kFeatures;
-  if (args.features.size() != (has_features ? floats : 0) ||
-      args.tokens.size() != (has_features ? 0 : s.n_rows)) {
-    return diag->Fail(Status::kBadArgument,
-                      "encoder input of %u rows with %zu features and %zu tokens", s.n_rows,
-                      args.features.size(), args.tokens.size());
-  }
+  ARN_TRY(CheckInput(program, args, s.n_rows, diag));
   for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
     if (program.kv_groups[g].is_encoder) ARN_TRY(CheckEncoderTable(program, g, s, diag));
   }

@@ -139,7 +139,7 @@ LowRankArgs LowRankA(const LowRank& change, float scale, const float* x, uint32_
 LowRankArgs LowRankB(const LowRank& change, const LowRankBlock& block, const float* y,
                      uint32_t n_rows, float* out, uint32_t width);
 
-// Pools rows [n_rows, width] to out [width]. REQUIRES: n_rows > 0.
+// Pools rows [n_rows, width] to out [width], of kConcat [n_rows * width]. REQUIRES: n_rows > 0.
 void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out);
 
 // x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstring>
 
 #include "kernels/contract/ops.h"
 #include "platform/base/arith.h"
@@ -37,6 +38,10 @@ void PoolColumns(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t wid
 }  // namespace
 
 void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out) {
+  if (mode == PoolKind::kConcat) {
+    std::memcpy(out, rows, size_t{n_rows} * width * sizeof(float));
+    return;
+  }
   if (mode == PoolKind::kFirst || mode == PoolKind::kLast) {
     const float* row = rows + (mode == PoolKind::kFirst ? 0 : uint64_t{n_rows - 1} * width);
     for (uint32_t i = 0; i < width; ++i) out[i] = row[i];

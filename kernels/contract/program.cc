@@ -43,6 +43,11 @@ uint64_t MaxRowsOf(const Program& program, const Value& value) {
          (value.is_encoder ? program.max_encoder_rows : program.max_rows);
 }
 
+ValueId ResultOf(const Program& program) {
+  const Step& last = program.steps[program.steps.size() - 1];
+  return last.out != kNoValue ? last.out : last.in;
+}
+
 uint32_t RowFactorOf(const Program& program, const Step& step) {
   const ValueId shape = step.out != kNoValue ? step.out : step.in;
   return shape == kNoValue ? 1 : program.values[shape].row_factor;

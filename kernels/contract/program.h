@@ -29,7 +29,7 @@ struct Value {
   uint32_t width = 0;
   uint16_t row_factor = 1;     // rows per row of a run
   bool is_encoder = false;     // written by the encoder steps
-  bool is_pooled = false;      // has a row per sequence of a run, not per row
+  bool is_pooled = false;      // has a row per pooled row of a run (Program::pool_rows)
   ValueId view_of = kNoValue;  // an earlier value, at least as wide; kNoValue: has its own bytes
   uint32_t first_step = 0;     // step that writes it first; in a view, those of view_of
   uint32_t last_step = 0;      // step that reads it last
@@ -101,7 +101,10 @@ struct Program {
   // rows. The remaining steps run on the sequence's tokens.
   uint32_t n_encoder_steps = 0;
   uint32_t max_encoder_rows = 0;
-  uint32_t max_pooled_rows = 0;  // sequences of an encoder run, if it pools
+  // Encoder runs that pool: most pooled rows of a run, and how many neighbouring rows become one of
+  // them. 0: all rows of a sequence become one.
+  uint32_t max_pooled_rows = 0;
+  uint32_t pool_rows = 0;
   // Quantises the rows multiplied by integer weights to int8 twice: the rows, then the residual.
   // False: once.
   bool splits_rows = false;
@@ -112,6 +115,9 @@ struct Program {
 // Return the steps of a run, and the maximum number of rows of a value.
 Span<const Step> StepsOf(const Program& program, bool is_encoder);
 uint64_t MaxRowsOf(const Program& program, const Value& value);
+
+// Returns the value that a program without logits ends with.
+ValueId ResultOf(const Program& program);
 
 // Returns the rows of a step per row of a run: those of its output, or of the value it works on in
 // place.

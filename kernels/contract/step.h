@@ -87,6 +87,8 @@ struct EmbedParams {
   WeightId weight = kNoWeight;     // [vocab, width of out]
   WeightId positions = kNoWeight;  // f32 rows, one per position, or none
   float factor = 1.0f;             // multiplies the token's row
+  // Tokens below 0 take their row of RunArgs::embeddings, without the factor; else the row of id 0.
+  bool takes_embeddings = false;
 };
 
 struct RopeAnglesParams {
@@ -256,8 +258,11 @@ struct GateParams {
   bool norms_first = false;  // multiplies norm(in) by the gate; else normalises in times the gate
 };
 
+// The steps of a program copy different columns of a row of features.
 struct FeaturesParams {
   static constexpr Op kOp = Op::kFeatures;
+  uint32_t first = 0;   // first column
+  uint32_t stride = 0;  // columns of a row of features; 0: as wide as `out`
 };
 
 struct Im2colParams {
@@ -283,7 +288,8 @@ struct SelfAttentionParams {
   WeightId relative_position_bias = kNoWeight;
 };
 
-// Makes one row of the rows of a text (sentence-transformers' models/Pooling.py).
+// Makes one row of several: those of a text (sentence-transformers' models/Pooling.py), or of the
+// patches of an image.
 enum class PoolKind : uint8_t {
   kFirst = 0,         // the first row
   kLast = 1,          // the last row
@@ -291,8 +297,9 @@ enum class PoolKind : uint8_t {
   kMax = 3,           // the largest of each column
   kMeanSqrt = 4,      // sum / sqrt(n)
   kWeightedMean = 5,  // sum of (i + 1) row_i / sum of (i + 1)
+  kConcat = 6,        // the first row, then the second, ..; with Program::pool_rows only
 };
-inline constexpr uint32_t kPoolKindCount = 6;
+inline constexpr uint32_t kPoolKindCount = 7;
 
 struct PoolParams {
   static constexpr Op kOp = Op::kPool;

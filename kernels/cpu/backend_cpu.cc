@@ -143,6 +143,7 @@ constexpr Backend kBackend = {
     .kv_write = KvWrite,
     .unload = Unload,
     .takes_masks = true,
+    .takes_embeddings = true,
     .host_kv = &kHostKv,
     .threads = &kThreads,
     .logits = &kLogits,

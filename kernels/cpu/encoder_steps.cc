@@ -71,13 +71,24 @@ void RunAddPositions(const State& state, const Step& step, const RunArgs& args) 
   }
 }
 
+void RunFeatures(const State& state, const Step& step, const RunArgs& args) {
+  const auto& p = step.Get<FeaturesParams>();
+  const uint32_t width = WidthOf(state, step.out), stride = p.stride == 0 ? width : p.stride;
+  float* out = DataOf(state, step.out);
+  ForRows(state, RunRows(args) * RowFactorOf(state, step.out), width, [&](uint32_t row) {
+    std::memcpy(out + uint64_t{row} * width,
+                args.features.data() + uint64_t{row} * stride + p.first, width * sizeof(float));
+  });
+}
+
 void RunPool(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t width = WidthOf(state, step.in);
   const PoolKind mode = step.Get<PoolParams>().mode;
-  state.threads.ForEach(args.sequences.size(), [&](size_t, size_t i) {
-    const SequenceRows& s = args.sequences[i];
-    PoolRows(mode, DataOf(state, step.in) + uint64_t{s.first_row} * width, s.n_rows, width,
-             DataOf(state, step.out) + i * width);
+  const uint32_t out_width = WidthOf(state, step.out);
+  ForRows(state, PooledRows(*state.program, args), out_width, [&](uint32_t i) {
+    const RowRange rows = RowsOfPooled(*state.program, args, i);
+    PoolRows(mode, DataOf(state, step.in) + uint64_t{rows.first} * width, rows.n, width,
+             DataOf(state, step.out) + uint64_t{i} * out_width);
   });
 }
 
@@ -85,8 +96,7 @@ void RunPool(const State& state, const Step& step, const RunArgs& args) {
 
 void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
   if (step.op() == Op::kFeatures) {
-    std::memcpy(DataOf(state, step.out), args.features.data(),
-                args.features.size() * sizeof(float));
+    RunFeatures(state, step, args);
   } else if (step.op() == Op::kIm2col) {
     RunIm2col(state, step, args);
   } else if (step.op() == Op::kAddPositions) {

@@ -28,14 +28,22 @@ class Runner {
       ForRange(sequence.n_rows, weight.cols, [&](uint32_t i) {
         const uint32_t row = sequence.first_row + i;
         float* out = Row(step.out, row);
-        UnpackRowF32(weight, static_cast<uint32_t>(args_.tokens[row]), out);
-        if (p.factor != 1.0f) state_.simd.softcap(out, weight.cols, p.factor, 0.0f);
+        Embed(p, weight, args_.tokens[row], out);
         if (positions == nullptr) return;
         const uint32_t position = TextPosition(args_, row, sequence.first_position + i);
         const float* at = positions + uint64_t{position} * weight.cols;
         state_.simd.add_row(at, weight.cols, out);
       });
     }
+  }
+
+  void Embed(const EmbedParams& p, const Weight& weight, int32_t token, float* out) const {
+    if (const float* own = EmbeddingOf(args_, p, token, weight.cols)) {
+      std::memcpy(out, own, weight.cols * sizeof(float));
+      return;
+    }
+    UnpackRowF32(weight, token < 0 ? 0 : static_cast<uint32_t>(token), out);
+    if (p.factor != 1.0f) state_.simd.softcap(out, weight.cols, p.factor, 0.0f);
   }
 
   // As kernels/reference/rope_angles.cc.
@@ -319,8 +327,7 @@ void ReadLogits(const State& state, float* logits) {
 
 void RunStep(const State& state, const Step& step, const RunArgs& args) {
   const bool is_pooled = IsPooled(*state.program, step);
-  const Runner runner(state, args,
-                      is_pooled ? static_cast<uint32_t>(args.sequences.size()) : RunRows(args));
+  const Runner runner(state, args, is_pooled ? PooledRows(*state.program, args) : RunRows(args));
   switch (step.op()) {
     case Op::kEmbed: return runner.Run(step, step.Get<EmbedParams>());
     case Op::kRopeAngles: return runner.Run(step, step.Get<RopeAnglesParams>());

@@ -73,7 +73,7 @@ class Runner {
       : state_(state), program_(*state.program), args_(args) {}
 
   void RunStep(const Step& step) {
-    rows_ = IsPooled(program_, step) ? static_cast<uint32_t>(args_.sequences.size())
+    rows_ = IsPooled(program_, step) ? PooledRows(program_, args_)
                                      : RunRows(args_) * RowFactorOf(program_, step);
     switch (step.op()) {
       case Op::kEmbed: return Run(step, step.Get<EmbedParams>());
@@ -89,7 +89,7 @@ class Runner {
       case Op::kLogits: return reference::Logits(state_, step, args_);
       case Op::kConv: return Run(step, step.Get<ConvParams>());
       case Op::kScan: return Run(step, step.Get<ScanParams>());
-      case Op::kFeatures: return CopyFeatures(step);
+      case Op::kFeatures: return Run(step, step.Get<FeaturesParams>());
       case Op::kIm2col: return Run(step, step.Get<Im2colParams>());
       case Op::kAddPositions: return Run(step, step.Get<AddPositionsParams>());
       case Op::kSelfAttention: return Run(step, step.Get<SelfAttentionParams>());
@@ -110,9 +110,9 @@ class Runner {
  private:
   void Run(const Step& step, const EmbedParams& p) {
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-      reference::Embed(args_.tokens[row], TextPosition(args_, row, position),
-                       program_.weights[p.weight], p.factor, state_.Vector(p.positions),
-                       Row(step.out, row));
+      reference::Embed(args_.tokens[row], EmbeddingOf(args_, p, args_.tokens[row], Width(step.out)),
+                       TextPosition(args_, row, position), program_.weights[p.weight], p.factor,
+                       state_.Vector(p.positions), Row(step.out, row));
     });
   }
 
@@ -216,8 +216,12 @@ class Runner {
     });
   }
 
-  void CopyFeatures(const Step& step) {
-    std::memcpy(Data(step.out), args_.features.data(), args_.features.size() * sizeof(float));
+  void Run(const Step& step, const FeaturesParams& p) {
+    const uint32_t width = Width(step.out), stride = p.stride == 0 ? width : p.stride;
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const float* from = args_.features.data() + uint64_t{row} * stride + p.first;
+      std::memcpy(Row(step.out, row), from, width * sizeof(float));
+    }
   }
 
   void Run(const Step& step, const Im2colParams& p) {
@@ -305,9 +309,9 @@ class Runner {
   }
 
   void Run(const Step& step, const PoolParams& p) {
-    for (uint32_t i = 0; i < args_.sequences.size(); ++i) {
-      const SequenceRows& s = args_.sequences[i];
-      PoolRows(p.mode, Row(step.in, s.first_row), s.n_rows, Width(step.in), Row(step.out, i));
+    for (uint32_t i = 0; i < PooledRows(program_, args_); ++i) {
+      const RowRange rows = RowsOfPooled(program_, args_, i);
+      PoolRows(p.mode, Row(step.in, rows.first), rows.n, Width(step.in), Row(step.out, i));
     }
   }
 
@@ -487,6 +491,7 @@ constexpr Backend kBackend = {
     .kv_write = KvWrite,
     .unload = Unload,
     .takes_masks = true,
+    .takes_embeddings = true,
     .host_kv = &kHostKv,
 };
 

@@ -22,10 +22,10 @@ struct QuantizedRow {
 // xnn_f32_qd8_asymmetric_quantization_params and its qd8 convert operator.
 QuantizedRow QuantizeRow(const float* x, uint32_t n, int8_t* values);
 
-// out = row `token` of weight times `factor`, plus row `position` of `positions` [.., weight.cols]
-// unless null.
-void Embed(int32_t token, uint32_t position, const Weight& weight, float factor,
-           const float* positions, float* out);
+// out = row `token` of weight (of 0 if it is negative) times `factor`, or `embedding` unless null;
+// plus row `position` of `positions` [.., weight.cols] unless null.
+void Embed(int32_t token, const float* embedding, uint32_t position, const Weight& weight,
+           float factor, const float* positions, float* out);
 
 // out[rotary_dim]: cos then sin of position * inv_freq[j], times the amplitude.
 void RopeAngles(uint32_t position, const RopeKind& rope, float* out);

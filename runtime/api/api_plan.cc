@@ -110,6 +110,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.pinned_tokens = read.pinned_tokens;
   session.no_cache = read.no_cache == 1;
   session.splits_rows = read.activation_bits == 16;
+  session.embedding_rows = read.embedding_rows;
   session.kv_in_file = read.kv_file != nullptr;
   session.context_tokens = read.context_tokens;
   session.prefill_chunk = read.prefill_chunk;
@@ -170,6 +171,8 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->activations_bytes = plan.RegionBytes(Region::kActivations);
   out->io_bytes = plan.RegionBytes(Region::kIo);
   out->constraints_bytes = plan.constraints.TotalBytes();
+  out->embeddings_bytes = plan.EmbeddingBytes();
+  out->embedding_rows = plan.options.embedding_rows;
   out->snapshots_bytes = plan.SnapshotBytes();
   out->state_snapshots = plan.options.state_snapshots;
   out->snapshot_every = plan.options.snapshot_every;

@@ -22,7 +22,34 @@ arn_status arn_session_follow(arn_session* session, const int32_t* ids, size_t n
   if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
   uint32_t kept = 0;
   const arn_status status = OnSession(session, [&](Session& s) {
-    return s.ReusePrefix({ids, n_ids}, &kept);
+    return s.ReusePrefix({ids, n_ids}, {}, &kept);
+  });
+  if (out_kept != nullptr) *out_kept = kept;
+  return status;
+}
+
+arn_status arn_session_prefill_embeddings(arn_session* session, const int32_t* ids, size_t n_ids,
+                                          const float* embeddings, size_t n_embeddings) {
+  if (session == nullptr || (ids == nullptr && n_ids > 0) ||
+      (embeddings == nullptr && n_embeddings > 0)) {
+    return ARN_BAD_ARGUMENT;
+  }
+  return OnSession(session, [&](Session& s) {
+    return s.PrefillEmbeddings({ids, n_ids}, {embeddings, n_embeddings * s.model().spec.hidden});
+  });
+}
+
+arn_status arn_session_follow_embeddings(arn_session* session, const int32_t* ids, size_t n_ids,
+                                         const float* embeddings, size_t n_embeddings,
+                                         uint32_t* out_kept) {
+  if (out_kept != nullptr) *out_kept = 0;
+  if (session == nullptr || (ids == nullptr && n_ids > 0) ||
+      (embeddings == nullptr && n_embeddings > 0)) {
+    return ARN_BAD_ARGUMENT;
+  }
+  uint32_t kept = 0;
+  const arn_status status = OnSession(session, [&](Session& s) {
+    return s.ReusePrefix({ids, n_ids}, {embeddings, n_embeddings * s.model().spec.hidden}, &kept);
   });
   if (out_kept != nullptr) *out_kept = kept;
   return status;

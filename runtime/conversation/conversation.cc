@@ -249,7 +249,7 @@ Status Conversation::Read(ReplyResult* out) {
     if (!is_too_long || !plan_.options.drops_oldest || !DropOldestTurn()) return status;
     diag_.Clear();
   }
-  return FromSession(session_.ReusePrefix(transcript_.ids(), &out->n_kept));
+  return FromSession(session_.ReusePrefix(transcript_.ids(), {}, &out->n_kept));
 }
 
 Status Conversation::Generate(const GenerateOptions& options, Generation* generation,

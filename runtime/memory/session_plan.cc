@@ -154,7 +154,15 @@ Status ApplyDefaults(const Model& model, const Backend& backend, SessionOptions*
   if (options->context_tokens == 0) {
     options->context_tokens = Min(model_context, kDefaultContextTokens);
   }
-  if (options->prefill_chunk == 0) options->prefill_chunk = kDefaultPrefillChunk;
+  if (options->prefill_chunk == 0) {
+    options->prefill_chunk = kDefaultPrefillChunk;
+    // An image that is seen both ways runs in one chunk.
+    const VisionSpec& vision = model.spec.vision;
+    if (vision.sees_both_ways && options->embedding_rows != 0) {
+      options->prefill_chunk =
+          Max(options->prefill_chunk, vision.max_patches / vision.merged_patches());
+    }
+  }
   // The checkpoint's own sampling must fit.
   if (model.sampling.Processor() != nullptr) options->logits_processors = true;
   options->sampling_words = Max(options->sampling_words, CountListWords(model.sampling));
@@ -262,6 +270,36 @@ Status PlanAdapters(const Model& model, SessionPlan* plan, Layout* layout, Diag*
   return Status::kOk;
 }
 
+Status PlanEmbeddings(const Model& model, SessionPlan* plan, Layout* layout, Diag* diag) {
+  const SessionOptions& options = plan->options;
+  const uint64_t n = options.embedding_rows;
+  if (n == 0) return Status::kOk;
+  if (n > kMaxEmbeddingRows) {
+    return diag->Fail(Status::kBadArgument, "embedding_rows is %u, expected at most %u",
+                      options.embedding_rows, kMaxEmbeddingRows);
+  }
+  if (!plan->backend->takes_embeddings) {
+    return diag->Fail(Status::kUnsupported,
+                      "embedding_rows is %u: the backend %s takes no embeddings (images)",
+                      options.embedding_rows, plan->backend->name);
+  }
+  ARN_ASSIGN(plan->embeddings, layout->AddArray(Region::kIo, n * model.spec.hidden, sizeof(float)));
+  ARN_ASSIGN(plan->embedding_marks, layout->Add(Region::kIo, n));
+  ARN_ASSIGN(plan->mixed_ids,
+             layout->AddArray(Region::kIo, options.context_tokens, sizeof(int32_t)));
+  ARN_ASSIGN(plan->plain_ids,
+             layout->AddArray(Region::kIo, options.context_tokens, sizeof(int32_t)));
+  if (!model.spec.vision.sees_both_ways) return Status::kOk;
+  if (options.no_cache || !plan->backend->takes_masks) {
+    return diag->Fail(Status::kUnsupported,
+                      "images need a %s: their tokens attend to each other in both directions",
+                      options.no_cache ? "cache" : "backend with masks");
+  }
+  ARN_ASSIGN(plan->image_mask,
+             layout->AddArray(Region::kIo, options.prefill_chunk, options.prefill_chunk));
+  return Status::kOk;
+}
+
 Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* diag) {
   const SessionOptions& options = plan->options;
   Program& program = plan->program;
@@ -315,6 +353,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   plan->program.kv_groups = {plan->kv_groups, model.spec.n_groups};
   plan->Bind();
   if (kHasAdapters) ARN_TRY(PlanAdapters(model, plan, layout, diag));
+  ARN_TRY(PlanEmbeddings(model, plan, layout, diag));
   ARN_TRY(PlanActivations(program, layout));
   uint64_t logits = 0;
   if (!CheckedMul(program.max_logit_rows, program.vocab, &logits)) return Status::kOutOfMemory;

@@ -105,6 +105,8 @@ struct SessionOptions {
   RopeScaling rope_scaling;
   bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
+  // Embeddings in place of tokens (those of images) that the sequences may hold at a time.
+  uint32_t embedding_rows = 0;
   // That sequences may use; each must outlive the session, the array only its planning.
   Span<const AdapterBundle* const> adapters = {};
   const char* system_root = nullptr;  // prepended to /sys; null: "". Lifetime as `device`
@@ -128,6 +130,7 @@ inline constexpr uint32_t kMaxSequences = 1024;
 inline constexpr uint32_t kMaxSamplingWords = 1u << 20;
 inline constexpr uint32_t kMaxStateSnapshots = 1024;
 inline constexpr uint32_t kMaxAdapters = 1024;
+inline constexpr uint32_t kMaxEmbeddingRows = 1u << 20;
 // Maximum bytes of a stop string that a session holds back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
@@ -186,6 +189,11 @@ struct SessionPlan {
   Slice tokens;                    // i32 [max_rows]: ids of the run
   Slice history;                   // i32 [max_sequences, context]: ids of the sequences
   Slice scratch_history;           // i32 [context] if there are several sequences, else empty
+  Slice embeddings;                // f32 [embedding_rows, hidden]
+  Slice embedding_marks;           // u8 [embedding_rows]: while free ones are looked for
+  Slice mixed_ids;                 // i32 [context] with embedding_rows: ids of a call
+  Slice plain_ids;                 // i32 [context] with embedding_rows: ids for processors
+  Slice image_mask;                // u8 [chunk, chunk] if images are seen both ways, else empty
   Slice beam_sequences;            // u32 [max_sequences]
   Slice beam_logits;               // const float* [max_sequences]
   Slice sequence_logits;           // f32 [max_sequences, vocab] if there are several, else empty
@@ -215,11 +223,17 @@ struct SessionPlan {
     return adapters.bytes + active_adapters.bytes + backend_plan.adapter_bytes +
            fallback_plan.adapter_bytes;
   }
+  // Returns the bytes in the block for embeddings.
+  uint64_t EmbeddingBytes() const {
+    return embeddings.bytes + embedding_marks.bytes + mixed_ids.bytes + plain_ids.bytes +
+           image_mask.bytes;
+  }
   // Returns the KV bytes of one token once its page is quantised, ignoring windows.
   uint64_t KvBytesPerToken() const;
 };
 
-// Tokens of one sequence in a run.
+// Tokens of one sequence in a run. An id below 0 stands for row -1 - id of the session's
+// embeddings, in a sequence's history too.
 struct SessionPart {
   uint32_t sequence = 0;
   Span<const int32_t> ids;

@@ -139,6 +139,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.weight = spec.embedding;
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
+  embed.takes_embeddings = true;
   const ValueId embedded = v.embedded();
   builder.Add(Step(embed, kNoValue, embedded));
   if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);

@@ -5,7 +5,6 @@
 namespace arn {
 namespace {
 
-constexpr uint64_t kStepsPerEncoderLayer = 8;
 constexpr uint64_t kStepsOutsideEncoderLayers = 9;
 constexpr uint16_t kTaps = 3;
 
@@ -47,19 +46,6 @@ void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepLis
   AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
 }
 
-LayerValues NewEncoderValues(const EncoderSpec& encoder, uint32_t hidden, StepList* steps) {
-  const LayerWidths w = WidestOf(encoder.kinds, encoder.layers);
-  LayerValues v;
-  v.x = NewEncoderValue("encoder", hidden, 1, steps);
-  v.normed = NewEncoderValue("encoder_normed", hidden, 1, steps);
-  v.qkv = NewEncoderValue("encoder_qkv", w.qkv, 1, steps);
-  v.attention = NewEncoderValue("encoder_attention", w.attention, 1, steps);
-  v.ffn_normed = NewEncoderValue("encoder_ffn_normed", hidden, 1, steps);
-  if (w.gate_up != 0) v.gate_up = NewEncoderValue("encoder_gate_up", w.gate_up, 1, steps);
-  if (w.activated != 0) v.activated = NewEncoderValue("encoder_activated", w.activated, 1, steps);
-  return v;
-}
-
 // Adds each decoder layer's cross-attention keys and values, stored one after the other.
 void AddCross(const ModelSpec& spec, ValueId encoder, StepList* steps) {
   const KvGroupSpec& shape = spec.groups[spec.encoder.group];
@@ -76,6 +62,20 @@ void AddCross(const ModelSpec& spec, ValueId encoder, StepList* steps) {
 }
 
 }  // namespace
+
+LayerValues NewEncoderValues(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers,
+                             uint32_t hidden, StepList* steps) {
+  const LayerWidths w = WidestOf(kinds, layers);
+  LayerValues v;
+  v.x = NewEncoderValue("encoder", hidden, 1, steps);
+  v.normed = NewEncoderValue("encoder_normed", hidden, 1, steps);
+  v.qkv = NewEncoderValue("encoder_qkv", w.qkv, 1, steps);
+  v.attention = NewEncoderValue("encoder_attention", w.attention, 1, steps);
+  v.ffn_normed = NewEncoderValue("encoder_ffn_normed", hidden, 1, steps);
+  if (w.gate_up != 0) v.gate_up = NewEncoderValue("encoder_gate_up", w.gate_up, 1, steps);
+  if (w.activated != 0) v.activated = NewEncoderValue("encoder_activated", w.activated, 1, steps);
+  return v;
+}
 
 uint64_t ProgramKinds(const ModelSpec& spec) {
   return spec.encoder.exists() ? 2 * spec.kinds.size() + spec.encoder.kinds.size()
@@ -117,7 +117,7 @@ uint64_t EncoderSteps(const fbs::Encoder* encoder) {
 
 void AddEncoder(const ModelSpec& spec, StepList* steps) {
   const EncoderSpec& encoder = spec.encoder;
-  const LayerValues v = NewEncoderValues(encoder, spec.hidden, steps);
+  const LayerValues v = NewEncoderValues(encoder.kinds, encoder.layers, spec.hidden, steps);
   if (encoder.feature_width != 0) {
     AddFeatures(encoder, spec.hidden, v.x, steps);
   } else {

@@ -100,6 +100,9 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
     } else {
       ARN_TRY(BuildDecoderProgram(model->spec, arena, &model->program, diag));
     }
+    if (model->spec.vision.exists()) {
+      ARN_TRY(BuildVisionProgram(model->spec, arena, &model->vision, diag));
+    }
     model->has_weights = true;
     ExpectScatteredReads(RowTable(*model));
   }
@@ -159,8 +162,8 @@ Status Open(Span<const std::byte> bytes, const ModelOptions& options, Model** ou
   ARN_TRY(CheckAtOpening(bundle, options, &signed_digests, diag));
   uint64_t arena_bytes = sizeof(Model) + kModelSlackBytes;
   if (const fbs::Model* model = bundle.index->model()) {
-    arena_bytes +=
-        ModelSpecBytes(*model) + DecoderProgramBytes(*model) + PooledProgramBytes(*model);
+    arena_bytes += ModelSpecBytes(*model) + DecoderProgramBytes(*model) +
+                   PooledProgramBytes(*model) + VisionProgramBytes(*model);
   }
   if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
     arena_bytes += Tokenizer::ArenaBytes(*table);

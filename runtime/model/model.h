@@ -15,6 +15,7 @@
 #include "runtime/model/model_spec.h"
 #include "runtime/model/pooled_program.h"
 #include "runtime/model/self_test.h"
+#include "runtime/model/vision_program.h"
 #include "runtime/sampling/sampling_options.h"
 #include "runtime/text/tokenizer.h"
 
@@ -53,6 +54,7 @@ struct Model {
   ModelSpec spec;
   Program program;  // without session sizes; see decoder_program.h
   Program pooled;   // the same of vectors and scores; empty without pooling. See pooled_program.h
+  Program vision;   // of images; empty without a vision tower. See vision_program.h
   const Tokenizer* tokenizer = nullptr;        // null if the bundle has none
   const chat::Templates* templates = nullptr;  // null if the bundle has none
   Span<const uint32_t> eos_ids;

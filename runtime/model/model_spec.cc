@@ -12,6 +12,7 @@
 #include "runtime/model/read_rope.h"
 #include "runtime/model/read_streams.h"
 #include "runtime/model/read_tensor.h"
+#include "runtime/model/read_vision.h"
 #include "runtime/model/tensor_shapes.h"
 
 namespace arn {
@@ -71,7 +72,7 @@ uint64_t ModelSpecBytes(const fbs::Model& model) {
          CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(RopeVariants)) +
          CountOf(model.kinds()) * sizeof(LayerKindSpec) +
          CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.encoder()) +
-         PoolingSpecBytes(model.pooling()) + 5 * kSliceAlign;
+         PoolingSpecBytes(model.pooling()) + VisionSpecBytes(model.vision()) + 5 * kSliceAlign;
 }
 
 Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* diag) {
@@ -170,6 +171,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   out->logits_factor = model.logits_factor();
   out->logits_softcap = model.logits_softcap();
   ARN_TRY(ReadPositions(model, out, diag));
+  if (model.vision() != nullptr) ARN_TRY(ReadVision(*model.vision(), arena, out, diag));
   return ReadPooling(model, arena, out, diag);
 }
 

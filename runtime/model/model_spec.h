@@ -11,6 +11,7 @@
 #include "platform/base/span.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/layer_fields.h"
+#include "runtime/model/vision_spec.h"
 
 namespace arn {
 
@@ -152,6 +153,7 @@ struct ModelSpec {
   bool is_bidirectional = false;     // no groups, no head
   WeightId token_types = kNoWeight;  // bidirectional models
   PoolingSpec pooling;
+  VisionSpec vision;
   NormKind final_norm_kind = NormKind::kRms;
   WeightId final_norm = kNoWeight;
   WeightId final_norm_bias = kNoWeight;

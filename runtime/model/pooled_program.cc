@@ -127,9 +127,4 @@ Status BuildPooledProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
   return Status::kOk;
 }
 
-ValueId ResultOf(const Program& program) {
-  const Step& last = program.steps[program.steps.size() - 1];
-  return last.out != kNoValue ? last.out : last.in;
-}
-
 }  // namespace arn

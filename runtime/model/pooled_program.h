@@ -17,7 +17,4 @@ uint64_t PooledProgramBytes(const fbs::Model& model);
 // spec.pooling.exists().
 Status BuildPooledProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag);
 
-// Returns the value that the program ends with: [sequences, pooling.width].
-ValueId ResultOf(const Program& program);
-
 }  // namespace arn

@@ -52,14 +52,30 @@ Status ReadPositions(const fbs::Encoder& encoder, const ModelSpec& spec, Encoder
   return Status::kOk;
 }
 
-Status ReadLayers(const fbs::Encoder& encoder, Arena* arena, const ModelSpec& spec,
-                  EncoderSpec* out, Diag* diag) {
-  ARN_TRY(CheckRange("encoder.kinds", CountOf(encoder.kinds()), 1, kMaxEncoderKinds, diag));
-  ARN_TRY(CheckRange("encoder.layers", CountOf(encoder.layers()), 1, kMaxEncoderLayers, diag));
-  ARN_ASSIGN(Span<LayerKindSpec> kinds,
-             arena->AllocateArray<LayerKindSpec>(encoder.kinds()->size()));
+}  // namespace
+
+uint64_t BidirectionalLayersBytes(uint64_t n_kinds, uint64_t n_layers) {
+  return n_kinds * sizeof(LayerKindSpec) + n_layers * sizeof(LayerSpec) + 2 * kSliceAlign;
+}
+
+uint64_t EncoderSpecBytes(const fbs::Encoder* encoder) {
+  if (encoder == nullptr) return 0;
+  return BidirectionalLayersBytes(CountOf(encoder->kinds()), CountOf(encoder->layers()));
+}
+
+Status ReadBidirectionalLayers(const BidirectionalLayers& in, Arena* arena, const ModelSpec& spec,
+                               Span<const LayerKindSpec>* out_kinds,
+                               Span<const LayerSpec>* out_layers, Diag* diag) {
+  const auto n_kinds = static_cast<uint32_t>(CountOf(in.kinds));
+  const auto n_layers = static_cast<uint32_t>(CountOf(in.layers));
+  if (n_kinds == 0 || n_kinds > kMaxEncoderKinds || n_layers == 0 || n_layers > kMaxEncoderLayers) {
+    return diag->Fail(Status::kBadBundle,
+                      "model.%s has %u kinds and %u layers, expected 1..%u and 1..%u", in.owner,
+                      n_kinds, n_layers, kMaxEncoderKinds, kMaxEncoderLayers);
+  }
+  ARN_ASSIGN(Span<LayerKindSpec> kinds, arena->AllocateArray<LayerKindSpec>(n_kinds));
   for (uint32_t i = 0; i < kinds.size(); ++i) {
-    ARN_TRY(ReadKind(*encoder.kinds()->Get(i), spec.ropes, &kinds[i], diag));
+    ARN_TRY(ReadKind(*in.kinds->Get(i), spec.ropes, &kinds[i], diag));
     LayerKindSpec& kind = kinds[i];
     if (kind.mixer != Mixer::kAttention || kind.has_attention_gate || kind.is_latent() ||
         kind.is_parallel || kind.norms_follow_sum || kind.n_experts != 0 || kind.window != 0 ||
@@ -67,27 +83,20 @@ Status ReadLayers(const fbs::Encoder& encoder, Arena* arena, const ModelSpec& sp
         kind.query_temperature != 0.0f || kind.qkv_clip != 0.0f ||
         kind.has_low_rank_residual_or_threshold() || kind.activation == Activation::kXielu) {
       return diag->Fail(Status::kUnsupported,
-                        "model.encoder.kinds: recurrent states, parallel blocks, experts, windows, "
+                        "model.%s.kinds: recurrent states, parallel blocks, experts, windows, "
                         "chunks, rope, q and k norms, temperatures, clamps, xielu, low-rank "
-                        "residuals and thresholds are not supported");
+                        "residuals and thresholds are not supported",
+                        in.owner);
     }
     kind.group = kNoGroup;
   }
-  out->kinds = kinds;
-  ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(encoder.layers()->size()));
+  ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(n_layers));
   for (uint32_t i = 0; i < layers.size(); ++i) {
-    ARN_TRY(ReadEncoderLayer(*encoder.layers()->Get(i), i, spec, kinds, &layers[i], diag));
+    ARN_TRY(ReadEncoderLayer(*in.layers->Get(i), i, in.hidden, spec, kinds, &layers[i], diag));
   }
-  out->layers = layers;
+  *out_kinds = kinds;
+  *out_layers = layers;
   return Status::kOk;
-}
-
-}  // namespace
-
-uint64_t EncoderSpecBytes(const fbs::Encoder* encoder) {
-  if (encoder == nullptr) return 0;
-  return CountOf(encoder->kinds()) * sizeof(LayerKindSpec) +
-         CountOf(encoder->layers()) * sizeof(LayerSpec) + 2 * kSliceAlign;
 }
 
 Status ReadEncoder(const fbs::Encoder& encoder, Arena* arena, ModelSpec* spec, Diag* diag) {
@@ -95,7 +104,8 @@ Status ReadEncoder(const fbs::Encoder& encoder, Arena* arena, ModelSpec* spec, D
   ARN_TRY(CheckRange("encoder.max_rows", encoder.max_rows(), 1, kMaxEncoderRows, diag));
   ARN_TRY(ReadFeatures(encoder, *spec, out, diag));
   ARN_TRY(ReadPositions(encoder, *spec, out, diag));
-  ARN_TRY(ReadLayers(encoder, arena, *spec, out, diag));
+  const BidirectionalLayers layers = {"encoder", encoder.kinds(), encoder.layers(), spec->hidden};
+  ARN_TRY(ReadBidirectionalLayers(layers, arena, *spec, &out->kinds, &out->layers, diag));
   ARN_TRY(ReadNormKind("encoder.final_norm_kind", encoder.final_norm_kind(), &out->final_norm_kind,
                        diag));
   ARN_TRY(CheckEpsilon("encoder.final_norm_epsilon", encoder.final_norm_epsilon(), diag));

@@ -326,14 +326,14 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   return Status::kOk;
 }
 
-Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
-                        Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag) {
+Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, uint32_t hidden,
+                        const ModelSpec& spec, Span<const LayerKindSpec> kinds, LayerSpec* out,
+                        Diag* diag) {
   if (layer.kind() >= kinds.size()) {
     return diag->Fail(Status::kBadBundle, "encoder layer %u: kind %u of %zu", index, layer.kind(),
                       kinds.size());
   }
   const LayerKindSpec& kind = kinds[layer.kind()];
-  const uint64_t hidden = spec.hidden;
   const uint64_t q_width = uint64_t{kind.n_heads} * kind.head_dim;
   const uint64_t kv_width = uint64_t{kind.n_kv_heads} * kind.head_dim;
   Shapes shapes(spec.weights, diag);

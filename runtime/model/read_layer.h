@@ -11,9 +11,11 @@ namespace arn {
 Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, LayerSpec* out,
                  Diag* diag);
 
-// Reads an encoder layer: attention without a KV cache, and a feed-forward block.
-Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
-                        Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag);
+// Reads a layer of an encoder or vision tower: attention without a KV cache, and a feed-forward
+// block.
+Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, uint32_t hidden,
+                        const ModelSpec& spec, Span<const LayerKindSpec> kinds, LayerSpec* out,
+                        Diag* diag);
 
 // Reads an optional norm, and its bias for NormKind::kLayer.
 Status ReadNorm(const char* place, uint32_t layer, uint32_t weight, uint32_t bias, NormKind kind,

@@ -4,6 +4,7 @@
 #include "platform/base/arith.h"
 #include "runtime/bundle/optional_fields.h"
 #include "runtime/model/field_checks.h"
+#include "runtime/model/read_dense.h"
 #include "runtime/model/read_enums.h"
 #include "runtime/model/read_layer.h"
 #include "runtime/model/read_tensor.h"
@@ -42,29 +43,6 @@ Status CheckLayers(const ModelSpec& spec, Diag* diag) {
   if (spec.encoder.exists()) what = "an encoder beside it";
   if (what == nullptr) return Status::kOk;
   return diag->Fail(Status::kUnsupported, "model.pooling: a model with %s is not supported", what);
-}
-
-Status ReadDense(const fbs::Dense& dense, uint32_t index, uint32_t width, const ModelSpec& spec,
-                 DenseSpec* out, Diag* diag) {
-  Shapes shapes(spec.weights, diag);
-  if (dense.weight() >= spec.weights.size()) {
-    return diag->Fail(Status::kBadBundle, "model.pooling.dense %u: tensor %u of %zu", index,
-                      dense.weight(), spec.weights.size());
-  }
-  out->width = spec.weights[dense.weight()].rows;
-  ARN_TRY(CheckRange("pooling.dense", out->width, 1, kMaxWidth, diag));
-  ARN_TRY(shapes.Matrix("pooling.dense", index, dense.weight(), out->width, width, &out->weight));
-  out->has_activation = dense.has_activation();
-  ARN_TRY(ReadActivation("pooling.dense.activation", dense.activation(), &out->activation, diag));
-  if (out->activation == Activation::kClampedSwiglu || out->activation == Activation::kXielu) {
-    return diag->Fail(Status::kUnsupported, "model.pooling.dense.activation is %s",
-                      ActivationName(out->activation));
-  }
-  ARN_TRY(ReadNormKind("pooling.dense.norm_kind", dense.norm_kind(), &out->norm_kind, diag));
-  ARN_TRY(CheckEpsilon("pooling.dense.norm_epsilon", dense.norm_epsilon(), diag));
-  out->norm_epsilon = dense.norm_epsilon();
-  return ReadNorm("pooling.dense.norm", index, dense.norm(), dense.norm_bias(), out->norm_kind,
-                  out->width, &shapes, &out->norm, &out->norm_bias);
 }
 
 Status CheckTexts(const fbs::Pooling& pooling, Diag* diag) {
@@ -112,7 +90,7 @@ Status ReadPooling(const fbs::Model& model, Arena* arena, ModelSpec* spec, Diag*
   }
   ARN_TRY(CheckLayers(*spec, diag));
   PoolingSpec& out = spec->pooling;
-  if (static_cast<uint32_t>(pooling->mode()) >= kPoolKindCount) {
+  if (pooling->mode() > fbs::PoolKind::WeightedMean) {
     return diag->Fail(Status::kUnsupported, "model.pooling.mode %u is not known to this version",
                       static_cast<unsigned>(pooling->mode()));
   }

@@ -33,7 +33,7 @@ Status BeamDriver::CollectStopIds(const BeamRequest& request, BeamOptions* optio
 
 const float* BeamDriver::Process(const Processing& processing, uint32_t sequence) {
   ProcessorInput input = processing.input;
-  input.ids = sequences_.Ids(sequence);
+  input.ids = sequences_.PlainIds(sequence);
   input.n_generated += beams_.n_steps();
   input.is_last = beams_.n_steps() + 1 == processing.max_tokens;
   const float* logits = sequences_.LogitsOf(sequence);

@@ -48,7 +48,7 @@ Status Chooser::Choose(uint32_t sequence, const Request& request, int32_t* out_i
   ARN_TRY(Fetch());
   const float* row = sequences_.LogitsOf(sequence);
   if (sampler.has_processors()) {
-    const ProcessorInput input{sequences_.Ids(sequence), sequences_.At(sequence).n_generated,
+    const ProcessorInput input{sequences_.PlainIds(sequence), sequences_.At(sequence).n_generated,
                                core_.model.eos_ids, request.extra_eos_ids,
                                request.is_last || sequences_.IsAtLast(sequence)};
     row = processors_.Apply(sampler.options(), input, row);

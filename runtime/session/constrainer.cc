@@ -216,7 +216,7 @@ Status Constrainer::Read(uint32_t sequence) {
   use.constraint->ClearFailure();
   for (; use.end < ids.size(); ++use.end) {
     size_t n_bytes = 0;
-    if (!use.constraint->Accept(sequence, ids[use.end], &n_bytes)) {
+    if (ids[use.end] < 0 || !use.constraint->Accept(sequence, ids[use.end], &n_bytes)) {
       ARN_TRY(CheckFailure(sequence));
       return core_.diag.Fail(
           Status::kBadState,

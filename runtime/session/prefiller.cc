@@ -31,10 +31,31 @@ bool Prefiller::IsEnded(uint64_t done, uint64_t total) {
   return on_chunk_(on_chunk_user_, done, total) != 0;
 }
 
+Status Prefiller::KeepImagesWhole(Span<const int32_t> ids, size_t* n) const {
+  if (core_.plan.image_mask.bytes == 0 || *n == ids.size() || ids[*n - 1] >= 0 || ids[*n] >= 0) {
+    return Status::kOk;
+  }
+  size_t first = *n - 1, end = *n;
+  while (first > 0 && ids[first - 1] < 0) --first;
+  if (first > 0) {
+    *n = first;
+    return Status::kOk;
+  }
+  while (end < ids.size() && ids[end] < 0) ++end;
+  return core_.diag.Fail(Status::kBadArgument,
+                         "an image of %zu tokens, which attend to each other in both directions, "
+                         "needs a prefill_chunk of as many; it is %u",
+                         end, core_.plan.options.prefill_chunk);
+}
+
 Status Prefiller::Prefill(Span<const int32_t> ids, size_t marked) {
+  ARN_TRY(sequences_.CheckIds(ids));
+  return PrefillMixed(ids, marked);
+}
+
+Status Prefiller::PrefillMixed(Span<const int32_t> ids, size_t marked) {
   const uint32_t selected = sequences_.selected();
   if (ids.empty()) return core_.diag.Fail(Status::kBadArgument, "no tokens to prefill");
-  ARN_TRY(sequences_.CheckIds(ids));
   ARN_TRY(sequences_.CheckRoom(selected, ids.size()));
   Timer timer(&core_.stats.prefill_ns);
   for (size_t done = 0; done < ids.size();) {
@@ -46,6 +67,7 @@ Status Prefiller::Prefill(Span<const int32_t> ids, size_t marked) {
     ARN_TRY(runner_.RunPending(selected, 1));
     n = Min<size_t>(n, runner_.RunTokens(selected) - sequences_.At(selected).n_pending);
     if (done < marked && cache().snapshots().is_on()) n = Min(n, marked - done);
+    ARN_TRY(KeepImagesWhole(ids.subspan(done, ids.size() - done), &n));
     const SessionPart part{selected, ids.subspan(done, n)};
     // A cancelled call must leave logits, or a state they can be recomputed from.
     const bool is_last = done + n == ids.size();

@@ -24,6 +24,8 @@ class Prefiller {
   // do not fit; kCancelled keeps the chunks that ran. Marks the recurrent states after the first
   // `marked` tokens, if there are that many.
   Status Prefill(Span<const int32_t> ids, size_t marked = kNoMark);
+  // As above for ids of Sequences::TakeEmbeddings.
+  Status PrefillMixed(Span<const int32_t> ids, size_t marked = kNoMark);
   // As above for one chunk, with the logits of all of its tokens: f32 [ids, vocab], valid until the
   // next run. kBadState unless the session has all_logits.
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits);
@@ -48,6 +50,9 @@ class Prefiller {
   Status PrefillChunk(const SessionPart& part, const float** out_logits);
   // Number of prefill tokens for the next run, at least one. Shifts when the context is full.
   Status NextChunk(uint32_t sequence, size_t left, size_t* out_tokens);
+  // Ends a chunk of the first *n ids before an image that it would cut. kBadArgument: an image is
+  // longer than a chunk.
+  Status KeepImagesWhole(Span<const int32_t> ids, size_t* n) const;
   // Calls on_chunk_. Returns true if it ends the call.
   bool IsEnded(uint64_t done, uint64_t total);
   KvCache& cache() { return sequences_.cache(); }

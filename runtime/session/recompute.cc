@@ -102,6 +102,7 @@ Status Recompute::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last
     RunArgs args;
     args.edits = cache().edits();
     args.tokens = {tokens, growth.n_tokens};
+    args.embeddings = sequences_.Embeddings();
     args.sequences = {rows, 1};
     args.logit_rows = first + growth.n_tokens == end ? of_last : LogitRows::kNone;
     status = executor_.Run(args);

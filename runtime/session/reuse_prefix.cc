@@ -50,23 +50,29 @@ Status CountPrefix(const SavingView& view, Span<const int32_t> ids, uint32_t kep
 
 }  // namespace
 
-Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, uint32_t* out_kept) {
+Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, Span<const float> embeddings,
+                   uint32_t* out_kept) {
   const uint32_t selected = view.sequences.selected();
   *out_kept = 0;
   if (ids.empty())
     return view.core.diag.Fail(Status::kBadArgument, "no tokens to reuse a prefix for");
-  ARN_TRY(view.sequences.CheckIds(ids));
   if (ids.size() > view.cache().capacity()) {
     return view.core.diag.Fail(Status::kContextFull, "%zu tokens do not fit a context of %u",
                                ids.size(), view.cache().capacity());
   }
-  const size_t common = CommonTokens(view.sequences.Ids(selected), ids);
+  const size_t common = view.sequences.CommonTokens(ids, embeddings);
+  if (embeddings.empty()) {
+    // Ids that the sequence holds may be those of embeddings.
+    ARN_TRY(view.sequences.CheckIds(ids, common));
+  } else {
+    ARN_TRY(view.sequences.CheckMixed(ids, embeddings));
+  }
   if (common == ids.size() && common == view.sequences.length() && view.logits().Has(selected)) {
     *out_kept = view.sequences.length();
     view.sequences.At(selected).n_generated = 0;  // they are all the prompt now
     return Status::kOk;
   }
-  const uint32_t border = WithoutLast(common, ids);
+  const uint32_t border = view.sequences.WithoutCutImage(WithoutLast(common, ids), ids);
   uint32_t kept = border;
   if (kept < view.sequences.FirstRewindPosition()) kept = 0;
   kept = view.sequences.ResumePosition(kept);
@@ -88,9 +94,12 @@ Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, uint32_t* ou
   }
   *out_kept = kept;
   if (kept == ids.size()) return Status::kOk;
+  if (!embeddings.empty()) {
+    ARN_TRY(view.sequences.TakeEmbeddings(ids, embeddings, common, common, &ids));
+  }
   // Marks this border: the tokens to follow next often change from the same one on.
   const uint32_t n_again = border - Min(border, kept);
-  const Status status = view.prefiller.Prefill(ids.subspan(kept, ids.size() - kept), n_again);
+  const Status status = view.prefiller.PrefillMixed(ids.subspan(kept, ids.size() - kept), n_again);
   const uint32_t length = view.sequences.length();
   view.core.stats.recomputed_tokens += Min(n_again, length - Min(length, kept));
   return status;

@@ -192,6 +192,19 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
                     &view.core.diag);
 }
 
+Status CheckCanSave(const SavingView& view) {
+  ARN_TRY(CheckHasState(view, "saved"));
+  for (uint32_t s = 0; s < view.sequences.size(); ++s) {
+    for (const int32_t id : view.sequences.Ids(s)) {
+      if (id >= 0) continue;
+      return view.core.diag.Fail(
+          Status::kUnsupported,
+          "sequence %u holds an image: saved sessions hold only tokens; reset it first", s);
+    }
+  }
+  return Status::kOk;
+}
+
 // A state has the pages of all its tokens; those that run have logits too.
 Status RunAllPending(const SavingView& view) {
   for (uint32_t s = 0; s < view.sequences.size(); ++s) {
@@ -220,7 +233,7 @@ Status CheckHasState(const SavingView& view, const char* done) {
 
 Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
   *out_bytes = 0;
-  ARN_TRY(CheckHasState(view, "saved"));
+  ARN_TRY(CheckCanSave(view));
   ARN_TRY(RunAllPending(view));
   StateCounts counts;
   CountState(view, &counts);
@@ -231,7 +244,7 @@ Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
 }
 
 Status Save(const SavingView& view, const StateSink& sink) {
-  ARN_TRY(CheckHasState(view, "saved"));
+  ARN_TRY(CheckCanSave(view));
   ARN_TRY(RunAllPending(view));
   ARN_TRY(view.runner.RunEdits());
   if (view.logits().Has(view.sequences.selected())) ARN_TRY(view.chooser.Fetch());

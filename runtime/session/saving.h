@@ -44,7 +44,8 @@ struct StateSource {
   bool has_constraints = true;  // false: saved constraints are left out
 };
 
-// Returns the size of what Save() would write now. kUnsupported without a cache.
+// Returns the size of what Save() would write now. kUnsupported without a cache, and while a
+// sequence holds embeddings.
 Status SaveBytes(const SavingView& view, uint64_t* out_bytes);
 // Writes a state of SaveBytes() bytes to the sink. kUnsupported as above. kDeviceLost if the device
 // fails midway; saving again works if the fallback backend took over.
@@ -58,6 +59,8 @@ Status UsePrefix(const SavingView& view);
 // Makes the selected sequence `ids`, with logits of the last one. Keeps the tokens that it begins
 // with, up to a snapshot of the recurrent states, or takes those of the bundle's prefix, and
 // prefills the rest. Marks the states where the tokens begin to differ. *out_kept: tokens not run.
-Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, uint32_t* out_kept);
+// embeddings: rows as in Sequences::TakeEmbeddings; empty: none.
+Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, Span<const float> embeddings,
+                   uint32_t* out_kept);
 
 }  // namespace arn

@@ -59,9 +59,9 @@ uint64_t Sequences::KvUsedBytes() const {
   return bytes;
 }
 
-Status Sequences::CheckIds(Span<const int32_t> ids) const {
+Status Sequences::CheckIds(Span<const int32_t> ids, size_t first) const {
   const uint32_t vocab = core_.plan.program.vocab;
-  for (size_t i = 0; i < ids.size(); ++i) {
+  for (size_t i = first; i < ids.size(); ++i) {
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= vocab) {
       return core_.diag.Fail(Status::kBadToken, "token %zu is %d, the vocabulary has %u", i, ids[i],
                              vocab);

@@ -64,8 +64,28 @@ class Sequences {
     return core_.memory.As<int32_t>(core_.plan.history) +
            uint64_t{sequence} * core_.plan.options.context_tokens;
   }
-  // Returns the token ids of a sequence, valid until it changes.
+  // Returns the token ids of a sequence, valid until it changes. Those below 0 are embeddings
+  // (SessionPart).
   Span<const int32_t> Ids(uint32_t sequence) const { return {History(sequence), Length(sequence)}; }
+  // Returns them with the model's image token in place of embeddings, valid until the next call.
+  Span<const int32_t> PlainIds(uint32_t sequence) const;
+  // Returns the rows that ids below 0 stand for: f32 [embedding_rows, hidden].
+  Span<const float> Embeddings() const;
+  // kBadToken, or kBadArgument for more or fewer rows than places. A place is an id below 0, or the
+  // model's image token; rows take them in order.
+  Status CheckMixed(Span<const int32_t> ids, Span<const float> rows) const;
+  // Copies the rows of ids from n_common on: before it they are those that the selected sequence
+  // begins with, or began with. *out: the ids with those of the rows. Rows of the selected sequence
+  // behind its first n_kept tokens are lost. kContextFull: embedding_rows. REQUIRES: CheckMixed.
+  Status TakeEmbeddings(Span<const int32_t> ids, Span<const float> rows, size_t n_common,
+                        size_t n_kept, Span<const int32_t>* out);
+  // Returns `position`, or where the image begins that ends there in either the selected sequence
+  // or ids and not in both, if tokens of images attend to each other in both directions: those
+  // before the end would have other values.
+  uint32_t WithoutCutImage(uint32_t position, Span<const int32_t> ids) const;
+  // Returns how many leading ids, with their rows, the selected sequence begins with.
+  size_t CommonTokens(Span<const int32_t> ids, Span<const float> rows) const;
+
   // Returns the host-memory logits of a sequence: its buffer, even if not filled yet.
   float* LogitsOf(uint32_t sequence) const;
 
@@ -86,8 +106,8 @@ class Sequences {
   uint64_t KvUsedBytes() const;
 
   // Each returns kOk, or a failure that the core's diag explains.
-  // kBadToken unless all ids are in the vocabulary.
-  Status CheckIds(Span<const int32_t> ids) const;
+  // kBadToken unless all ids from `first` on are in the vocabulary.
+  Status CheckIds(Span<const int32_t> ids, size_t first = 0) const;
   // kBadArgument unless all sequences exist and are distinct.
   Status CheckSequences(Span<const uint32_t> sequences) const;
   // kBadState if the model needs encoder output and the sequence has none.
@@ -146,6 +166,8 @@ class Sequences {
   void Remember(const SessionPart& part);
 
  private:
+  // True if an id of a caller stands for a row.
+  bool IsRow(int32_t id) const;
   ActiveAdapter* AdapterSlots(uint32_t sequence) const;
   void CopyAdapters(uint32_t from, uint32_t to);
 

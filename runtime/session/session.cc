@@ -139,6 +139,16 @@ Status Session::Logits(const float** out_logits) {
   return Status::kOk;
 }
 
+Status Session::PrefillEmbeddings(Span<const int32_t> ids, Span<const float> embeddings) {
+  ARN_TRY(sequences_.CheckMixed(ids, embeddings));
+  if (ids.size() > core_.plan.options.context_tokens) {
+    return core_.diag.Fail(Status::kContextFull, "%zu tokens do not fit a context of %u",
+                           ids.size(), core_.plan.options.context_tokens);
+  }
+  ARN_TRY(sequences_.TakeEmbeddings(ids, embeddings, 0, sequences_.length(), &ids));
+  return prefiller_.PrefillMixed(ids);
+}
+
 Status Session::SetSampling(const SamplingOptions& options) {
   ARN_TRY(CheckSampling(options, sequences_.sampling_limits(), &core_.diag));
   sequences_.At(sequences_.selected()).sampler.Configure(options);

@@ -58,6 +58,8 @@ class Session {
   // Prompts, and the logits of the last token: f32 [vocab], valid until the next call that changes
   // the session.
   Status Prefill(Span<const int32_t> ids) { return prefiller_.Prefill(ids); }
+  // Prompts with rows in place of some tokens (Sequences::TakeEmbeddings).
+  Status PrefillEmbeddings(Span<const int32_t> ids, Span<const float> embeddings);
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits) {
     return prefiller_.PrefillLogits(ids, out_logits);
   }
@@ -103,8 +105,8 @@ class Session {
   Status Fork(uint32_t from, uint32_t to);
   Status Rewind(uint32_t position) { return sequences_.Rewind(position); }
   Status Mark();
-  Status ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept) {
-    return arn::ReusePrefix(Saving(), ids, out_kept);
+  Status ReusePrefix(Span<const int32_t> ids, Span<const float> embeddings, uint32_t* out_kept) {
+    return arn::ReusePrefix(Saving(), ids, embeddings, out_kept);
   }
   Status UsePrefix() { return arn::UsePrefix(Saving()); }
   Status SaveBytes(uint64_t* out_bytes) { return arn::SaveBytes(Saving(), out_bytes); }

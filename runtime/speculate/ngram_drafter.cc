@@ -59,7 +59,10 @@ uint32_t NgramDrafter::Propose(Span<const int32_t> ids, Span<int32_t> out, uint3
     if (same < kNgramLengths[kind]) continue;
     *match = same;
     // Past the end the guesses repeat themselves.
-    for (uint32_t i = 0; i < out.size(); ++i) out[i] = at + i < n ? ids[at + i] : out[at + i - n];
+    for (uint32_t i = 0; i < out.size(); ++i) {
+      out[i] = at + i < n ? ids[at + i] : out[at + i - n];
+      if (out[i] < 0) return i;  // an embedding, not a token
+    }
     return static_cast<uint32_t>(out.size());
   }
   return 0;

@@ -37,6 +37,14 @@ std::vector<BackendCase> AllBackends() {
   return cases;
 }
 
+std::vector<BackendCase> HostBackends() {
+  std::vector<BackendCase> cases;
+  for (const BackendCase& c : AllBackends()) {
+    if (c.backend->host_kv != nullptr) cases.push_back(c);
+  }
+  return cases;
+}
+
 std::vector<BackendCase> AttentionBackends() {
   std::vector<BackendCase> cases = AllBackends();
 #if defined(ARENITE_VULKAN) && !defined(ARN_SANITIZE_ADDRESS)

@@ -35,6 +35,8 @@ inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << bac
 // Returns the reference backend, the CPU backend for each instruction set of this machine and with
 // 3 threads, and, if built, the Vulkan backend with all and with fewer device features.
 std::vector<BackendCase> AllBackends();
+// Returns those of AllBackends() that keep activations on the host.
+std::vector<BackendCase> HostBackends();
 // Returns AllBackends() and the Vulkan backend with attention of many rows in large tiles. "Vulkan"
 // has small ones, "VulkanSharedMemory" none.
 std::vector<BackendCase> AttentionBackends();

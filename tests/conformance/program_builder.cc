@@ -284,6 +284,7 @@ Program ProgramBuilder::Build(Layout* layout) {
   p.n_encoder_steps = n_encoder_steps_;
   p.max_encoder_rows = max_encoder_rows_;
   p.max_pooled_rows = max_pooled_rows_;
+  p.pool_rows = pool_rows_;
   p.splits_rows = splits_rows_;
   p.max_rank = max_rank_;
   p.logits = place(Region::kIo, uint64_t{max_rows_} * vocab_, sizeof(float));

@@ -76,6 +76,8 @@ class ProgramBuilder {
   ValueId AddEncoderValue(uint32_t width, uint16_t row_factor);
   // A value with a row for each of at most `rows` sequences.
   ValueId AddPooledValue(uint32_t width, uint32_t rows);
+  // Makes pooled rows of `rows` neighbouring ones; 0: of all rows of a sequence.
+  void SetPoolRows(uint32_t rows) { pool_rows_ = rows; }
   void AddEncoderStep(const Step& step) {
     steps_.push_back(step);
     n_encoder_steps_ = static_cast<uint32_t>(steps_.size());
@@ -91,7 +93,7 @@ class ProgramBuilder {
 
  private:
   uint32_t vocab_, max_rows_, max_context_;
-  uint32_t max_encoder_rows_ = 0, n_encoder_steps_ = 0, max_pooled_rows_ = 0;
+  uint32_t max_encoder_rows_ = 0, n_encoder_steps_ = 0, max_pooled_rows_ = 0, pool_rows_ = 0;
   std::vector<Step> steps_;
   std::vector<Value> values_;
   bool splits_rows_ = false;

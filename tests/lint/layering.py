@@ -85,6 +85,9 @@ MAY_INCLUDE = {
         "runtime/text/",
     ),
     "runtime/audio": ("platform/",),
+    "runtime/vision": (
+        "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/memory/",
+    ),
     "runtime/transcription": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/memory/",
         "runtime/text/", "runtime/session/", "runtime/audio/",
@@ -146,6 +149,7 @@ OWNERS = (
     (r"CLI/", ("converter", "tools")),
     (r"isocline\.h", ("tools",)),
     (r"httplib\.h", ("tools/serve",)),
+    (r"stb_image\.h", ("tools/arenite",)),
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",
      ("platform/os", "converter", "tools", "bindings")),
 )

@@ -37,11 +37,8 @@ def values(name, count, base_seed, amplitude):
   return out
 
 
-def write_checkpoint(case, folder):
-  """Writes a case of data/speech, without a tokenizer, to a new folder."""
-  folder.mkdir()
-  (folder / "config.json").write_text(json.dumps(case["config"]))
-  (folder / "generation_config.json").write_text(json.dumps(case["generation"]))
+def write_tensors(case, folder):
+  """Writes model.safetensors of a golden's case."""
   header, data = {}, b""
   for name, shape in sorted(case["tensors"].items()):
     made = values(name, math.prod(shape), case["base_seed"], case["amplitude"]).tobytes()
@@ -50,3 +47,11 @@ def write_checkpoint(case, folder):
   text = json.dumps(header).encode()
   text += b" " * (-len(text) % 8)
   (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def write_checkpoint(case, folder):
+  """Writes a case of data/speech, without a tokenizer, to a new folder."""
+  folder.mkdir()
+  (folder / "config.json").write_text(json.dumps(case["config"]))
+  (folder / "generation_config.json").write_text(json.dumps(case["generation"]))
+  write_tensors(case, folder)

@@ -64,6 +64,9 @@ bool Obey(const std::string& line, Chat* chat, LineEditor* editor) {
     chat->Reset();
   } else if (name == "/system") {
     chat->SetSystem(rest);
+  } else if (name == "/image") {
+    if (rest.empty()) throw Error("/image needs a file name");
+    chat->AddImage(rest);
   } else if (name == "/tool") {
     chat->SendToolResult(rest);
   } else if (name == "/stats") {
@@ -125,6 +128,8 @@ void AddFormatOptions(CLI::App* app, ChatArguments* arguments) {
                   "File with the tools for the chat template: a JSON array");
   app->add_option("--variables", arguments->variables,
                   "More variables for the chat template, as JSON: {\"enable_thinking\": false}");
+  app->add_option("--image", arguments->images,
+                  "PNG or JPEG file that comes before the first message; may be repeated");
   CLI::Option_group* group = app->add_option_group(
       "format", "Text around messages; \\n, \\t and \\\\ are escapes as in C");
   group->add_option("--user-prefix", arguments->user_prefix, "Text before a user message")

@@ -43,6 +43,8 @@ const std::vector<ChatCommand>& ChatCommands() {
       {"/load", "FILE", "show and continue a saved conversation", ""},
       {"/reset", "", "start over", ""},
       {"/system", "[TEXT]", "start over with another system prompt; without TEXT: with none", ""},
+      {"/image", "FILE", "put a PNG or JPEG image before the next message",
+       "The model must take images (docs/skills.md)."},
       {"/tool", "TEXT", "send the result of a tool call (needs a chat template)", ""},
       {"/stats", "", "tokens reused, computed and generated, speed, memory", ""},
       {"/help", "[TOPIC]", "show this list, or explain a command, or: keys", ""},

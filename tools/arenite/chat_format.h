@@ -19,6 +19,7 @@ struct Message {
   std::string text;
   std::string reasoning = {};        // of an answer
   std::vector<ToolCall> calls = {};  // of an answer
+  uint32_t n_images = 0;             // before the text
 };
 
 // Text for a model to read.

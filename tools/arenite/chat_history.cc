@@ -38,6 +38,14 @@ Message ToMessage(const nlohmann::json& entry) {
   return message;
 }
 
+// Returns a message's content with images, as templates take it.
+nlohmann::ordered_json PartsOf(const Message& message) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (uint32_t i = 0; i < message.n_images; ++i) parts.push_back({{"type", "image"}});
+  parts.push_back({{"type", "text"}, {"text", message.text}});
+  return parts;
+}
+
 // Returns the id of a call: the model's, or one of 9 characters, which some templates ask for.
 std::string IdOf(const ToolCall& call, size_t number) {
   return call.id.empty() ? Format("call%05zu", number) : call.id;
@@ -66,6 +74,7 @@ std::string ToJson(const std::vector<Message>& messages) {
   const Message* last_answer = nullptr;
   for (const Message& message : messages) {
     nlohmann::ordered_json entry = {{"role", RoleName(message.role)}, {"content", message.text}};
+    if (message.n_images != 0) entry["content"] = PartsOf(message);
     if (message.role == Role::kAssistant) {
       AddAnswer(message, n_calls, &entry);
       n_calls += message.calls.size();

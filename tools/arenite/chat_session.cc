@@ -19,6 +19,7 @@ namespace arn::tool {
 namespace {
 
 constexpr uint32_t kChatSamplingWords = 4096;
+constexpr uint32_t kMostImageTokens = 4096;  // of a conversation
 constexpr const char* kDim = "\033[2m";
 constexpr const char* kBold = "\033[1m";
 constexpr const char* kNormal = "\033[0m";
@@ -88,6 +89,12 @@ arn_session_options SessionOptions(const ChatArguments& arguments, const Model& 
   options.logits_processors = 1;
   options.sampling_words = std::max(options.sampling_words, kChatSamplingWords);
   if (constraint) ReserveConstraint(*constraint, &options);
+  // Images may be all of a conversation. Embeddings are taken by CPUs only.
+  const bool is_on_cpu =
+      options.backend == ARN_BACKEND_CPU || options.backend == ARN_BACKEND_REFERENCE;
+  if (TakesImages(model) && (is_on_cpu || !arguments.images.empty())) {
+    options.embedding_rows = ChooseContext(arguments.session, model, kMostImageTokens);
+  }
   return options;
 }
 
@@ -135,14 +142,18 @@ Chat::Chat(const ChatArguments& arguments, const Model& model)
                                arguments.stops.end());
   if (arguments.system) system_ = *arguments.system;
   Reset();
+  for (const std::string& file : arguments.images) AddImage(file);
 }
 
 void Chat::Turn(const std::string& text, Role role) {
   std::vector<Message> messages = messages_;
   messages.push_back({role, text});
-  Exchange exchange{text, role, messages_.size(), conversation_.Now()};
+  messages.back().n_images = static_cast<uint32_t>(next_images_.size());
+  Exchange exchange{text, role, messages_.size(), conversation_.Now(), next_images_};
+  ImageList images = Images();
   session_.Check(arn_session_reset_stats(session_.get()));
-  const PromptText prompt = format_->Prompt(messages);
+  PromptText prompt = format_->Prompt(messages);
+  if (!images.empty()) prompt = ExpandImages(model_, prompt, images);
   // Each answer is a text of its own.
   if (constraint_) SetConstraint(*constraint_, session_, prompt.text);
   progress_.Restart();
@@ -155,7 +166,8 @@ void Chat::Turn(const std::string& text, Role role) {
   const auto show_text = [this](std::string_view piece) {
     return reply_ != nullptr || Show(piece, Reply::Part::kText);
   };
-  last_ = conversation_.Say(prompt, format_->IsWhole(), answer_options_, show_text, reply_.get());
+  last_ = conversation_.Say(prompt, format_->IsWhole(), EmbeddingsOf(images), answer_options_,
+                            show_text, reply_.get());
   if (constraint_) DropConstraint(session_);
   progress_.Clear();
   if (!can_write_) throw Error("cannot write to standard output");
@@ -164,6 +176,7 @@ void Chat::Turn(const std::string& text, Role role) {
                                          : Message{Role::kAssistant, last_.text});
     messages_ = std::move(messages);
     exchanges_.push_back(std::move(exchange));
+    next_images_.clear();
     Print("\n");
   }
   if (last_.finish == ARN_FINISH_CANCELLED) {
@@ -183,6 +196,7 @@ void Chat::SetSampling() {
 void Chat::Reset() {
   messages_.clear();
   exchanges_.clear();
+  next_images_.clear();
   std::vector<int32_t> beginning;
   if (!system_.empty()) {
     messages_.push_back({Role::kSystem, system_});
@@ -199,6 +213,23 @@ void Chat::SetSystem(const std::string& text) {
   Reset();
 }
 
+ImageList Chat::Images() const {
+  ImageList images;
+  for (const Exchange& exchange : exchanges_) {
+    images.insert(images.end(), exchange.images.begin(), exchange.images.end());
+  }
+  images.insert(images.end(), next_images_.begin(), next_images_.end());
+  return images;
+}
+
+void Chat::AddImage(const std::string& file) {
+  if (!format_->IsWhole()) throw Error("images need a bundle with a chat template");
+  ImageList added = EncodeImages(model_, {file}, arguments_.session.threads);
+  Say(Format("%s: %u x %u pixels, %zu tokens", file.c_str(), added[0]->size.width,
+             added[0]->size.height, added[0]->embeddings.size() / ImageInfo(model_).width));
+  next_images_.push_back(std::move(added[0]));
+}
+
 void Chat::SendToolResult(const std::string& text) {
   if (!format_->IsWhole()) throw Error("/tool needs a bundle with a chat template");
   Turn(text, Role::kTool);
@@ -209,6 +240,7 @@ std::string Chat::Undo() {
   Exchange exchange = std::move(exchanges_.back());
   exchanges_.pop_back();
   messages_.resize(exchange.n_messages);
+  next_images_ = std::move(exchange.images);
   conversation_.Return(std::move(exchange.before));
   return exchange.text;
 }

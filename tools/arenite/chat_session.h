@@ -10,6 +10,7 @@
 #include "tools/arenite/chat_format.h"
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/conversation.h"
+#include "tools/arenite/images.h"
 #include "tools/arenite/model.h"
 #include "tools/arenite/options.h"
 #include "tools/arenite/prefill_progress.h"
@@ -25,7 +26,7 @@ struct ChatArguments {
   ConstraintArguments constraint;
   uint32_t max_tokens = 256;
   bool ignore_eos = false;
-  std::vector<std::string> stops, adapters;
+  std::vector<std::string> stops, adapters, images;
   std::optional<std::string> system;
   bool plain = false;
   std::string tools_file, variables, history, kv_file;
@@ -50,6 +51,8 @@ class Chat {
   void Reset();
   void SetSystem(const std::string& text);
   void SendToolResult(const std::string& text);
+  // Puts an image before the next message.
+  void AddImage(const std::string& file);
   // Takes back the last message and its answer, and returns the message.
   std::string Undo();
   // Answers the last message again.
@@ -71,10 +74,12 @@ class Chat {
     Role role = Role::kUser;
     size_t n_messages = 0;
     Conversation::Point before;
+    ImageList images;
   };
 
   void SetSampling();
   bool Show(std::string_view text, Reply::Part part);
+  ImageList Images() const;
   void TellFull() const;
   void ShowMessages() const;
 
@@ -92,6 +97,7 @@ class Chat {
   std::string system_;  // "": none
   std::vector<Message> messages_;
   std::vector<Exchange> exchanges_;
+  ImageList next_images_;                      // before the next message
   arn_sampling sampling_ = ARN_SAMPLING_INIT;  // default values if restored from a file
   Answer last_;
   bool can_write_ = true;

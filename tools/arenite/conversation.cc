@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tools/arenite/images.h"
 #include "tools/arenite/interrupt.h"
 
 namespace arn::tool {
@@ -48,7 +49,12 @@ std::vector<int32_t> Conversation::SessionIds() const {
   const int32_t* ids = nullptr;
   uint32_t n = 0;
   session_.Check(arn_session_tokens(session_.get(), &ids, &n));
-  return std::vector<int32_t>(ids, ids + n);
+  std::vector<int32_t> all(ids, ids + n);
+  arn_image_info info = ARN_IMAGE_INFO_INIT;
+  if (arn_image_get_info(model_.get(), &info) == ARN_OK) {
+    for (int32_t& id : all) id = id < 0 ? info.token_id : id;
+  }
+  return all;
 }
 
 void Conversation::Reset(std::vector<int32_t> beginning) {
@@ -73,19 +79,28 @@ Conversation::Next Conversation::Tokens(const PromptText& prompt, bool is_whole)
           !goes_on && !ids_.empty()};
 }
 
-arn_status Conversation::Read(const Next& next, Answer* answer) {
+arn_status Conversation::Follow(const std::vector<int32_t>& ids,
+                                const std::vector<float>& embeddings, uint32_t* kept) {
+  if (embeddings.empty()) {
+    return arn_session_follow(session_.get(), ids.data(), ids.size(), kept);
+  }
+  return arn_session_follow_embeddings(session_.get(), ids.data(), ids.size(), embeddings.data(),
+                                       embeddings.size() / ImageInfo(model_).width, kept);
+}
+
+arn_status Conversation::Read(const Next& next, const std::vector<float>& embeddings,
+                              Answer* answer) {
   const std::vector<int32_t>& added = next.ids;
   std::vector<int32_t> all;
   if (!next.replaces) all = ids_;
   all.insert(all.end(), added.begin(), added.end());
   if (all.size() <= context_) {
-    const arn_status status =
-        arn_session_follow(session_.get(), all.data(), all.size(), &answer->n_kept);
+    const arn_status status = Follow(all, embeddings, &answer->n_kept);
     if (status == ARN_OK) ids_ = std::move(all);
     return status;
   }
   answer->n_missing = all.size() - context_;
-  if (!shifts_ || next.replaces) return ARN_CONTEXT_FULL;
+  if (!shifts_ || next.replaces || !embeddings.empty()) return ARN_CONTEXT_FULL;
   arn_status status = ARN_OK;
   if (!ids_.empty() && ids_.size() <= context_) {
     status = arn_session_follow(session_.get(), ids_.data(), ids_.size(), &answer->n_kept);
@@ -160,13 +175,14 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
   answer->finish = result.finish;
 }
 
-Answer Conversation::Say(const PromptText& text, bool is_whole, const AnswerOptions& options,
+Answer Conversation::Say(const PromptText& text, bool is_whole,
+                         const std::vector<float>& embeddings, const AnswerOptions& options,
                          const OnText& on_text, Reply* reply) {
   const CancelOnSignal cancel(session_.get(), /*with_terminate=*/false);
   const Next next = Tokens(text, is_whole);
   Answer answer;
   const uint64_t before = session_.Stats().prefill_tokens;
-  const arn_status status = Read(next, &answer);
+  const arn_status status = Read(next, embeddings, &answer);
   answer.n_computed = session_.Stats().prefill_tokens - before;
   if (status == ARN_CANCELLED || (status == ARN_CONTEXT_FULL && answer.n_missing > 0)) {
     answer.is_unread = true;

@@ -46,8 +46,9 @@ class Conversation {
   // prefix that the session holds and drops the rest. Otherwise appends the text. Ctrl-C cancels
   // reading or answering (finish ARN_FINISH_CANCELLED); a cancelled answer stays in the
   // conversation. reply, unless null: is started, and gets the answer's tokens. Throws Error.
-  Answer Say(const PromptText& text, bool is_whole, const AnswerOptions& options,
-             const OnText& on_text, Reply* reply);
+  // embeddings: of all images of the conversation; empty: there are none.
+  Answer Say(const PromptText& text, bool is_whole, const std::vector<float>& embeddings,
+             const AnswerOptions& options, const OnText& on_text, Reply* reply);
   // A moment of the conversation, to return to.
   struct Point {
     std::vector<int32_t> ids;
@@ -72,7 +73,9 @@ class Conversation {
     bool replaces = false;  // true: replace ids_ instead of appending
   };
   Next Tokens(const PromptText& prompt, bool is_whole) const;
-  arn_status Read(const Next& next, Answer* answer);
+  arn_status Read(const Next& next, const std::vector<float>& embeddings, Answer* answer);
+  arn_status Follow(const std::vector<int32_t>& ids, const std::vector<float>& embeddings,
+                    uint32_t* kept);
   void Generate(const AnswerOptions& options, const OnText& on_text, Reply* reply, Answer* answer);
   // Removes the tokens of a stop string, which is not shown.
   void DropBehind(const std::string& shown, const std::vector<int32_t>& generated);

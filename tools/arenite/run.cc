@@ -11,6 +11,7 @@
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/device.h"
 #include "tools/arenite/encoder_input.h"
+#include "tools/arenite/images.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
@@ -36,7 +37,7 @@ struct RunArguments {
   ConstraintArguments constraint;
   DeviceArguments device;
   BeamArguments beams;
-  std::vector<std::string> stops, adapters;
+  std::vector<std::string> stops, adapters, images;
   bool ignore_eos = false, json = false, quiet = false;
   std::string save, restore, kv_file;
 };
@@ -70,6 +71,7 @@ struct Output {
 
 struct Outcome {
   std::vector<int32_t> prompt_ids;
+  std::vector<float> embeddings;  // of the images among them
   std::vector<Completion> completions;
   SamplingArguments sampling_arguments;       // what `sampling` refers to
   arn_sampling sampling = ARN_SAMPLING_INIT;  // greedy also if a restored session keeps its own
@@ -97,6 +99,20 @@ std::vector<int32_t> IdsToPrefill(const Model& model, const RunArguments& argume
   if (prompt.ids) return ParseIds(*prompt.ids, "--prompt-ids");
   // No BOS: the sequence has already begun.
   return model.Tokenize(ReadPrompt(prompt), ARN_TOKENIZE_NO_SPECIAL);
+}
+
+// Reads the images, and the prompt with their tokens. Images without a placeholder come first.
+void ReadImages(const Model& model, const RunArguments& arguments, Outcome* outcome) {
+  if (arguments.prompt.ids) throw Error("--image: give the prompt as text");
+  const ImageList images = EncodeImages(model, arguments.images, arguments.session.threads);
+  const std::string placeholder = ImageInfo(model).placeholder;
+  PromptText prompt = {ReadPrompt(arguments.prompt), {}};
+  if (prompt.text.find(placeholder) == std::string::npos) {
+    for (size_t i = 0; i < images.size(); ++i) prompt.text.insert(0, placeholder);
+  }
+  outcome->prompt_ids =
+      model.Tokenize(ExpandImages(model, prompt, images).text, ARN_TOKENIZE_DEFAULT);
+  outcome->embeddings = EmbeddingsOf(images);
 }
 
 // True if a restored session keeps its sampling and its random numbers: no sampling flag is given.
@@ -195,7 +211,11 @@ void Generate(const RunArguments& arguments, const EncoderInput& encoder_input,
   arn_status status = ARN_OK;
   const std::vector<int32_t>& ids = outcome->prompt_ids;
   // A prompt longer than the context is prefilled chunk by chunk, if the session allows it.
-  if (arguments.restore.empty() && ids.size() <= outcome->plan.context_tokens) {
+  if (!outcome->embeddings.empty()) {
+    status =
+        arn_session_prefill_embeddings(session.get(), ids.data(), ids.size(),
+                                       outcome->embeddings.data(), outcome->plan.embedding_rows);
+  } else if (arguments.restore.empty() && ids.size() <= outcome->plan.context_tokens) {
     status = arn_session_follow(session.get(), ids.data(), ids.size(), &outcome->kept_tokens);
   } else if (!ids.empty()) {
     status = arn_session_prefill(session.get(), ids.data(), ids.size());
@@ -333,7 +353,11 @@ int Run(RunArguments arguments) {
   // A restored session has the encoder's output.
   const EncoderInput encoder_input =
       arguments.restore.empty() ? EncoderInput(model, arguments.encoder_input) : EncoderInput();
-  outcome.prompt_ids = IdsToPrefill(model, arguments);
+  if (arguments.images.empty()) {
+    outcome.prompt_ids = IdsToPrefill(model, arguments);
+  } else {
+    ReadImages(model, arguments, &outcome);
+  }
   const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
   const uint64_t most_tokens =
       is_open_ended ? MaxContext(arguments.session, model) : arguments.max_tokens;
@@ -341,6 +365,10 @@ int Run(RunArguments arguments) {
   ApplyDeviceOptions(arguments.device, &options);
   const Adapters adapters(model, arguments.adapters);
   adapters.AddTo(&options);
+  if (!outcome.embeddings.empty()) {
+    options.embedding_rows =
+        static_cast<uint32_t>(outcome.embeddings.size() / ImageInfo(model).width);
+  }
   // A saved state fits sessions with as many encoder rows: those of the model.
   if (arguments.save.empty() && arguments.restore.empty()) encoder_input.SizeSession(&options);
   options.context_tokens =
@@ -424,6 +452,10 @@ Command AddRun(CLI::App* app) {
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
   AddEncoderOptions(sub, &arguments->encoder_input);
+  CLI::Option* image =
+      sub->add_option("--image", arguments->images,
+                      "PNG or JPEG file; may be repeated. Images are where the prompt has the "
+                      "model's placeholder (<image>), or come first");
   CLI::Option* restore =
       sub->add_option("--restore", arguments->restore,
                       "Continues the session saved in this file; a prompt is appended to it. Its "
@@ -451,9 +483,10 @@ Command AddRun(CLI::App* app) {
   CLI::Option_group* sampling = AddSamplingOptions(sub, &arguments->sampling);
   AddConstraintOptions(sub, &arguments->constraint, 0);
   CLI::Option* beams = AddBeamOptions(sub, &arguments->beams);
-  for (CLI::Option* option : {stop, save, restore, completions, logprobs}) {
+  for (CLI::Option* option : {stop, save, restore, completions, logprobs, image}) {
     beams->excludes(option);
   }
+  image->excludes(save)->excludes(restore);
   for (CLI::Option* option : DrawOptions(sampling)) beams->excludes(option);
   AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
   AddOverflowOptions(sub, &arguments->session);
@@ -469,6 +502,7 @@ Command AddRun(CLI::App* app) {
       "  echo \"Once upon a time\" | arenite run story.arn\n"
       "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32\n"
       "  arenite run model.arn --prompt \"Paris is \" --choices \"in France,in Spain\"\n"
+      "  arenite run vlm.arn --image cat.png --prompt \"<image>What is this?\"\n"
       "  arenite run t5.arn --encoder-text \"translate English to German: Good day.\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }

@@ -1,5 +1,5 @@
-"""Generates options.py of bindings/python/arenite: the C API's enums, and its structs as
-dataclasses."""
+"""Generates enums.py, options.py and results.py of bindings/python/arenite: the C API's enums, and
+its structs as dataclasses."""
 
 import re
 import textwrap
@@ -16,9 +16,9 @@ from . import _abi
 '''
 
 HEAD = '''\
-"""Options and results. Written by tools/c_api/generate.py from arenite.h: do not edit it.
+"""{what}
 
-Zeros of options are the library's defaults.
+Written by tools/c_api/generate.py from arenite.h: do not edit it.
 """
 
 from __future__ import annotations
@@ -82,29 +82,55 @@ def enums_file():
   return text
 
 
-def make():
-  found = headers.declarations()
-  enums = views.enums(found)
-  text = HEAD + "\n" + "".join(f"{number[4:]} = _abi.{number}\n" for number in views.NUMBERS)
+def _dataclass(name, fields, enums, constants):
+  cls, what, is_given = views.STRUCTS[name]
   known = {e.name for e in enums}
-  constants = headers.constants(found)
-  for name, fields in views.structs():
-    cls, what, is_given = views.STRUCTS[name]
-    text += "\n\n@dataclasses.dataclass(frozen=True)\n"
-    text += f'class {cls}:\n  """{what} {name}."""\n\n'
-    for field in fields:
-      field.enum = field.enum if field.enum in known else ""
-      kind = field.enum or _TYPES[field.kind]
-      if is_given and kind == "str":
-        kind = "Optional[str]"
-      text += f"  {field.name}: {kind}"
-      if is_given:
-        if field.initial.isdigit() and field.enum:
-          field.initial = next(n for n, v in constants.items() if v == int(field.initial) and
-                               n.startswith(next(e.prefix for e in enums if e.name == field.enum)))
-        text += f" = {_default(field, kind)}"
-      text += "\n" + _doc(field.comment)
-  text += textwrap.dedent('''
+  text = f'\n\n@dataclasses.dataclass(frozen=True)\nclass {cls}:\n  """{what} {name}."""\n\n'
+  for field in fields:
+    field.enum = field.enum if field.enum in known else ""
+    kind = field.enum or _TYPES[field.kind]
+    if is_given and kind == "str":
+      kind = "Optional[str]"
+    text += f"  {field.name}: {kind}"
+    if is_given:
+      if field.initial.isdigit() and field.enum:
+        field.initial = next(n for n, v in constants.items() if v == int(field.initial) and
+                             n.startswith(next(e.prefix for e in enums if e.name == field.enum)))
+      text += f" = {_default(field, kind)}"
+    text += "\n" + _doc(field.comment)
+  return text
+
+
+def _file(what, body, names):
+  lines = textwrap.wrap(", ".join(f'"{name}"' for name in sorted(names)), 96)
+  return (HEAD.format(what=what) + body + "\n\n__all__ = [\n" +
+          "".join(f"    {line}\n" for line in lines) + "]\n")
+
+
+def _dataclasses(is_given):
+  """Returns the text of the structs that callers give, or of the others, and their names."""
+  found = headers.declarations()
+  enums, constants = views.enums(found), headers.constants(found)
+  chosen = [(name, fields) for name, fields in views.structs()
+            if views.STRUCTS[name][2] == is_given]
+  return ("".join(_dataclass(name, fields, enums, constants) for name, fields in chosen),
+          [views.STRUCTS[name][0] for name, _ in chosen])
+
+
+def options_file():
+  body, names = _dataclasses(True)
+  head = "from .results import *  # noqa: F403\nfrom .results import __all__ as _results\n\n"
+  head += "".join(f"{number[4:]} = _abi.{number}\n" for number in views.NUMBERS)
+  names += [e.name for e in views.enums(headers.declarations())]
+  names += [number[4:] for number in views.NUMBERS]
+  text = _file("Options, whose zeros are the library's defaults; and all of results.py.",
+               head + body, names)
+  return text + "__all__ += _results\n"
+
+
+def results_file():
+  body, names = _dataclasses(False)
+  body += textwrap.dedent('''
 
       @dataclasses.dataclass(frozen=True)
       class Beam:
@@ -113,7 +139,5 @@ def make():
         ids: list[int]
         score: float
       ''')
-  names = [e.name for e in enums] + [views.STRUCTS[name][0] for name, _ in views.structs()]
-  names += ["Beam"] + [number[4:] for number in views.NUMBERS]
-  lines = textwrap.wrap(", ".join(f'"{name}"' for name in sorted(names)), 96)
-  return text + "\n\n__all__ = [\n" + "".join(f"    {line}\n" for line in lines) + "]\n"
+  text = _file("Results.", body, [*names, "Beam"])
+  return text.replace("from . import _abi\n", "").replace("from typing import Optional\n", "")

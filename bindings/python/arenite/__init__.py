@@ -18,6 +18,7 @@ from .errors import (
     AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
     OutOfMemory, TemplateError, Unsupported)
 from .generation import Generation, Piece, TokenLogprobs
+from .image import Image, ImageEncoder, ImageInfo
 from .model import Detokenizer, Model
 from .options import *
 from .reply import Event, Reply
@@ -27,7 +28,8 @@ from .transcriber import Segment, Transcriber, Transcript
 __all__ = [
     "Adapter", "AdapterInfo", "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState",
     "Call", "Cancelled", "Chat", "ContextFull", "Conversation", "ConversationReply",
-    "Detokenizer", "Embedder", "Event", "Generation", "Model", "NotFound", "OutOfMemory",
+    "Detokenizer", "Embedder", "Event", "Generation", "Image",
+    "ImageEncoder", "ImageInfo", "Model", "NotFound", "OutOfMemory",
     "Piece", "Reply", "Segment", "Session", "TemplateError", "TokenLogprobs", "Transcriber",
     "Transcript", "Unsupported", "cpu_clusters", "random_seed", "version",
 ]

@@ -126,9 +126,9 @@ class arn_session_options(Struct):
       ("snapshot_every", c_uint32), ("speculation", c_uint32), ("max_guesses", c_uint32),
       ("guess_always", c_uint32), ("encoder_kv_type", c_uint32), ("rope_scaling", c_uint32),
       ("rope_factor", c_float), ("kv_key_axis", c_uint32), ("kv_value_axis", c_uint32),
-      ("n_adapters", c_uint32), ("adapters", POINTER(c_void_p))]
+      ("n_adapters", c_uint32), ("adapters", POINTER(c_void_p)), ("embedding_rows", c_uint32)]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None, 0)
 
 
 class arn_memory_plan(Struct):
@@ -142,9 +142,10 @@ class arn_memory_plan(Struct):
       ("device_bytes", c_uint64), ("copied_bytes", c_uint64), ("constraints_bytes", c_uint64),
       ("snapshots_bytes", c_uint64), ("state_snapshots", c_uint32), ("snapshot_every", c_uint32),
       ("speculation_bytes", c_uint64), ("max_guesses", c_uint32), ("n_adapters", c_uint32),
-      ("adapters_bytes", c_uint64), ("adapter_files_bytes", c_uint64)]
+      ("adapters_bytes", c_uint64), ("adapter_files_bytes", c_uint64),
+      ("embeddings_bytes", c_uint64), ("embedding_rows", c_uint32)]
   _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-      0, 0)
+      0, 0, 0, 0)
 
 
 class arn_kv_group_info(Struct):
@@ -343,6 +344,47 @@ class arn_embed_counts(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_tokens", c_uint64), ("n_cut_texts", c_uint64),
       ("ns", c_uint64)]
   _initial_ = (0, 0, 0)
+
+
+class arn_image_info(Struct):
+  _fields_ = [("struct_size", c_size_t), ("width", c_uint32), ("max_embeddings", c_uint32),
+      ("token_id", c_int32), ("placeholder", c_char_p)]
+  _initial_ = (0, 0, 0, None)
+
+
+class arn_image_layout(Struct):
+  _fields_ = [("struct_size", c_size_t), ("n_embeddings", c_uint32), ("n_tiles", c_uint32),
+      ("tile_rows", c_uint32), ("tile_cols", c_uint32)]
+  _initial_ = (0, 0, 0, 0)
+
+
+class arn_image_size(Structure):
+  _fields_ = [("width", c_uint32), ("height", c_uint32)]
+
+
+class arn_image_options(Struct):
+  _fields_ = [("struct_size", c_size_t), ("backend", c_uint32), ("max_side", c_uint32),
+      ("n_threads", c_uint32)]
+  _initial_ = (0, 0, 0)
+
+
+class arn_image_plan_data(Struct):
+  _fields_ = [("struct_size", c_size_t), ("constants_bytes", c_uint64),
+      ("repacked_bytes", c_uint64), ("activations_bytes", c_uint64), ("io_bytes", c_uint64),
+      ("total_bytes", c_uint64), ("alignment", c_uint64), ("max_side", c_uint32),
+      ("n_threads", c_uint32)]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0)
+
+
+class arn_image(Structure):
+  _fields_ = [("pixels", POINTER(c_uint8)), ("width", c_uint32), ("height", c_uint32),
+      ("stride", c_uint64)]
+
+
+class arn_image_counts(Struct):
+  _fields_ = [("struct_size", c_size_t), ("n_tiles", c_uint64), ("n_embeddings", c_uint64),
+      ("resize_ns", c_uint64), ("ns", c_uint64)]
+  _initial_ = (0, 0, 0, 0)
 
 
 class arn_attention_mask(Struct):

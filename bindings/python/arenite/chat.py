@@ -11,6 +11,7 @@ from typing import Any, Optional
 from . import _abi
 from ._handle import Closing, Handle
 from .errors import ErrorText, Status, check_plain, failure
+from .image import Image, expand
 from .model import Model
 
 
@@ -57,18 +58,21 @@ class Chat(Closing):
   def tokenize(self, messages: Sequence[Mapping[str, Any]], *,
                tools: Optional[Sequence[Mapping[str, Any]]] = None,
                variables: Optional[Mapping[str, Any]] = None, template_name: Optional[str] = None,
-               now: Optional[datetime.datetime] = None,
-               add_generation_prompt: bool = True) -> list[int]:
+               now: Optional[datetime.datetime] = None, add_generation_prompt: bool = True,
+               images: Sequence[Image] = ()) -> list[int]:
     """Returns the token ids of a conversation. Only the template writes special tokens; messages,
-    tools and variables are plain text."""
+    tools and variables are plain text. images: those of the messages' parts {"type": "image"}, in
+    their order."""
     spans, count = ctypes.c_void_p(), ctypes.c_size_t()
     with self._handle.use() as chat:
       text = self._render(chat, messages, tools, variables, template_name, now,
                           add_generation_prompt)
       check_plain(self._library, self._library.arn_chat_plain_spans(
           chat, ctypes.byref(spans), ctypes.byref(count)))
-      return self._source._tokenize(
-          text, False, False, ctypes.cast(spans, ctypes.POINTER(_abi.arn_text_span)), count.value)
+      plain: Any = ctypes.cast(spans, ctypes.POINTER(_abi.arn_text_span))
+      if images:
+        text, plain = expand(self._source, text, images, plain, count.value)
+      return self._source._tokenize(text, False, False, plain, count.value)
 
   def _render(self, chat: int, messages: Sequence[Mapping[str, Any]],
               tools: Optional[Sequence[Mapping[str, Any]]],

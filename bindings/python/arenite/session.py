@@ -18,6 +18,7 @@ from ._stream import Stream
 from .adapter import Adapter
 from .errors import ErrorText, Status, failure
 from .generation import GenerateOptions, Generation
+from .image import Image, embedding_width, expand, floats, joined
 from .model import Model, Path, id_array, session_struct
 from .options import (
     BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, KvType, Sampling,
@@ -122,17 +123,33 @@ class Session(Closing):
 
   # ---- tokens
 
-  def prefill(self, tokens: Tokens) -> None:
-    """Appends tokens to the sequence and runs them."""
+  def prefill(self, tokens: Tokens, images: Sequence[Image] = ()) -> None:
+    """Appends tokens to the sequence and runs them. images: those whose tokens are among them; the
+    session has embedding_rows for them."""
+    if images:
+      self._run_prefill("arn_session_prefill_embeddings", *self._image_arguments(tokens, images))
+      return
     ids = self._ids(tokens)
     self._run_prefill("arn_session_prefill", ids, len(ids))
 
-  def follow(self, tokens: Tokens) -> int:
+  def follow(self, tokens: Tokens, images: Sequence[Image] = ()) -> int:
     """Makes the sequence hold exactly these tokens, reusing the common prefix: for conversations.
-    Returns the number of reused tokens."""
-    ids, kept = self._ids(tokens), ctypes.c_uint32()
+    images: as for prefill(). Returns the number of reused tokens."""
+    kept = ctypes.c_uint32()
+    if images:
+      self._run_prefill("arn_session_follow_embeddings", *self._image_arguments(tokens, images),
+                        ctypes.byref(kept))
+      return kept.value
+    ids = self._ids(tokens)
     self._run_prefill("arn_session_follow", ids, len(ids), ctypes.byref(kept))
     return kept.value
+
+  def _image_arguments(self, tokens: Tokens, images: Sequence[Image]) -> tuple[Any, ...]:
+    if isinstance(tokens, str):
+      text, _ = expand(self.model, tokens.encode(), images)
+      tokens = self.model._tokenize(text, True, False, None, 0)
+    ids, rows = id_array(tokens), joined(images)
+    return ids, len(ids), floats(rows), len(rows) // embedding_width(self.model)
 
   def set_prefill_callback(self, callback: Optional[Callable[[int, int], object]]) -> None:
     """Calls callback(done, total) after each chunk of later prefill() and follow() calls, with the

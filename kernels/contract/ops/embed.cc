@@ -8,6 +8,9 @@ struct EmbedContract : OpDefaults<EmbedParams> {
     const Program& program = check.program();
     const uint32_t width = check.Width(check.step().out);
     ARN_TRY(check.Matrix(p.weight, program.vocab, width));
+    if (p.takes_embeddings && check.is_encoder()) {
+      return check.UnsupportedError("embeddings", "of an encoder are features");
+    }
     if (p.positions == kNoWeight) return Status::kOk;
     if (check.is_encoder()) {
       return check.UnsupportedError("positions", "of an encoder have a step of their own");
@@ -27,6 +30,7 @@ struct EmbedContract : OpDefaults<EmbedParams> {
     text->PrintWeight("weight", p.weight);
     text->PrintWeight("positions", p.positions);
     text->PrintFloat("factor", p.factor, 1.0f);
+    if (p.takes_embeddings) text->Print(" or embeddings");
   }
 };
 

@@ -1,8 +1,23 @@
 #include "kernels/contract/ops/op_contract.h"
 
 namespace arn {
+namespace {
+
+struct FeaturesContract : OpDefaults<FeaturesParams> {
+  static Status Check(const FeaturesParams& p, const StepCheck& check) {
+    const uint64_t end = uint64_t{p.first} + check.Width(check.step().out);
+    if (p.stride == 0) return check.Equals("first column", p.first, 0);
+    return end <= p.stride ? Status::kOk : check.ValueError("columns' end", end, p.stride);
+  }
+
+  static void Dump(const FeaturesParams& p, const Step&, StepText* text) {
+    if (p.stride != 0) text->Print(" from column %u of %u", p.first, p.stride);
+  }
+};
+
+}  // namespace
 
 constinit const OpContract kFeaturesOp =
-    MakeOp<OpDefaults<FeaturesParams>>("features", kHasOut | kInEncoder | kTakesFactors);
+    MakeOp<FeaturesContract>("features", kHasOut | kInEncoder | kTakesFactors);
 
 }  // namespace arn

@@ -120,7 +120,10 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kLogits: return Lower(step, step.Get<LogitsParams>());
     case Op::kConv: return Lower(step, step.Get<ConvParams>());
     case Op::kScan: return Lower(step, step.Get<ScanParams>());
-    case Op::kFeatures: return Status::kOk;  // written by the host
+    case Op::kFeatures:  // written by the host
+      return step.Get<FeaturesParams>().stride == 0
+                 ? Status::kOk
+                 : UnsupportedError(step, "features that are a part of wider rows");
     case Op::kIm2col: return Lower(step, step.Get<Im2colParams>());
     case Op::kAddPositions: return Lower(step, step.Get<AddPositionsParams>());
     case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());

@@ -25,6 +25,7 @@
 #include <arenite/conversation.h>
 #include <arenite/device.h>
 #include <arenite/embed.h>
+#include <arenite/image.h>
 #include <arenite/kv.h>
 #include <arenite/mask.h>
 #include <arenite/model.h>

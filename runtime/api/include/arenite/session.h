@@ -212,13 +212,16 @@ typedef struct arn_session_options {
    * the array is read only during the call. VULKAN: ARN_UNSUPPORTED; AUTO and VULKAN_CPU take the
    * CPU. arn_memory_plan has their bytes. */
   const arn_adapter* const* adapters;
+  /* Embeddings of images that the sequences may hold at a time (arn_session_prefill_embeddings).
+   * VULKAN: ARN_UNSUPPORTED; AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes. */
+  uint32_t embedding_rows;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
         0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0,     \
-        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL                                          \
+        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL, 0                                       \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -264,11 +267,13 @@ typedef struct arn_memory_plan {
                               and rows between two matrices */
   uint64_t adapter_files_bytes; /* of the adapters' bundles, which are mapped; not part of the
                                    block */
+  uint64_t embeddings_bytes;    /* part of io_bytes: of embedding_rows */
+  uint32_t embedding_rows;
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT                                                                      \
   {                                                                                               \
     sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0                                                                       \
+        0, 0, 0, 0, 0, 0, 0, 0, 0                                                                 \
   }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be

@@ -253,6 +253,8 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, kv_key_axis), 0, "Lorg/arenite/KvAxis;"},
     {"kvValueAxis", FieldKind::kEnum,
      offsetof(arn_session_options, kv_value_axis), 0, "Lorg/arenite/KvAxis;"},
+    {"embeddingRows", FieldKind::kInt,
+     offsetof(arn_session_options, embedding_rows), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,
@@ -315,6 +317,10 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, adapters_bytes), 0},
     {"adapterFilesBytes", FieldKind::kLong,
      offsetof(arn_memory_plan, adapter_files_bytes), 0},
+    {"embeddingsBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, embeddings_bytes), 0},
+    {"embeddingRows", FieldKind::kInt,
+     offsetof(arn_memory_plan, embedding_rows), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,

@@ -66,4 +66,7 @@ public final class MemoryPlan {
   public long adaptersBytes;
   /** of the adapters' bundles, which are mapped; not part of the block */
   public long adapterFilesBytes;
+  /** part of io_bytes: of embedding_rows */
+  public long embeddingsBytes;
+  public int embeddingRows;
 }

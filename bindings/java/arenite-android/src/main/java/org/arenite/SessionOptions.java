@@ -194,4 +194,9 @@ public final class SessionOptions {
    */
   public KvAxis kvKeyAxis = KvAxis.DEFAULT;
   public KvAxis kvValueAxis = KvAxis.DEFAULT;
+  /**
+   * Embeddings of images that the sequences may hold at a time (arn_session_prefill_embeddings).
+   * VULKAN: Status.UNSUPPORTED; AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes.
+   */
+  public int embeddingRows;
 }

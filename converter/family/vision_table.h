@@ -1,0 +1,233 @@
+// Rows of vision_family.cc. Names are those of VisionTensorName, values those of transformers'
+// configuration and image processor classes.
+#pragma once
+
+#include <cstdint>
+
+#include "converter/family/decoder_spec.h"
+#include "converter/family/vision_family.h"
+
+namespace arn::convert {
+
+struct MergedNorm {
+  const char* name = nullptr;  // null: none
+  const char* key = nullptr;   // of a flag that it is there
+  NormKind kind = NormKind::kLayer;
+  float offset = 0.0f;  // added to stored weights
+  double epsilon = 0;   // 0: the tower's
+};
+
+struct ProjectorStage {
+  const char* name = nullptr;       // null: there are no more
+  const char* width_key = nullptr;  // null: the decoder's width
+  uint32_t default_width = 0;
+  const char* bias_key = nullptr;  // null: no bias
+  const char* activation_key = nullptr;
+  const char* default_activation = nullptr;
+  bool is_whole_name = false;
+  bool is_transposed = false;
+};
+
+struct VisionFamily {
+  const char* architecture;
+  const TensorNames* names;
+  const char* patch_embedding;
+  const char* positions;
+  bool has_channels_last = false;
+  // Defaults of the tower's configuration class.
+  uint32_t hidden, ffn, layers, heads, patch_size;
+  uint32_t image_size = 0;   // 0: num_patches instead
+  uint32_t n_positions = 0;  // default of num_patches
+  GridPositions grid_positions = GridPositions::kExact;
+  // Keys of how many patches become a row: a side of merge_key, or what leaves tokens_key tokens.
+  const char* merge_key = nullptr;
+  const char* tokens_key = nullptr;
+  uint32_t default_merge = 0;  // of either key
+  PoolKind merge = PoolKind::kConcat;
+  MergedNorm merged_norm = {};
+  ProjectorStage projector[2] = {};
+  const char* token_keys[2] = {"image_token_id", "image_token_index"};
+  uint32_t default_token = 0;
+  bool sees_both_ways = false;
+  // Defaults of the image processor's class, and of its texts.
+  ImageRule rule;
+  Resample resample = Resample::kBilinear;
+  uint32_t tile_size = 0, longest_edge = 0;
+  const char* placeholder;
+  const char* token;
+  const char* begin = "";
+  const char* tile_begin = "";
+  const char* row_end = "";
+  const char* tiles_end = "";
+  const char* whole_begin = "";
+  const char* alone_begin = "";
+  const char* end = "";
+};
+
+#define ARN_SIGLIP_LAYER "vision.tower.encoder.layers.{}."
+inline constexpr TensorNames kSiglipNames = {
+    .prefix = kVisionPrefix,
+    .embedding = nullptr,
+    .final_norm = "vision.tower.post_layernorm",
+    .unused = {"vision.tower.head.", "vision.tower.embeddings.position_ids"},
+    .attention_norm = ARN_SIGLIP_LAYER "layer_norm1",
+    .q = ARN_SIGLIP_LAYER "self_attn.q_proj",
+    .k = ARN_SIGLIP_LAYER "self_attn.k_proj",
+    .v = ARN_SIGLIP_LAYER "self_attn.v_proj",
+    .attention_out = ARN_SIGLIP_LAYER "self_attn.out_proj",
+    .ffn_norm = ARN_SIGLIP_LAYER "layer_norm2",
+    .up = ARN_SIGLIP_LAYER "mlp.fc1",
+    .down = ARN_SIGLIP_LAYER "mlp.fc2",
+};
+#undef ARN_SIGLIP_LAYER
+
+// SigLIP's tower, whose patches are concatenated; square tiles of an image, and the whole image.
+constexpr VisionFamily Idefics3Like(const char* architecture) {
+  return {.architecture = architecture,
+          .names = &kSiglipNames,
+          .patch_embedding = "vision.tower.embeddings.patch_embedding",
+          .positions = "vision.tower.embeddings.position_embedding",
+          .hidden = 1152,
+          .ffn = 3072,
+          .layers = 12,
+          .heads = 16,
+          .patch_size = 32,
+          .image_size = 224,
+          .merge_key = "scale_factor",
+          .default_merge = 2,
+          .projector = {{.name = "vision.connector.modality_projection.proj"}},
+          .default_token = 128257,
+          .rule = ImageRule::kLongestEdge,
+          .resample = Resample::kLanczos,
+          .tile_size = 364,
+          .longest_edge = 4 * 364,
+          .placeholder = "<image>",
+          .token = "<image>",
+          .tile_begin = "<fake_token_around_image><row_{row}_col_{col}>",
+          .row_end = "\n",
+          .tiles_end = "\n",
+          .whole_begin = "<fake_token_around_image><global-img>",
+          .alone_begin = "<fake_token_around_image><global-img>",
+          .end = "<fake_token_around_image>"};
+}
+
+inline constexpr VisionFamily kVisionFamilies[] = {
+    Idefics3Like("Idefics3ForConditionalGeneration"),
+    Idefics3Like("SmolVLMForConditionalGeneration"),
+    {.architecture = "Gemma3ForConditionalGeneration",
+     .names = &kSiglipNames,
+     .patch_embedding = "vision.tower.embeddings.patch_embedding",
+     .positions = "vision.tower.embeddings.position_embedding",
+     .hidden = 768,
+     .ffn = 3072,
+     .layers = 12,
+     .heads = 12,
+     .patch_size = 16,
+     .image_size = 224,
+     .tokens_key = "mm_tokens_per_image",
+     .default_merge = 256,
+     .merge = PoolKind::kMean,
+     .merged_norm = {"vision.projector.mm_soft_emb_norm", nullptr, NormKind::kRms, 1.0f},
+     .projector = {{.name = "vision.projector.mm_input_projection_weight",
+                    .is_whole_name = true,
+                    .is_transposed = true}},
+     .default_token = 262144,
+     .sees_both_ways = true,
+     .rule = ImageRule::kSquare,
+     .tile_size = 224,
+     .placeholder = "<start_of_image>",
+     .token = "<image_soft_token>",
+     .begin = "\n\n<start_of_image>",
+     .end = "<end_of_image>\n\n"},
+    {.architecture = "Lfm2VlForConditionalGeneration",
+     .names = &kSiglipNames,
+     .patch_embedding = "vision.tower.embeddings.patch_embedding",
+     .positions = "vision.tower.embeddings.position_embedding",
+     .has_channels_last = true,
+     .hidden = 768,
+     .ffn = 3072,
+     .layers = 12,
+     .heads = 12,
+     .patch_size = 16,
+     .n_positions = 256,
+     .grid_positions = GridPositions::kBilinear,
+     .merge_key = "downsample_factor",
+     .default_merge = 2,
+     .merged_norm = {"vision.projector.layer_norm", "projector_use_layernorm", NormKind::kLayer,
+                     0.0f, 1e-5},
+     .projector = {{.name = "vision.projector.linear_1",
+                    .width_key = "projector_hidden_size",
+                    .default_width = 2560,
+                    .bias_key = "projector_bias",
+                    .activation_key = "projector_hidden_act",
+                    .default_activation = "gelu"},
+                   {.name = "vision.projector.linear_2", .bias_key = "projector_bias"}},
+     .default_token = 396,
+     .rule = ImageRule::kTokenBudget,
+     .tile_size = 512,
+     .placeholder = "<image>",
+     .token = "<image>",
+     .begin = "<|image_start|>",
+     .tile_begin = "<|img_row_{row}_col_{col}|>",
+     .whole_begin = "<|img_thumbnail|>",
+     .end = "<|image_end|>"},
+};
+
+// Where the tensors of a tower lie, and their names under kVisionPrefix. The first that fits
+// counts.
+struct VisionPlace {
+  const char* stored;
+  const char* name;
+};
+inline constexpr VisionPlace kVisionPlaces[] = {
+    {"vision_tower.vision_model.", "tower."},
+    {"vision_tower.", "tower."},
+    {"vision_model.", "tower."},
+    {"connector.", "connector."},
+    {"multi_modal_projector.", "projector."},
+};
+
+// Keys of image processors and towers that say nothing of the pixels.
+inline constexpr const char* kSilentProcessorKeys[] = {"image_processor_type",
+                                                       "processor_class",
+                                                       "_valid_processor_keys",
+                                                       "auto_map",
+                                                       "data_format",
+                                                       "input_data_format",
+                                                       "device",
+                                                       "disable_grouping",
+                                                       "return_tensors",
+                                                       "do_convert_rgb",
+                                                       "do_pad",
+                                                       "pad_size",
+                                                       "crop_size",
+                                                       "default_to_square",
+                                                       "image_seq_length",
+                                                       "image_seq_len",
+                                                       "return_row_col_info",
+                                                       "video_sampling",
+                                                       "max_num_patches",
+                                                       "backend"};
+inline constexpr const char* kSilentTowerKeys[] = {"model_type",
+                                                   "attention_dropout",
+                                                   "initializer_range",
+                                                   "initializer_factor",
+                                                   "dtype",
+                                                   "torch_dtype",
+                                                   "vision_use_head",
+                                                   "use_base_siglip",
+                                                   "size",
+                                                   "max_image_size",
+                                                   "architectures",
+                                                   "transformers_version",
+                                                   "_name_or_path",
+                                                   "return_dict",
+                                                   "output_attentions",
+                                                   "output_hidden_states",
+                                                   "_attn_implementation_autoset",
+                                                   "tie_word_embeddings",
+                                                   "projection_dim",
+                                                   "use_cache",
+                                                   "_attn_implementation"};
+
+}  // namespace arn::convert

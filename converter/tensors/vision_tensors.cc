@@ -1,0 +1,114 @@
+// Tensors of a vision tower. Its layers are those of a decoder of its own, whose tensors a planner
+// of their own takes from the same checkpoint.
+#include <cmath>
+
+#include "converter/family/vision_family.h"
+#include "converter/tensors/planner.h"
+
+namespace arn::convert {
+namespace {
+
+// A tower is small beside its decoder, and each of its errors is in every token of an image: int4
+// is left to the decoder.
+Formats TowerFormats(const Formats& formats) {
+  Formats tower = formats;
+  if (tower.weights == DType::kInt4) tower.weights = DType::kInt8;
+  return tower;
+}
+
+void Move(uint32_t by, uint32_t* index) {
+  if (*index != kNoTensor) *index += by;
+}
+
+}  // namespace
+
+uint32_t Planner::AddPatchEmbedding(const VisionSpec& vision) {
+  const uint32_t side = vision.patch_size, pixels = side * side, cols = kPixelChannels * pixels;
+  SourcePart part;
+  const std::string name = WeightName(vision.patch_embedding);
+  if (vision.has_channels_last) {
+    part.weight = sources_.Take(name, {spec_.hidden, cols});
+    part.taps = kPixelChannels;
+  } else {
+    part.weight = sources_.Take(name, {spec_.hidden, kPixelChannels, side, side});
+  }
+  part.bias = sources_.Take(vision.patch_embedding + ".bias", {spec_.hidden});
+  part.rows = spec_.hidden;
+  return AddMatrix("vision.patch_embedding", formats_.weights, true, {part}, cols);
+}
+
+VisionTensors Planner::MakeVision(const VisionSpec& vision, std::vector<PlannedTensor>* tensors) {
+  VisionTensors out;
+  out.patch_embedding = AddPatchEmbedding(vision);
+  const uint32_t n_positions = vision.position_side * vision.position_side;
+  SourcePart positions;
+  positions.weight = sources_.Take(WeightName(vision.positions), {n_positions, spec_.hidden});
+  positions.rows = n_positions;
+  out.positions = AddMatrix("vision.positions", DType::kF32, false, {positions}, spec_.hidden);
+  for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
+    const LayerKindSpec& kind = spec_.kinds[spec_.layer_kinds[i]];
+    const LayerScope scope = {i, spec_.names, "vision."};
+    LayerTensors layer;
+    AddAttention(scope, kind, &layer);
+    AddFeedForward(scope, kind, &layer);
+    out.layers.push_back(layer);
+  }
+  if (spec_.names->final_norm != nullptr) {
+    AddNorm("vision.final_norm", spec_.names->final_norm, spec_.final_norm_kind, spec_.hidden,
+            &out.final_norm, &out.final_norm_bias);
+  }
+  const bool concats = vision.merge == PoolKind::kConcat;
+  uint32_t cols = (concats ? vision.merge_side * vision.merge_side : 1) * spec_.hidden;
+  if (!vision.merged_norm.empty()) {
+    out.merged_norm = AddVector("vision.merged_norm", WeightName(vision.merged_norm), cols,
+                                vision.merged_norm_offset);
+    if (vision.merged_norm_kind == NormKind::kLayer) {
+      out.merged_norm_bias =
+          AddVector("vision.merged_norm_bias", vision.merged_norm + ".bias", cols, 0.0f);
+    }
+  }
+  for (const DenseSpec& stage : vision.projector) {
+    SourcePart part;
+    const std::string name = stage.is_whole_name ? stage.weight : WeightName(stage.weight);
+    part.weight =
+        sources_.Take(name, stage.is_transposed ? std::vector<uint64_t>{cols, stage.width}
+                                                : std::vector<uint64_t>{stage.width, cols});
+    if (stage.has_bias) part.bias = sources_.Take(stage.weight + ".bias", {stage.width});
+    part.rows = stage.width;
+    part.transposed_rows = stage.is_transposed ? stage.width : 0;
+    out.projector.push_back(AddMatrix("vision.projector." + std::to_string(out.projector.size()),
+                                      formats_.weights, true, {part}, cols));
+    cols = stage.width;
+  }
+  for (const char* unused : spec_.names->unused) {
+    if (unused != nullptr) sources_.LeaveOut(unused);
+  }
+  sources_.FailMissing("", "");
+  sources_.RefuseExtra(kVisionPrefix);
+  *tensors = std::move(plan_.tensors);
+  return out;
+}
+
+void Planner::AddVision() {
+  if (!spec_.vision.exists()) return;
+  const Formats formats = TowerFormats(formats_);
+  std::vector<PlannedTensor> tensors;
+  Planner tower(*spec_.vision.tower, checkpoint_, formats, warnings_);
+  VisionTensors& vision = plan_.vision;
+  vision = tower.MakeVision(spec_.vision, &tensors);
+  const auto first = static_cast<uint32_t>(plan_.tensors.size());
+  for (uint32_t* index : {&vision.patch_embedding, &vision.positions, &vision.final_norm,
+                          &vision.final_norm_bias, &vision.merged_norm, &vision.merged_norm_bias}) {
+    Move(first, index);
+  }
+  for (uint32_t& index : vision.projector) Move(first, &index);
+  for (LayerTensors& layer : vision.layers) {
+#define ARN_MOVE(name) Move(first, &layer.name);
+    ARN_LAYER_TENSORS(ARN_MOVE)
+#undef ARN_MOVE
+  }
+  for (PlannedTensor& tensor : tensors) plan_.tensors.push_back(std::move(tensor));
+  sources_.LeaveOut(kVisionPrefix);
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,201 @@
+#include "runtime/model/read_vision.h"
+
+#include <cmath>
+
+#include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
+#include "runtime/model/field_checks.h"
+#include "runtime/model/read_dense.h"
+#include "runtime/model/read_encoder.h"
+#include "runtime/model/read_enums.h"
+#include "runtime/model/read_layer.h"
+#include "runtime/model/read_tensor.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kMaxProjector = 16;
+
+Status UnknownValue(const char* field, uint32_t value, Diag* diag) {
+  return diag->Fail(Status::kUnsupported, "model.vision.%s %u is not known to this version", field,
+                    value);
+}
+
+Status ReadPixels(const fbs::Vision& vision, ImageRules* out, Diag* diag) {
+  if (CountOf(vision.mean()) != kPixelChannels || CountOf(vision.std()) != kPixelChannels) {
+    return diag->Fail(Status::kBadBundle, "model.vision.mean and std have %u and %u values of %u",
+                      static_cast<unsigned>(CountOf(vision.mean())),
+                      static_cast<unsigned>(CountOf(vision.std())), kPixelChannels);
+  }
+  ARN_TRY(CheckFloatRange("vision.scale", vision.scale(), 1e-6f, 1.0f, diag));
+  for (uint32_t c = 0; c < kPixelChannels; ++c) {
+    ARN_TRY(CheckFinite("vision.mean", vision.mean()->Get(c), diag));
+    ARN_TRY(CheckFloatRange("vision.std", vision.std()->Get(c), 1e-6f, 1e6f, diag));
+    out->mean[c] = vision.mean()->Get(c);
+    out->std[c] = vision.std()->Get(c);
+  }
+  out->scale = vision.scale();
+  if (vision.resample() == fbs::Resample::Nearest || vision.resample() > fbs::Resample::Bicubic) {
+    return UnknownValue("resample", static_cast<uint32_t>(vision.resample()), diag);
+  }
+  out->resample = static_cast<Resample>(vision.resample());
+  return Status::kOk;
+}
+
+// Checks that every tile is a whole number of tokens, and that tiles and tokens are bounded.
+Status ReadRules(const fbs::Vision& vision, const VisionSpec& spec, ImageRules* out, Diag* diag) {
+  if (vision.rule() > fbs::ImageRule::TokenBudget) {
+    return UnknownValue("rule", static_cast<uint32_t>(vision.rule()), diag);
+  }
+  out->rule = static_cast<ImageRule>(vision.rule());
+  out->splits = vision.splits();
+  out->has_whole = vision.has_whole();
+  const uint32_t token = spec.token_size();
+  const bool has_tiles = out->rule != ImageRule::kTokenBudget || out->splits;
+  ARN_TRY(CheckRange("vision.tile_size", vision.tile_size(), has_tiles ? token : 0, kMaxTileSize,
+                     diag));
+  if (vision.tile_size() % token != 0) {
+    return diag->Fail(Status::kBadBundle, "model.vision.tile_size is %u, expected a multiple of %u",
+                      vision.tile_size(), token);
+  }
+  out->tile_size = vision.tile_size();
+  if (out->rule == ImageRule::kSquare) return Status::kOk;
+  if (out->rule == ImageRule::kLongestEdge) {
+    // The grid has at most kMaxImageTiles tiles.
+    ARN_TRY(CheckRange("vision.longest_edge", vision.longest_edge(), 1,
+                       uint64_t{12} * out->tile_size, diag));
+    out->longest_edge = vision.longest_edge();
+    return Status::kOk;
+  }
+  ARN_TRY(CheckRange("vision.max_tokens", vision.max_tokens(), 1, kMaxPatches, diag));
+  ARN_TRY(CheckRange("vision.min_tokens", vision.min_tokens(), 1, vision.max_tokens(), diag));
+  out->min_tokens = vision.min_tokens();
+  out->max_tokens = vision.max_tokens();
+  if (!out->splits) return Status::kOk;
+  ARN_TRY(CheckRange("vision.max_tiles", vision.max_tiles(), 1, kMaxImageTiles, diag));
+  ARN_TRY(CheckRange("vision.min_tiles", vision.min_tiles(), 2, vision.max_tiles(), diag));
+  ARN_TRY(CheckFloatRange("vision.tolerance", vision.tolerance(), 0.0f, 1e6f, diag));
+  out->min_tiles = vision.min_tiles();
+  out->max_tiles = vision.max_tiles();
+  out->tolerance = vision.tolerance();
+  return Status::kOk;
+}
+
+Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec* out, Diag* diag) {
+  ARN_TRY(CheckRange("vision.hidden", vision.hidden(), 1, kMaxWidth, diag));
+  ARN_TRY(CheckRange("vision.patch_size", vision.patch_size(), 1, 128, diag));
+  ARN_TRY(CheckRange("vision.merge_side", vision.merge_side(), 1, 16, diag));
+  ARN_TRY(CheckRange("vision.position_side", vision.position_side(), 1, 256, diag));
+  ARN_TRY(CheckRange("vision.max_patches", vision.max_patches(), 1, kMaxPatches, diag));
+  out->patch_size = vision.patch_size();
+  out->merge_side = vision.merge_side();
+  out->position_side = vision.position_side();
+  out->max_patches = vision.max_patches();
+  if (out->max_patches % out->merged_patches() != 0) {
+    return diag->Fail(Status::kBadBundle,
+                      "model.vision.max_patches is %u, expected a multiple of %u", out->max_patches,
+                      out->merged_patches());
+  }
+  if (vision.grid_positions() > fbs::GridPositions::Bilinear) {
+    return UnknownValue("grid_positions", static_cast<uint32_t>(vision.grid_positions()), diag);
+  }
+  out->grid_positions = static_cast<GridPositions>(vision.grid_positions());
+  Shapes shapes(model.weights, diag);
+  ARN_TRY(shapes.Matrix("vision patch_embedding", 0, vision.patch_embedding(), vision.hidden(),
+                        out->patch_floats(), &out->patch_embedding));
+  ARN_TRY(shapes.Matrix("vision positions", 0, vision.positions(),
+                        uint64_t{out->position_side} * out->position_side, vision.hidden(),
+                        &out->positions));
+  const Weight& w = model.weights[out->positions];
+  if (w.dtype == DType::kF32 && w.layout.order == WeightOrder::kRows) return Status::kOk;
+  return diag->Fail(Status::kBadBundle,
+                    "model.vision.positions: tensor %u is %s, expected f32 rows", out->positions,
+                    DTypeName(w.dtype));
+}
+
+// Reads what makes rows of the decoder's width of those of the layers.
+Status ReadProjector(const fbs::Vision& vision, Arena* arena, const ModelSpec& model,
+                     VisionSpec* out, Diag* diag) {
+  if (vision.merge() != fbs::PoolKind::Concat && vision.merge() != fbs::PoolKind::Mean) {
+    return UnknownValue("merge", static_cast<uint32_t>(vision.merge()), diag);
+  }
+  out->merge = static_cast<PoolKind>(vision.merge());
+  const bool concats = out->merge == PoolKind::kConcat;
+  const uint64_t merged = uint64_t{concats ? out->merged_patches() : 1} * out->hidden;
+  ARN_TRY(CheckRange("vision.merge_side", merged, 1, kMaxWidth, diag));
+  ARN_TRY(ReadNormKind("vision.merged_norm_kind", vision.merged_norm_kind(), &out->merged_norm_kind,
+                       diag));
+  ARN_TRY(CheckEpsilon("vision.merged_norm_epsilon", vision.merged_norm_epsilon(), diag));
+  out->merged_norm_epsilon = vision.merged_norm_epsilon();
+  Shapes shapes(model.weights, diag);
+  ARN_TRY(ReadNorm("vision merged_norm", 0, vision.merged_norm(), vision.merged_norm_bias(),
+                   out->merged_norm_kind, merged, &shapes, &out->merged_norm,
+                   &out->merged_norm_bias));
+  ARN_TRY(CheckRange("vision.projector", CountOf(vision.projector()), 1, kMaxProjector, diag));
+  ARN_ASSIGN(Span<DenseSpec> stages, arena->AllocateArray<DenseSpec>(vision.projector()->size()));
+  auto width = static_cast<uint32_t>(merged);
+  for (uint32_t i = 0; i < stages.size(); ++i) {
+    ARN_TRY(ReadDense(*vision.projector()->Get(i), i, width, model, &stages[i], diag));
+    width = stages[i].width;
+  }
+  out->projector = stages;
+  if (width == model.hidden) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.vision.projector: rows of %u columns, expected %u",
+                    width, model.hidden);
+}
+
+// Tokens of an image see all of it in both directions, also in layers with a window: the window
+// must reach as far.
+Status CheckWindows(const ModelSpec& model, const VisionSpec& vision, Diag* diag) {
+  if (!vision.sees_both_ways) return Status::kOk;
+  const uint32_t tokens = vision.max_patches / vision.merged_patches();
+  for (const LayerKindSpec& kind : model.kinds) {
+    if (kind.window == 0 || kind.window >= tokens) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "model.vision: images of %u tokens see themselves in both directions, beyond "
+                      "a window of %u",
+                      tokens, kind.window);
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+uint64_t VisionSpecBytes(const fbs::Vision* vision) {
+  if (vision == nullptr) return 0;
+  return BidirectionalLayersBytes(CountOf(vision->kinds()), CountOf(vision->layers())) +
+         CountOf(vision->projector()) * sizeof(DenseSpec) + kSliceAlign;
+}
+
+Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag* diag) {
+  VisionSpec out;
+  ARN_TRY(ReadPatches(vision, *spec, &out, diag));
+  out.hidden = vision.hidden();
+  ARN_TRY(ReadPixels(vision, &out.image, diag));
+  ARN_TRY(ReadRules(vision, out, &out.image, diag));
+  const BidirectionalLayers layers = {"vision", vision.kinds(), vision.layers(), out.hidden};
+  ARN_TRY(ReadBidirectionalLayers(layers, arena, *spec, &out.kinds, &out.layers, diag));
+  ARN_TRY(
+      ReadNormKind("vision.final_norm_kind", vision.final_norm_kind(), &out.final_norm_kind, diag));
+  ARN_TRY(CheckEpsilon("vision.final_norm_epsilon", vision.final_norm_epsilon(), diag));
+  out.final_norm_epsilon = vision.final_norm_epsilon();
+  Shapes shapes(spec->weights, diag);
+  ARN_TRY(ReadNorm("vision final_norm", 0, vision.final_norm(), vision.final_norm_bias(),
+                   out.final_norm_kind, out.hidden, &shapes, &out.final_norm,
+                   &out.final_norm_bias));
+  ARN_TRY(ReadProjector(vision, arena, *spec, &out, diag));
+  ARN_TRY(CheckRange("vision.token_id", vision.token_id(), 0, spec->vocab - 1, diag));
+  out.token_id = static_cast<int32_t>(vision.token_id());
+  out.sees_both_ways = vision.sees_both_ways();
+  ARN_TRY(CheckWindows(*spec, out, diag));
+  const fbs::ImageText* text = vision.text();
+  if (text == nullptr || text->placeholder() == nullptr || text->placeholder()->size() == 0 ||
+      text->token() == nullptr || text->token()->size() == 0) {
+    return diag->Fail(Status::kBadBundle, "model.vision.text has no placeholder or no token");
+  }
+  spec->vision = out;
+  return Status::kOk;
+}
+
+}  // namespace arn

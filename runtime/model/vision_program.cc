@@ -1,0 +1,130 @@
+#include "runtime/model/vision_program.h"
+
+#include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
+#include "runtime/model/encoder_program.h"
+#include "runtime/model/layer_program.h"
+#include "runtime/model/step_list.h"
+
+namespace arn {
+namespace {
+
+constexpr uint64_t kStepsOutsideLayers = 6;
+constexpr uint64_t kStepsPerStage = 2;
+
+uint64_t MaxVisionSteps(uint64_t n_layers, uint64_t n_stages) {
+  return n_layers * kStepsPerEncoderLayer + n_stages * kStepsPerStage + kStepsOutsideLayers;
+}
+
+void AddFeatures(uint32_t first, uint32_t stride, ValueId out, StepList* steps) {
+  FeaturesParams features;
+  features.first = first;
+  features.stride = stride;
+  steps->Add(Step(features, kNoValue, out));
+}
+
+// Adds x = position + patch_embedding pixels.
+void AddPatches(const VisionSpec& vision, ValueId x, StepList* steps) {
+  const ValueId pixels = steps->NewValue("pixels", vision.patch_floats());
+  const uint32_t stride = vision.patch_floats() + vision.hidden;
+  AddFeatures(0, stride, pixels, steps);
+  AddFeatures(vision.patch_floats(), stride, x, steps);
+  LinearParams linear;
+  linear.weight = vision.patch_embedding;
+  linear.accumulate = true;
+  steps->Add(Step(linear, pixels, x));
+}
+
+// Adds what makes rows of the decoder's width of x.
+void AddProjector(const VisionSpec& vision, ValueId x, StepList* steps, Span<Value> values) {
+  const auto new_value = [&](uint32_t width) {
+    const ValueId id = steps->NewValue("image", width);
+    values[id].is_pooled = true;
+    return id;
+  };
+  PoolParams merge;
+  merge.mode = vision.merge;
+  const bool concats = vision.merge == PoolKind::kConcat;
+  ValueId at = new_value((concats ? vision.merged_patches() : 1) * vision.hidden);
+  steps->Add(Step(merge, x, at));
+  if (vision.merged_norm != kNoWeight) {
+    NormParams norm;
+    norm.kind = vision.merged_norm_kind;
+    norm.weight = vision.merged_norm;
+    norm.bias = vision.merged_norm_bias;
+    norm.epsilon = vision.merged_norm_epsilon;
+    steps->Add(Step(norm, at, at));
+  }
+  for (const DenseSpec& stage : vision.projector) {
+    const ValueId out = new_value(stage.width);
+    LinearParams linear;
+    linear.weight = stage.weight;
+    steps->Add(Step(linear, at, out));
+    if (stage.has_activation) {
+      ActParams act;
+      act.activation = stage.activation;
+      steps->Add(Step(act, out));
+    }
+    at = out;
+  }
+}
+
+}  // namespace
+
+uint64_t VisionProgramBytes(const fbs::Model& model) {
+  if (model.vision() == nullptr) return 0;
+  const uint64_t n_steps =
+      MaxVisionSteps(CountOf(model.vision()->layers()), CountOf(model.vision()->projector()));
+  return n_steps * sizeof(Step) + kMaxValues * sizeof(Value) +
+         CountOf(model.vision()->kinds()) * sizeof(AttentionKind) + 3 * kSliceAlign;
+}
+
+Status BuildVisionProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
+  *out = Program();
+  const VisionSpec& vision = spec.vision;
+  const uint64_t max_steps = MaxVisionSteps(vision.layers.size(), vision.projector.size());
+  ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
+  ARN_ASSIGN(Span<Value> values, arena->AllocateArray<Value>(kMaxValues));
+  ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(vision.kinds.size()));
+  for (uint32_t i = 0; i < kinds.size(); ++i) kinds[i] = AttentionOf(vision.kinds[i]);
+
+  StepList builder(steps, values);
+  const LayerValues v = NewEncoderValues(vision.kinds, vision.layers, vision.hidden, &builder);
+  AddPatches(vision, v.x, &builder);
+  for (uint32_t i = 0; i < vision.layers.size(); ++i) {
+    const LayerSpec& layer = vision.layers[i];
+    const LayerKindSpec& kind = vision.kinds[layer.kind];
+    const LayerPlace place = {i, layer.kind, 0, true};
+    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), nullptr, &builder);
+  }
+  ValueId at = v.x;
+  if (vision.final_norm != kNoWeight) {
+    NormParams norm;
+    norm.kind = vision.final_norm_kind;
+    norm.weight = vision.final_norm;
+    norm.bias = vision.final_norm_bias;
+    norm.epsilon = vision.final_norm_epsilon;
+    at = v.normed;
+    builder.Add(Step(norm, v.x, at));
+  }
+  AddProjector(vision, at, &builder, values);
+  builder.FinishViews();
+  if (builder.is_full()) {
+    return diag->Fail(Status::kUnsupported,
+                      "model.vision.kinds: more than %u intermediate values of different widths",
+                      kMaxValues);
+  }
+  out->steps = steps.subspan(0, builder.n_steps());
+  out->values = values.subspan(0, builder.n_values());
+  for (Value& value : out->values) value.is_encoder = true;
+  out->weights = spec.weights;
+  out->kinds = kinds;
+  out->ropes = spec.ropes;
+  out->vocab = spec.vocab;
+  out->max_context = vision.max_patches;
+  out->pool_rows = vision.merged_patches();
+  out->n_encoder_steps = builder.n_steps();
+  return Status::kOk;
+}
+
+}  // namespace arn

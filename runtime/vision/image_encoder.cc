@@ -1,0 +1,163 @@
+#include "runtime/vision/image_encoder.h"
+
+#include <cstring>
+#include <new>
+
+#include "platform/os/clock.h"
+#include "platform/os/pages.h"
+#include "runtime/vision/patches.h"
+
+namespace arn {
+
+Status MeasureImage(const VisionSpec& vision, ImageSize image, Tiling* out, Diag* diag) {
+  if (image.width == 0 || image.height == 0 || image.width > kMostImageSide ||
+      image.height > kMostImageSide) {
+    return diag->Fail(Status::kBadArgument, "an image of %u x %u pixels, sides are 1 to %u",
+                      image.width, image.height, kMostImageSide);
+  }
+  *out = TilingOf(vision, image);
+  const uint32_t longest = BoundsOf(vision).longest_side;
+  for (uint32_t i = 0; i < out->n_tiles(); ++i) {
+    const ImageSize tile = out->TileSize(i);
+    const PatchGrid grid = GridOf(vision, tile);
+    if (tile.width <= longest && tile.height <= longest &&
+        uint64_t{grid.rows} * grid.cols <= vision.max_patches) {
+      continue;
+    }
+    return diag->Fail(Status::kBadArgument,
+                      "an image of %u x %u pixels is too long for its width: it would become %u x "
+                      "%u patches, the model takes %u",
+                      image.width, image.height, grid.cols, grid.rows, vision.max_patches);
+  }
+  return Status::kOk;
+}
+
+ImageEncoder::ImageEncoder(const Model& model, const ImagePlan& plan, Span<std::byte> block,
+                           Span<std::byte> owned)
+    : model_(model),
+      plan_(plan),
+      memory_(PartitionBlock(plan, block.data())),
+      owned_(owned),
+      resizer_(plan.options.max_side, plan.bounds.longest_side,
+               {memory_.At(plan.resizer), static_cast<size_t>(plan.resizer.bytes)}) {
+  plan_.Bind();
+}
+
+Status ImageEncoder::Create(const Model& model, const ImagePlan& plan, Span<std::byte> block,
+                            Span<std::byte> owned, ImageEncoder** out, Diag* diag) {
+  *out = nullptr;
+  ARN_TRY(CheckWeights(model, diag));
+  const Memory memory = PartitionBlock(plan, block.data());
+  auto* encoder = new (memory.At(plan.object)) ImageEncoder(model, plan, block, owned);
+  BackendOptions options;
+  options.cpu.n_threads = options.cpu.n_prefill_threads = plan.options.n_threads;
+  const Status status = plan.backend->load(encoder->plan_.program, options, plan.backend_plan,
+                                           memory, &encoder->state_, diag);
+  if (status != Status::kOk) {
+    encoder->~ImageEncoder();
+    return status;
+  }
+  *out = encoder;
+  return Status::kOk;
+}
+
+void ImageEncoder::Destroy(ImageEncoder* encoder) {
+  if (encoder == nullptr) return;
+  encoder->plan_.backend->unload(encoder->state_);
+  const Span<std::byte> owned = encoder->owned_;
+  encoder->~ImageEncoder();
+  ReleasePages(owned);
+}
+
+ImageView ImageEncoder::ToSize(const ImageView& image, ImageSize size, Slice slice) {
+  if (size == ImageSize{image.width, image.height}) return image;
+  auto* pixels = memory_.As<uint8_t>(slice);
+  resizer_.Resize(image, size, model_.spec.vision.image.resample, pixels);
+  return {pixels, size.width, size.height, uint64_t{kPixelChannels} * size.width};
+}
+
+Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out_rows) {
+  const VisionSpec& vision = model_.spec.vision;
+  const uint64_t start = MonotonicNs();
+  const PatchGrid grid = GridOf(vision, {tile.width, tile.height});
+  auto* rows = memory_.As<float>(plan_.rows);
+  WritePixels(vision, tile, rows);
+  const auto* positions =
+      reinterpret_cast<const float*>(model_.spec.weights[vision.positions].data);
+  WritePositions(vision, positions, grid,
+                 {memory_.As<double>(plan_.taps), static_cast<size_t>(plan_.taps.bytes / 8)}, rows);
+  counts_.resize_ns += MonotonicNs() - start;
+  const uint32_t n = grid.rows * grid.cols;
+  auto* sequence = memory_.As<SequenceRows>(plan_.sequence);
+  *sequence = {0, n, 0, nullptr};
+  RunArgs args;
+  args.is_encoder = true;
+  args.features = {rows, size_t{n} * PatchRowFloats(vision)};
+  args.sequences = {sequence, 1};
+  args.logit_rows = LogitRows::kNone;
+  args.cancel = &cancel_;
+  const Status status = plan_.backend->run(state_, args, &diag_);
+  if (status == Status::kCancelled) {
+    cancel_.store(0, std::memory_order_relaxed);
+    return diag_.Fail(status, "cancelled after %llu tiles",
+                      static_cast<unsigned long long>(counts_.n_tiles));
+  }
+  ARN_TRY(status);
+  const Value& result = plan_.program.values[ResultOf(plan_.program)];
+  *out_rows = n / vision.merged_patches();
+  std::memcpy(out, memory_.As<float>(result.slice),
+              uint64_t{*out_rows} * result.width * sizeof(float));
+  ++counts_.n_tiles;
+  counts_.n_rows += *out_rows;
+  return Status::kOk;
+}
+
+Status ImageEncoder::Encode(const ImageView& image, Span<float> out, uint32_t* out_rows) {
+  *out_rows = 0;
+  counts_ = ImageCounts();
+  const uint64_t start = MonotonicNs();
+  const VisionSpec& vision = model_.spec.vision;
+  const uint32_t most = plan_.options.max_side;
+  Tiling tiling;
+  ARN_TRY(MeasureImage(vision, {image.width, image.height}, &tiling, &diag_));
+  if (image.width > most || image.height > most) {
+    return diag_.Fail(Status::kBadArgument,
+                      "an image of %u x %u pixels, the encoder was created for sides of max_side "
+                      "%u",
+                      image.width, image.height, most);
+  }
+  const uint32_t n_rows = ImageTokens(vision, tiling), width = model_.spec.hidden;
+  if (out.size() / width < n_rows) {
+    return diag_.Fail(Status::kBufferTooSmall, "%u rows of %u floats, the buffer has %zu", n_rows,
+                      width, out.size());
+  }
+  ImageView source = image;
+  float* to = out.data();
+  const auto encode = [&](const ImageView& tile) {
+    uint32_t n = 0;
+    ARN_TRY(EncodeTile(tile, to, &n));
+    to += uint64_t{n} * width;
+    return Status::kOk;
+  };
+  if (tiling.first.exists()) source = ToSize(image, tiling.first, plan_.whole);
+  if (tiling.n_grid_tiles() != 0) {
+    const ImageView grid = ToSize(source, tiling.grid, plan_.grid);
+    const ImageSize tile = tiling.TileSize(0);
+    for (uint32_t i = 0; i < tiling.n_grid_tiles(); ++i) {
+      const uint64_t x = uint64_t{kPixelChannels} * tile.width * (i % tiling.cols);
+      const uint8_t* corner = grid.Row(tile.height * (i / tiling.cols)) + x;
+      ARN_TRY(encode({corner, tile.width, tile.height, grid.stride}));
+    }
+    // Rules that resize first make the whole image of the one that was cut.
+    if (tiling.first.exists()) source = grid;
+  }
+  if (tiling.whole.exists()) {
+    const bool reads_whole = source.pixels == memory_.As<uint8_t>(plan_.whole);
+    ARN_TRY(encode(ToSize(source, tiling.whole, reads_whole ? plan_.grid : plan_.whole)));
+  }
+  *out_rows = n_rows;
+  counts_.ns = MonotonicNs() - start;
+  return Status::kOk;
+}
+
+}  // namespace arn

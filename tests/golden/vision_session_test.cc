@@ -1,0 +1,291 @@
+// Embeddings of images in a session: which are kept, shared and freed, and what is refused.
+#include <cstring>
+
+#include "tests/golden/vision_case.h"
+
+namespace arn::test {
+namespace {
+
+class VisionSessionTest : public VisionGoldenTest {
+ protected:
+  void SetUp() override {
+    VisionGoldenTest::SetUp();
+    if (HasFatalFailure() || IsSkipped()) return;
+    rows_ = Encode(ARN_BACKEND_CPU);
+  }
+
+  arn_status Follow(arn_session* session, const std::vector<int32_t>& ids,
+                    const std::vector<float>& rows, uint32_t* kept) const {
+    return arn_session_follow_embeddings(session, ids.data(), ids.size(), rows.data(),
+                                         rows.size() / Width(), kept);
+  }
+  arn_status Prefill(arn_session* session) const {
+    return arn_session_prefill_embeddings(session, golden_.prompt.data(), golden_.prompt.size(),
+                                          rows_.data(), n_places());
+  }
+  std::vector<int32_t> Decode(arn_session* session) const {
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < golden_.greedy.size(); ++i) {
+      int32_t id = -1;
+      EXPECT_EQ(ARN_OK, arn_session_decode(session, &id)) << arn_session_last_error(session);
+      ids.push_back(id);
+    }
+    return ids;
+  }
+  static bool SeesBothWays() { return std::strcmp(GetParam(), "mean_both_ways") == 0; }
+  size_t Width() const { return rows_.size() / n_places(); }
+  // The place of the first image's first token, and of the second's.
+  size_t FirstPlace(size_t from = 0) const {
+    arn_image_info info = ARN_IMAGE_INFO_INIT;
+    EXPECT_EQ(ARN_OK, arn_image_get_info(model_.get(), &info));
+    while (golden_.prompt[from] != info.token_id) ++from;
+    return from;
+  }
+
+  std::vector<float> rows_;
+};
+
+TEST_P(VisionSessionTest, Follow_KeepsEqualImages_AndRunsWhatFollowsAChangedOne) {
+  arn_session_options options = Options(ARN_BACKEND_CPU);
+  options.state_snapshots = 8;  // for layers with states
+  options.snapshot_every = 8;
+  const SessionPtr session = NewSession(model_.get(), options);
+  ASSERT_NE(nullptr, session);
+  uint32_t kept = 1;
+  ASSERT_EQ(ARN_OK, Follow(session.get(), golden_.prompt, rows_, &kept))
+      << arn_session_last_error(session.get());
+  EXPECT_EQ(0u, kept);
+  ASSERT_EQ(ARN_OK, Follow(session.get(), golden_.prompt, rows_, &kept));
+  EXPECT_EQ(golden_.prompt.size(), kept);
+  EXPECT_EQ(golden_.greedy, Decode(session.get()));
+  // The tokens that the session gives are taken again, without their rows.
+  const int32_t* own = nullptr;
+  uint32_t n_own = 0;
+  ASSERT_EQ(ARN_OK, arn_session_tokens(session.get(), &own, &n_own));
+  std::vector<int32_t> ids(own, own + n_own);
+  EXPECT_LT(ids[FirstPlace()], 0);
+  ids.push_back(5);
+  ASSERT_EQ(ARN_OK, arn_session_follow(session.get(), ids.data(), ids.size(), &kept))
+      << arn_session_last_error(session.get());
+  EXPECT_EQ(ids.size() - 1, kept);
+  // Another last row: everything before it is kept, as far as the layers can go back.
+  std::vector<float> changed = rows_;
+  changed.back() += 1.0f;
+  ASSERT_EQ(ARN_OK, Follow(session.get(), golden_.prompt, changed, &kept))
+      << arn_session_last_error(session.get());
+  if (SeesBothWays()) {
+    EXPECT_EQ(0u, kept);  // the window no longer has what the second image needs
+  } else {
+    EXPECT_GT(kept, FirstPlace());
+  }
+  EXPECT_LT(kept, golden_.prompt.size() - 3);
+  const float* logits = nullptr;
+  ASSERT_EQ(ARN_OK, arn_session_logits(session.get(), &logits));
+  // And back: the logits are those of the first time.
+  ASSERT_EQ(ARN_OK, Follow(session.get(), golden_.prompt, rows_, &kept));
+  ASSERT_EQ(ARN_OK, arn_session_logits(session.get(), &logits));
+  ExpectLogits(golden_, golden_.prompt.size() - 1, logits, 3e-4);
+}
+
+// Tokens of such an image have seen its end.
+TEST_P(VisionSessionTest, AChangedRow_OfAnImageSeenBothWays_RunsTheWholeImage) {
+  if (!SeesBothWays()) return;
+  const auto logits_of = [](arn_session* session) {
+    const float* logits = nullptr;
+    EXPECT_EQ(ARN_OK, arn_session_logits(session, &logits));
+    return std::vector<float>(logits, logits + 509);
+  };
+  std::vector<float> changed = rows_;
+  changed.back() += 1.0f;
+  arn_session_options options = Options(ARN_BACKEND_CPU);
+  options.prefill_chunk = 64;
+  const SessionPtr fresh = NewSession(model_.get(), options);
+  const SessionPtr session = NewSession(model_.get(), options);
+  uint32_t kept = 1;
+  ASSERT_EQ(ARN_OK, Follow(fresh.get(), golden_.prompt, changed, &kept));
+  ASSERT_EQ(ARN_OK, Follow(session.get(), golden_.prompt, rows_, &kept));
+  const std::vector<float> before = logits_of(session.get());
+  ASSERT_EQ(ARN_OK, Follow(session.get(), golden_.prompt, changed, &kept));
+  const size_t first_text = golden_.prompt.size() - 3;
+  EXPECT_LE(kept, first_text - n_places() / 2);
+  const std::vector<float> expected = logits_of(fresh.get()), found = logits_of(session.get());
+  EXPECT_NE(before, found);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(expected[i], found[i], 1e-5) << i;
+}
+
+TEST_P(VisionSessionTest, Forks_ShareRows_WhichAreFreeOnceNoSequenceHasThem) {
+  arn_session_options options = Options(ARN_BACKEND_CPU);
+  options.max_sequences = 2;
+  const SessionPtr session = NewSession(model_.get(), options);
+  ASSERT_NE(nullptr, session);
+  ASSERT_EQ(ARN_OK, Prefill(session.get())) << arn_session_last_error(session.get());
+  ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
+  EXPECT_EQ(golden_.greedy, Decode(session.get()));
+  ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+  EXPECT_EQ(ARN_CONTEXT_FULL, Prefill(session.get()));  // the fork has the rows
+  EXPECT_NE(nullptr, std::strstr(arn_session_last_error(session.get()), "embedding_rows"));
+  EXPECT_EQ(0u, arn_session_length(session.get()));
+  ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
+  EXPECT_EQ(golden_.greedy, Decode(session.get()));
+  ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+  ASSERT_EQ(ARN_OK, Prefill(session.get()));
+  EXPECT_EQ(golden_.greedy, Decode(session.get()));
+}
+
+TEST_P(VisionSessionTest, PenaltiesAndGuesses_WorkBesideImages) {
+  arn_session_options options = Options(ARN_BACKEND_CPU);
+  const bool has_states = std::strcmp(GetParam(), "token_budget") == 0;
+  if (!has_states) {  // they take no guesses
+    options.speculation = ARN_SPECULATE_NGRAM;
+    options.guess_always = 1;
+  }
+  options.logits_processors = 1;
+  const SessionPtr session = NewSession(model_.get(), options);
+  ASSERT_NE(nullptr, session);
+  ASSERT_EQ(ARN_OK, Prefill(session.get()));
+  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = static_cast<uint32_t>(golden_.greedy.size());
+  generate.ignore_eos = 1;
+  std::vector<int32_t> ids(golden_.greedy.size());
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result))
+      << arn_session_last_error(session.get());
+  const int32_t* own = nullptr;
+  uint32_t n_own = 0;
+  ASSERT_EQ(ARN_OK, arn_session_tokens(session.get(), &own, &n_own));
+  EXPECT_EQ(golden_.greedy, std::vector<int32_t>(own + golden_.prompt.size(), own + n_own));
+  // A penalty reads the history, in which images are their token.
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.repetition_penalty = 8.0f;
+  sampling.no_repeat_ngram_size = 2;
+  sampling.dry_multiplier = 0.5f;
+  ASSERT_EQ(ARN_OK, arn_session_set_sampling(session.get(), &sampling))
+      << arn_session_last_error(session.get());
+  ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+  ASSERT_EQ(ARN_OK, Prefill(session.get()));
+  EXPECT_NE(golden_.greedy, Decode(session.get()));
+}
+
+TEST_P(VisionSessionTest, Refusals_SayWhy_AndChangeNothing) {
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_BACKEND_CPU));
+  ASSERT_NE(nullptr, session);
+  const auto& prompt = golden_.prompt;
+  EXPECT_EQ(ARN_BAD_ARGUMENT,
+            arn_session_prefill_embeddings(session.get(), prompt.data(), prompt.size(),
+                                           rows_.data(), n_places() - 1));
+  EXPECT_EQ(ARN_BAD_ARGUMENT,
+            arn_session_prefill_embeddings(session.get(), prompt.data(), 1, rows_.data(), 1));
+  std::vector<int32_t> bad = prompt;
+  bad.back() = 100000;
+  EXPECT_EQ(ARN_BAD_TOKEN, arn_session_prefill_embeddings(session.get(), bad.data(), bad.size(),
+                                                          rows_.data(), n_places()));
+  const int32_t below = -1;
+  EXPECT_EQ(ARN_BAD_TOKEN, arn_session_prefill(session.get(), &below, 1));
+  EXPECT_EQ(ARN_BAD_TOKEN, arn_session_follow(session.get(), &below, 1, nullptr));
+  EXPECT_EQ(0u, arn_session_length(session.get()));
+  ASSERT_EQ(ARN_OK, Prefill(session.get()));
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_session_save(session.get(), (folder_ / "state").c_str()));
+  EXPECT_NE(nullptr, std::strstr(arn_session_last_error(session.get()), "image"));
+  arn_session_options options = Options(ARN_BACKEND_CPU);
+  options.embedding_rows = 0;
+  const SessionPtr without = NewSession(model_.get(), options);
+  ASSERT_NE(nullptr, without);
+  EXPECT_EQ(ARN_BAD_STATE, Prefill(without.get()));
+  options.embedding_rows = UINT32_MAX;
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_plan(model_.get(), &options, nullptr, 0, &plan));
+  options.embedding_rows = 7;
+  ASSERT_EQ(ARN_OK, arn_session_plan(model_.get(), &options, nullptr, 0, &plan));
+  EXPECT_EQ(7u, plan.embedding_rows);
+  EXPECT_GE(plan.embeddings_bytes, 7 * Width() * sizeof(float));
+}
+
+TEST_P(VisionSessionTest, Encoder_TakesCallersMemory_IsCancelled_AndRefusesWhatDoesNotFit) {
+  arn_image_options options = ARN_IMAGE_OPTIONS_INIT;
+  options.max_side = 100;
+  arn_image_plan_data plan = ARN_IMAGE_PLAN_DATA_INIT;
+  ASSERT_EQ(ARN_OK, arn_image_plan(model_.get(), &options, nullptr, 0, &plan));
+  EXPECT_EQ(plan.total_bytes, plan.constants_bytes + plan.activations_bytes + plan.io_bytes);
+  std::vector<std::byte> memory(plan.total_bytes + plan.alignment);
+  const auto base = reinterpret_cast<uintptr_t>(memory.data());
+  std::byte* block = memory.data() + (plan.alignment - base % plan.alignment);
+  char error[256] = "";
+  arn_image_encoder* encoder = nullptr;
+  EXPECT_EQ(ARN_OUT_OF_MEMORY,
+            arn_image_encoder_create(model_.get(), &options, block, plan.total_bytes - 1, error,
+                                     sizeof error, &encoder));
+  EXPECT_EQ(ARN_BAD_ARGUMENT,
+            arn_image_encoder_create(model_.get(), &options, block + 1, plan.total_bytes, error,
+                                     sizeof error, &encoder));
+  ASSERT_EQ(ARN_OK, arn_image_encoder_create(model_.get(), &options, block, plan.total_bytes, error,
+                                             sizeof error, &encoder))
+      << error;
+  const ImageEncoderPtr owner(encoder, &arn_image_encoder_destroy);
+  std::vector<float> out(rows_.size());
+  uint32_t n = 0;
+  arn_image view = images_[0].view();
+  arn_image_encoder_cancel(encoder);
+  EXPECT_EQ(ARN_CANCELLED, arn_image_encode(encoder, &view, out.data(), out.size(), &n));
+  ASSERT_EQ(ARN_OK, arn_image_encode(encoder, &view, out.data(), out.size(), &n));
+  EXPECT_EQ(0, std::memcmp(out.data(), rows_.data(), n * Width() * sizeof(float)));
+  EXPECT_EQ(ARN_BUFFER_TOO_SMALL, arn_image_encode(encoder, &view, out.data(), 5, &n));
+  view.stride = 3;
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_image_encode(encoder, &view, out.data(), out.size(), &n));
+  const RgbImage large = GoldenImage(101, 3, 0);
+  view = large.view();
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_image_encode(encoder, &view, out.data(), out.size(), &n));
+  EXPECT_NE(nullptr, std::strstr(arn_image_encoder_last_error(encoder), "max_side"));
+  options.backend = ARN_BACKEND_VULKAN;
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_image_plan(model_.get(), &options, nullptr, 0, &plan));
+}
+
+TEST_P(VisionSessionTest, Expand_ReplacesPlaceholders_ButNotThoseOfUsers) {
+  arn_image_info info = ARN_IMAGE_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_image_get_info(model_.get(), &info));
+  const std::string mark = info.placeholder, text = "a" + mark + "b " + mark + " c" + mark;
+  const arn_text_span plain[] = {{1 + mark.size(), 1 + 1 + mark.size() + 1}};
+  const arn_image_size sizes[] = {{images_[0].width, images_[0].height},
+                                  {images_[1].width, images_[1].height}};
+  std::string out(1 << 16, '\0');
+  arn_text_span moved[1] = {};
+  size_t bytes = 0;
+  char error[256] = "";
+  ASSERT_EQ(ARN_OK, arn_image_expand(model_.get(), sizes, 2, text.data(), text.size(), plain, 1,
+                                     error, sizeof error, out.data(), out.size(), &bytes, moved))
+      << error;
+  const std::string first = json_.at("texts")[0], second = json_.at("texts")[1];
+  EXPECT_EQ("a" + first + "b " + mark + " c" + second, out.substr(0, bytes));
+  EXPECT_EQ(1 + first.size(), moved[0].offset);
+  EXPECT_EQ(plain[0].bytes, moved[0].bytes);
+  EXPECT_EQ(ARN_BUFFER_TOO_SMALL,
+            arn_image_expand(model_.get(), sizes, 2, text.data(), text.size(), plain, 1, error,
+                             sizeof error, out.data(), 3, &bytes, moved));
+  EXPECT_EQ(ARN_BAD_ARGUMENT,
+            arn_image_expand(model_.get(), sizes, 1, text.data(), text.size(), plain, 1, error,
+                             sizeof error, out.data(), out.size(), &bytes, moved));
+  EXPECT_NE(nullptr, std::strstr(error, "1 images for 2 placeholders")) << error;
+}
+
+// int8 and int4 towers stay close to the f32 one.
+TEST_P(VisionSessionTest, QuantisedTowers_StayClose) {
+  for (const char* weights : {"int8", "int4"}) {
+    ASSERT_TRUE(Make(weights));
+    const std::vector<float> rows = Encode(ARN_BACKEND_CPU);
+    ASSERT_EQ(rows_.size(), rows.size());
+    double dot = 0, a = 0, b = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto x = static_cast<double>(rows[i]), y = static_cast<double>(rows_[i]);
+      dot += x * y;
+      a += x * x;
+      b += y * y;
+    }
+    EXPECT_GT(dot / std::sqrt(a * b), 0.995) << weights;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, VisionSessionTest,
+                         testing::Values("squares_and_whole", "mean_both_ways", "token_budget"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace arn::test

@@ -1,0 +1,112 @@
+#include "tools/arenite/images.h"
+
+#include "tools/arenite/error.h"
+
+namespace arn::tool {
+namespace {
+
+struct DestroyImageEncoder {
+  void operator()(arn_image_encoder* encoder) const { arn_image_encoder_destroy(encoder); }
+};
+using ImageEncoderPtr = std::unique_ptr<arn_image_encoder, DestroyImageEncoder>;
+
+ImageEncoderPtr NewImageEncoder(const Model& model, uint32_t n_threads) {
+  arn_image_options options = ARN_IMAGE_OPTIONS_INIT;
+  options.n_threads = n_threads;
+  char error[512] = "";
+  arn_image_encoder* encoder = nullptr;
+  if (arn_image_encoder_create(model.get(), &options, nullptr, 0, error, sizeof error, &encoder) !=
+      ARN_OK) {
+    throw Error(model.path() + ": " + error);
+  }
+  return ImageEncoderPtr(encoder);
+}
+
+std::shared_ptr<const EncodedImage> EncodeWith(const Model& model, arn_image_encoder* encoder,
+                                               const RgbImage& image, const std::string& name) {
+  auto encoded = std::make_shared<EncodedImage>();
+  encoded->name = name;
+  encoded->size = {image.width, image.height};
+  char error[512] = "";
+  arn_image_layout layout = ARN_IMAGE_LAYOUT_INIT;
+  if (arn_image_get_layout(model.get(), image.width, image.height, error, sizeof error, &layout) !=
+      ARN_OK) {
+    throw Error(name + ": " + error);
+  }
+  encoded->embeddings.resize(size_t{layout.n_embeddings} * ImageInfo(model).width);
+  const arn_image view = {image.pixels.data(), image.width, image.height, 0};
+  uint32_t n = 0;
+  if (arn_image_encode(encoder, &view, encoded->embeddings.data(), encoded->embeddings.size(),
+                       &n) != ARN_OK) {
+    throw Error(name + ": " + arn_image_encoder_last_error(encoder));
+  }
+  return encoded;
+}
+
+}  // namespace
+
+bool TakesImages(const Model& model) {
+  arn_image_info info = ARN_IMAGE_INFO_INIT;
+  return arn_image_get_info(model.get(), &info) == ARN_OK;
+}
+
+arn_image_info ImageInfo(const Model& model) {
+  arn_image_info info = ARN_IMAGE_INFO_INIT;
+  if (arn_image_get_info(model.get(), &info) != ARN_OK) {
+    throw Error(model.path() +
+                ": the model takes no images: its bundle has no vision tower (docs/skills.md)");
+  }
+  return info;
+}
+
+std::shared_ptr<const EncodedImage> EncodeImage(const Model& model, const RgbImage& image,
+                                                const std::string& name, uint32_t n_threads) {
+  ImageInfo(model);
+  const ImageEncoderPtr encoder = NewImageEncoder(model, n_threads);
+  return EncodeWith(model, encoder.get(), image, name);
+}
+
+ImageList EncodeImages(const Model& model, const std::vector<std::string>& files,
+                       uint32_t n_threads) {
+  ImageList images;
+  if (files.empty()) return images;
+  ImageInfo(model);
+  std::vector<RgbImage> read;
+  for (const std::string& file : files) read.push_back(ReadImageFile(file));
+  const ImageEncoderPtr encoder = NewImageEncoder(model, n_threads);
+  for (size_t i = 0; i < files.size(); ++i) {
+    images.push_back(EncodeWith(model, encoder.get(), read[i], files[i]));
+  }
+  return images;
+}
+
+PromptText ExpandImages(const Model& model, const PromptText& prompt, const ImageList& images) {
+  std::vector<arn_image_size> sizes;
+  for (const auto& image : images) sizes.push_back(image->size);
+  PromptText out;
+  out.plain.resize(prompt.plain.size());
+  out.text.resize(prompt.text.size() + 16384);
+  for (;;) {
+    char error[512] = "";
+    size_t bytes = 0;
+    const arn_status status =
+        arn_image_expand(model.get(), sizes.data(), sizes.size(), prompt.text.data(),
+                         prompt.text.size(), prompt.plain.data(), prompt.plain.size(), error,
+                         sizeof error, out.text.data(), out.text.size(), &bytes, out.plain.data());
+    out.text.resize(bytes);
+    if (status == ARN_OK) return out;
+    if (status != ARN_BUFFER_TOO_SMALL) {
+      throw Error(*error == '\0' ? arn_status_name(status) : error);
+    }
+  }
+}
+
+std::vector<float> EmbeddingsOf(const ImageList& images) {
+  std::vector<float> all;
+  for (const auto& image : images) {
+    all.insert(all.end(), image->embeddings.begin(), image->embeddings.end());
+  }
+  return all;
+}
+
+}  // namespace arn::tool

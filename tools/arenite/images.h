@@ -1,0 +1,40 @@
+// Images of prompts: files to embeddings, and placeholders to the tokens of images.
+#pragma once
+
+#include <arenite/arenite.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/arenite/chat_format.h"
+#include "tools/arenite/image_file.h"
+#include "tools/arenite/model.h"
+
+namespace arn::tool {
+
+// An image that has been encoded.
+struct EncodedImage {
+  std::string name;  // of its file
+  arn_image_size size = {0, 0};
+  std::vector<float> embeddings;
+};
+using ImageList = std::vector<std::shared_ptr<const EncodedImage>>;
+
+// True if the model takes images.
+bool TakesImages(const Model& model);
+// Returns arn_image_info. Throws Error if the model takes no images.
+arn_image_info ImageInfo(const Model& model);
+
+// Encodes images. The memory of the vision tower is free when it returns. Throws Error.
+ImageList EncodeImages(const Model& model, const std::vector<std::string>& files,
+                       uint32_t n_threads);
+std::shared_ptr<const EncodedImage> EncodeImage(const Model& model, const RgbImage& image,
+                                                const std::string& name, uint32_t n_threads);
+
+// Replaces the placeholders of a prompt by the images' tokens. Throws Error unless it has as many.
+PromptText ExpandImages(const Model& model, const PromptText& prompt, const ImageList& images);
+// Returns the embeddings of all, one after the other.
+std::vector<float> EmbeddingsOf(const ImageList& images);
+
+}  // namespace arn::tool
