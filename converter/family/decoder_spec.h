@@ -258,6 +258,7 @@ struct DecoderSpec {
   QkvOrder qkv_order = QkvOrder::kBlocks;
   bool is_transposed = false;       // layer matrices are stored [inputs, outputs]
   bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
+  bool rotates_backwards = false;   // by the negative angles; whole heads
   bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
   float norm_offset = 0.0f;         // added to stored norm weights
@@ -274,6 +275,7 @@ struct DecoderSpec {
   MatrixFactors factors;
   uint32_t hidden = 0;
   uint32_t vocab = 0;
+  uint32_t n_extra_layers = 0;  // behind the last, of a head that predicts further tokens: left out
   uint32_t max_context = 0;
   float embedding_factor = 1.0f;
   NormKind final_norm_kind = NormKind::kRms;

@@ -45,7 +45,7 @@ void ReadRouting(const Family& family, ConfigReader* config, LayerKindSpec* kind
   }
   const char* norm_key = family.norm_topk_prob_key;
   kind->norm_topk_prob = norm_key == nullptr
-                             ? kind->route_score == RouteScore::kSoftmax
+                             ? family.always_norms_topk || kind->route_score == RouteScore::kSoftmax
                              : norm_key[0] != '\0' && !config->IsNull(norm_key) &&
                                    config->Bool(norm_key, family.default_norm_topk_prob);
   if (const char* key = family.topk_least_key) {
@@ -59,9 +59,9 @@ void ReadRouting(const Family& family, ConfigReader* config, LayerKindSpec* kind
       (family.correction_key == nullptr || config->Bool(family.correction_key, true));
   if (family.has_router_groups) ReadRouterGroups(family, config, kind);
   if (!family.has_routed_factor) return;
-  const double factor =
-      config->Number("routed_scaling_factor").value_or(family.default_routed_factor);
-  if (!std::isfinite(factor)) config->FailKey("routed_scaling_factor", "a finite number");
+  const char* factor_key = family.routed_factor_key;
+  const double factor = config->Number(factor_key).value_or(family.default_routed_factor);
+  if (!std::isfinite(factor)) config->FailKey(factor_key, "a finite number");
   kind->routed_factor = static_cast<float>(factor);
 }
 

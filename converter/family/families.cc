@@ -8,6 +8,7 @@
 #include "converter/family/alibi.h"
 #include "converter/family/config_keys.h"
 #include "converter/family/experts.h"
+#include "converter/family/factors.h"
 #include "converter/family/family.h"
 #include "converter/family/latent.h"
 #include "converter/family/layer_windows.h"
@@ -85,6 +86,14 @@ uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
       own ? *own : config->RequiredCount(fallback == nullptr ? family.keys.layers : fallback);
   if (n_layers > kMaxLayers) config->FailKey(family.keys.layers, "at most 4096");
   return n_layers;
+}
+
+// Reads how many layers that predict further tokens lie behind the model's.
+uint32_t ReadExtraLayers(ConfigReader* config) {
+  constexpr const char* kKey = "num_nextn_predict_layers";
+  const int64_t n = config->Int(kKey).value_or(0);
+  if (n < 0 || n > kMaxLayers) config->FailKey(kKey, "a number of layers");
+  return static_cast<uint32_t>(n);
 }
 
 // Returns what the family says of its layers whatever the config.
@@ -250,14 +259,6 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
   return static_cast<float>(scale);
 }
 
-// An absent cap means the family's default; null means off.
-float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
-                  double fallback) {
-  const double cap = json.contains(key) ? config->Number(key).value_or(0) : fallback;
-  if (cap < 0) config->FailKey(key, "a positive number or null");
-  return static_cast<float>(cap);
-}
-
 // As transformers' Lfm2MLP: two thirds of the given width, times a factor, rounded up to whole
 // blocks.
 uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
@@ -342,75 +343,6 @@ void AdaptToRope(const Family& family, ConfigReader* config, const DecoderSpec& 
   if (!is_tuned || rotates) return;
   kind->query_temperature = static_cast<float>(temperature);
   kind->query_temperature_step = step;
-}
-
-// Reads the factors of FalconH1Config.
-void ReadMatrixFactors(ConfigReader* config, DecoderSpec* spec) {
-  const auto factor = [&](const char* key) {
-    return static_cast<float>(config->Number(key).value_or(1.0));
-  };
-  // Returns a list of `n` numbers; ones if it is absent.
-  const auto list = [&](const char* key, size_t n) {
-    std::vector<float> factors(n, 1.0f);
-    const nlohmann::json* found = config->Find(key);
-    if (found == nullptr) return factors;
-    const std::string expected = Format("a list of %zu numbers", n);
-    if (!found->is_array() || found->size() != n) config->FailKey(key, expected.c_str());
-    for (size_t i = 0; i < n; ++i) {
-      if (!(*found)[i].is_number()) config->FailKey(key, expected.c_str());
-      factors[i] = (*found)[i].get<float>();
-    }
-    return factors;
-  };
-  const std::vector<float> mixer = list("ssm_multipliers", 5);
-  const std::vector<float> feed_forward = list("mlp_multipliers", 2);
-  spec->factors = {.attention_in = factor("attention_in_multiplier"),
-                   .k = factor("key_multiplier"),
-                   .attention_out = factor("attention_out_multiplier"),
-                   .mixer_in = factor("ssm_in_multiplier"),
-                   .z = mixer[0],
-                   .x = mixer[1],
-                   .b = mixer[2],
-                   .c = mixer[3],
-                   .time_steps = mixer[4],
-                   .mixer_out = factor("ssm_out_multiplier"),
-                   .gate = feed_forward[0],
-                   .down = feed_forward[1]};
-  spec->embedding_factor = factor("embedding_multiplier");
-  spec->logits_factor = factor("lm_head_multiplier");
-}
-
-// Reads factors of the whole model, not of a layer.
-void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
-                 DecoderSpec* spec) {
-  if (family.scales_embedding) {
-    spec->embedding_factor = static_cast<float>(std::sqrt(static_cast<double>(spec->hidden)));
-  }
-  if (family.caps_logits) {
-    spec->logits_softcap =
-        ReadSoftcap(json, config, "final_logit_softcapping", family.default_logits_softcap);
-  }
-  // Later configs have a key of their own for the scaling of a tied head.
-  if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
-    spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
-  }
-  if (family.has_block_multipliers) ReadMatrixFactors(config, spec);
-  if (family.default_logit_scale != 0) {
-    constexpr const char* kScale = "logit_scale";
-    if (config->IsNull(kScale)) config->FailKey(kScale, "a number");
-    spec->logits_factor =
-        static_cast<float>(config->Number(kScale).value_or(family.default_logit_scale));
-  }
-  if (!family.has_multipliers) return;
-  const auto factor = [&](const char* key) {
-    const double value = config->Number(key).value_or(1.0);
-    if (!(value > 0)) config->FailKey(key, "a positive number");
-    return value;
-  };
-  spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
-  spec->residual_factor = static_cast<float>(factor("residual_multiplier"));
-  const double scaling = factor("logits_scaling");
-  spec->logits_factor = static_cast<float>(family.multiplies_logits ? scaling : 1.0 / scaling);
 }
 
 // Reads the relative position buckets, shared by decoder and encoder.
@@ -541,6 +473,9 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
     query.has_window = query.is_by_window && windows[i] != 0;
     query.head_dim = windows[i] == 0 ? heads.head_dim : kind.head_dim;
     if (kind.is_latent()) query.head_dim -= kind.latent_dim;
+    if (kind.is_latent() && family.latent->has_whole_heads) {
+      query.part_of = query.head_dim + kind.latent_key_dim;
+    }
     const RopeSpec rope = ReadRope(rope_keys, query, warnings);
     const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
     ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
@@ -576,6 +511,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   spec.qkv_order = family.qkv_order;
   spec.is_transposed = family.is_transposed;
   spec.rotates_neighbours = family.rotates_neighbours;
+  spec.rotates_backwards = family.rotates_backwards;
   spec.gate_up_alternate = family.gate_up_alternate;
   spec.norm_offset = family.norm_offset;
   spec.has_norm_weights = family.has_norm_weights;
@@ -600,6 +536,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   }
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
+  spec.n_extra_layers = ReadExtraLayers(&config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
   if (family.latent != nullptr) {
     ReadLatent(family, &config, json, &kind, &spec.rotates_neighbours);

@@ -28,8 +28,10 @@ enum class WindowRule : uint8_t {
   kEveryIfUsed,  // sliding_window applies to every layer, with use_sliding_window
   kFromLayer,    // use_sliding_window: layers from max_window_layers on, unless layer_types
                  // overrides it
+  kLaterLayers,  // layers from max_window_layers on, unless layer_types overrides it
   kPattern,      // all except each default_pattern-th layer, unless layer_types overrides it
   kLayerTypes,   // as layer_types, with use_sliding_window
+  kNamedLayers,  // as layer_types; none if it is absent
   kLocalLayers,  // window_size in layers that attention_layers (or attention_types) marks local
   kChunks,  // chunks of attention_chunk_size in layers with RoPE, unless layer_types overrides it
 };
@@ -130,8 +132,8 @@ enum class ExpertRule : uint8_t {
   kEveryLayer,
   kSparseStep,  // each decoder_sparse_step-th, except mlp_only_layers
   kListed,      // moe_layers, or each interleave_moe_layer_step-th
-  kByType,      // those that mlp_layer_types calls sparse; all but the first if it is absent
-  kAfterDense,  // all but the first dense_layers_key
+  kByType,      // those that mlp_layer_types calls sparse; as kAfterDense if it is absent
+  kAfterDense,  // all but the first dense_layers_key, or default_dense_layers
   kBlocks,    // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
   kInterval,  // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
 };
@@ -188,6 +190,8 @@ struct LatentFamily {
   uint32_t kv_rank, query_rank, key_dim, rotary_dim, value_dim;
   bool has_interleave_key = true;  // rope_interleave, true if absent; else always interleaved
   bool scales_by_rope = true;      // by mscale_all_dim of the rope's scaling
+  // head_dim is that of a query, and partial_rotary_factor the rotated part of it.
+  bool has_whole_heads = false;
 };
 
 // The only supported value of a key, as JSON. Keys that are absent have it.
@@ -289,6 +293,7 @@ struct Family {
   uint32_t default_experts_used = 0;
   bool has_topk_method = false;              // only "greedy"
   const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob; null: on with softmax scores
+  bool always_norms_topk = false;            // no key, and on with all scores
   bool default_norm_topk_prob = false;
   const char* topk_least_key = nullptr;  // topk_least; null: 0
   double default_topk_least = 0;
@@ -303,7 +308,8 @@ struct Family {
   bool has_router_groups = false;        // n_group, topk_group
   uint32_t default_router_groups = 0;
   uint32_t default_router_groups_used = 0;
-  bool has_routed_factor = false;  // routed_scaling_factor
+  bool has_routed_factor = false;
+  const char* routed_factor_key = "routed_scaling_factor";
   double default_routed_factor = 1.0;
 
   // Layers without a window have heads of their own: global_head_dim and, with attention_k_eq_v,
@@ -329,11 +335,13 @@ struct Family {
 
   WindowRule window = WindowRule::kNone;
   uint32_t default_window = 0;
-  uint32_t default_pattern = 0;  // 0: every layer
-  uint32_t pattern_phase = 1;    // layer i has full attention if (i + this) % pattern is 0
-  bool has_pattern_key = false;  // sliding_window_pattern takes precedence over default_pattern
+  int64_t default_window_from = 28;  // max_window_layers
+  uint32_t default_pattern = 0;      // 0: every layer
+  uint32_t pattern_phase = 1;        // layer i has full attention if (i + this) % pattern is 0
+  bool has_pattern_key = false;      // sliding_window_pattern takes precedence over default_pattern
   RopeRule rope = RopeRule::kEveryLayer;
   bool rotates_neighbours = false;
+  bool rotates_backwards = false;
   double default_theta = 10000.0;
   double default_local_theta = 10000.0;  // RopeRule::kByWindow
   bool has_partial_rotary = false;

@@ -251,6 +251,17 @@ inline constexpr TensorNames kMptNames = {
     .down = "transformer.blocks.{}.ffn.down_proj",
 };
 
+// Norms without weights: the names only say that they are there.
+constexpr TensorNames WithPlainNorms() {
+  TensorNames names = kDecoderNames;
+  names.embedding_norm = names.final_norm;
+  names.q_norm = names.k_norm = names.gate = nullptr;
+  names.up = "model.layers.{}.mlp.fc1";
+  names.down = "model.layers.{}.mlp.fc2";
+  return names;
+}
+inline constexpr TensorNames kPlainNormNames = WithPlainNorms();
+
 constexpr TensorNames WithExperts() {
   TensorNames names = kDecoderNames;
   names.router = "model.layers.{}.mlp.gate";

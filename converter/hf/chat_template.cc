@@ -49,8 +49,8 @@ void AddFiles(const fs::path& folder, ChatTemplates* out) {
   }
 }
 
-void AddField(const nlohmann::json& json, const fs::path& path, ChatTemplates* out) {
-  ConfigReader config(json, path.string());
+void AddField(const nlohmann::json& object, const fs::path& path, ChatTemplates* out) {
+  ConfigReader config(object, path.string());
   const nlohmann::json* value = config.Find("chat_template");
   if (value == nullptr) return;
   const std::string place = path.string() + ": chat_template";
@@ -79,17 +79,17 @@ void AddToken(const std::string& name, const nlohmann::json& value, ChatTemplate
 }
 
 // Adds bos_token, image_token, ...: every *_token, and the entries of extra_special_tokens.
-void AddTokens(const nlohmann::json& json, ChatTemplates* out) {
-  if (!json.is_object()) return;
-  for (const auto& [name, value] : json.items()) {
+void AddTokens(const nlohmann::json& object, ChatTemplates* out) {
+  if (!object.is_object()) return;
+  for (const auto& [name, value] : object.items()) {
     const std::string ending = "_token";
     if (name.size() > ending.size() &&
         name.compare(name.size() - ending.size(), ending.size(), ending) == 0) {
       AddToken(name, value, out);
     }
   }
-  const auto extra = json.find("extra_special_tokens");
-  if (extra == json.end() || !extra->is_object()) return;
+  const auto extra = object.find("extra_special_tokens");
+  if (extra == object.end() || !extra->is_object()) return;
   for (const auto& [name, value] : extra->items()) AddToken(name, value, out);
 }
 

@@ -43,6 +43,7 @@ class Planner {
            spec_.kv_layers[scope.layer] != scope.layer;
   }
 
+  void LeaveOutExtraLayers();
   const Checkpoint::Entry* EmbeddingSource();
   const Checkpoint::Entry* HeadSource(const Checkpoint::Entry* embedding);
 

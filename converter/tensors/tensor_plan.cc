@@ -40,6 +40,19 @@ void AppendPairsApart(const SourcePart& whole, uint32_t n_heads, uint32_t head_d
   }
 }
 
+// Appends the rows of heads with both halves of each exchanged: what rotates one by the negative
+// angles rotates the other by the angles. Leaves q.k unchanged, because both get the same order.
+void AppendHalvesExchanged(const SourcePart& whole, uint32_t n_heads, uint32_t head_dim,
+                           std::vector<SourcePart>* parts) {
+  for (uint32_t half = 0; half < 2 * n_heads; ++half) {
+    SourcePart part = whole;
+    part.rows = head_dim / 2;
+    part.first_row = whole.SourceRow((half ^ 1) * part.rows);
+    part.block_rows = part.block_stride = 0;
+    parts->push_back(part);
+  }
+}
+
 // Takes the queries (half 0) or their gates (half 1) of [q, gate] of each head.
 SourcePart HalfOfHeads(SourcePart q, const LayerKindSpec& kind, uint32_t half) {
   q.rows = kind.n_heads * kind.head_dim;
@@ -100,7 +113,7 @@ TensorPlan Planner::Make() {
   }
   if (names.token_types != nullptr) AddTokenTypes();
   if (names.embedding_norm != nullptr) {
-    AddNorm("embedding_norm", names.embedding_norm, NormKind::kLayer, spec_.hidden,
+    AddNorm("embedding_norm", names.embedding_norm, spec_.final_norm_kind, spec_.hidden,
             &plan_.embedding_norm, &plan_.embedding_norm_bias);
   }
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
@@ -140,8 +153,26 @@ TensorPlan Planner::Make() {
     warnings_->push_back(Format("left out: %s* (%zu tensors), a head that predicts further tokens",
                                 names.extra_head, n));
   }
+  LeaveOutExtraLayers();
   sources_.RefuseExtra();
   return std::move(plan_);
+}
+
+// Leaves out the layers behind the last: transformers does not build them either.
+void Planner::LeaveOutExtraLayers() {
+  const std::string pattern = spec_.names->attention_norm == nullptr
+                                  ? std::string(spec_.names->attention_post_norm)
+                                  : std::string(spec_.names->attention_norm);
+  const std::string start = pattern.substr(0, pattern.find("{}"));
+  const auto n_layers = static_cast<uint32_t>(spec_.layer_kinds.size());
+  for (uint32_t i = n_layers; i < n_layers + spec_.n_extra_layers; ++i) {
+    const std::string prefix = start + std::to_string(i) + ".";
+    if (const size_t n = sources_.LeaveOut(prefix)) {
+      warnings_->push_back(
+          Format("left out: %s* (%zu tensor%s), a layer that predicts further tokens",
+                 prefix.c_str(), n, n == 1 ? "" : "s"));
+    }
+  }
 }
 
 // Finds a tied pair under either name.
@@ -368,9 +399,15 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
     if (spec_.qkv_order == QkvOrder::kBlocks && !spec_.rotates_neighbours) return {whole};
     SplitFused(whole, kind, &q, &k, &v);
   }
+  std::vector<SourcePart> parts;
+  if (spec_.rotates_backwards) {
+    AppendHalvesExchanged(q, kind.n_heads, kind.head_dim, &parts);
+    AppendHalvesExchanged(k, kind.n_kv_heads, kind.head_dim, &parts);
+    parts.push_back(v);
+    return parts;
+  }
   if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
   const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
-  std::vector<SourcePart> parts;
   AppendPairsApart(q, kind.n_heads, kind.head_dim, rotary_dim, &parts);
   AppendPairsApart(k, kind.n_kv_heads, kind.head_dim, rotary_dim, &parts);
   parts.push_back(v);

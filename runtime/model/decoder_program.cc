@@ -144,7 +144,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
   if (spec.embedding_norm != kNoWeight) {
     NormParams norm;
-    norm.kind = NormKind::kLayer;
+    norm.kind = spec.final_norm_kind;
     norm.weight = spec.embedding_norm;
     norm.bias = spec.embedding_norm_bias;
     norm.epsilon = spec.final_norm_epsilon;

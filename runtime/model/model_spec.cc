@@ -160,7 +160,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     out->head = model.head();
   }
   ARN_TRY(ReadNorm("embedding_norm", 0, model.embedding_norm(), model.embedding_norm_bias(),
-                   NormKind::kLayer, model.hidden(), &shapes, &out->embedding_norm,
+                   out->final_norm_kind, model.hidden(), &shapes, &out->embedding_norm,
                    &out->embedding_norm_bias));
   out->embedding = model.embedding();
   ARN_TRY(CheckFinite("embedding_factor", model.embedding_factor(), diag));

@@ -145,7 +145,7 @@ struct ModelSpec {
   float embedding_factor = 1.0f;
   PerLayerSpec per_layer;
   StreamsSpec streams;
-  WeightId embedding_norm = kNoWeight;  // LayerNorm
+  WeightId embedding_norm = kNoWeight;  // of final_norm_kind
   WeightId embedding_norm_bias = kNoWeight;
   WeightId positions = kNoWeight;
   bool makes_text = true;            // has a head

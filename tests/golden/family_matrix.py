@@ -77,6 +77,12 @@ OVERRIDES = {
                      "activation_sparsity_pattern": [0.5, 0.0, 0.0]},
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "deepseek_v32",
                      "glm_moe_dsa"), {"head_dim": 8, "num_key_value_heads": 4}),
+    "mistral4": {"num_key_value_heads": 4, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "mscale": 1.0,
+        "mscale_all_dim": 1.0, "original_max_position_embeddings": 16,
+        "llama_4_scaling_beta": 0.1}},
+    "dots1": {"n_shared_experts": 1, "max_window_layers": 1},
+    "mellum": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     # Tied, transformers 5.12 draws its embedding anew after loading it.
     "youtu": {"head_dim": 8, "num_key_value_heads": 4, "tie_word_embeddings": False},
     "gemma4_text": {"num_hidden_layers": 4,

@@ -27,6 +27,7 @@ const std::map<std::string, std::string>& Refused() {
       {"latent_attention_greedy", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"latent_attention_halves", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"latent_attention_layer_types", "Vulkan: layer 0, step head_linear: a matrix for each head"},
+      {"latent_temperature", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"delta_rule", "has no shader"},
       {"delta_rule_experts", "has no shader"},
       {"delta_rule_fused", "has no shader"},
@@ -41,6 +42,8 @@ const std::map<std::string, std::string>& Refused() {
       {"single_blocks", "has no shader"},
       {"single_blocks_experts", "has no shader"},
       {"router_groups", "Vulkan: layer 1, step route: routing limited to groups of experts"},
+      {"windowed_layers_rotate_experts",
+       "Vulkan: layer 1, step route: routing limited to groups of experts"},
   };
   return refused;
 }

@@ -48,6 +48,7 @@ json Completed(json config, const json& item) {
 // max_context limits sessions but does not change the computation.
 DecoderSpec WithoutBounds(DecoderSpec spec) {
   spec.max_context = 0;
+  spec.n_extra_layers = 0;                                                 // left out
   if (spec.per_layer_rows > spec.vocab) spec.per_layer_rows = spec.vocab;  // no id is above
   return spec;
 }
