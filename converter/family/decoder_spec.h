@@ -72,6 +72,7 @@ struct TensorNames {
   const char* q = nullptr;
   const char* k = nullptr;
   const char* v = nullptr;
+  const char* attention_gate = nullptr;  // null: rows of q
   const char* q_norm = nullptr;
   const char* k_norm = nullptr;
   const char* attention_sub_norm = nullptr;
@@ -101,6 +102,14 @@ struct TensorNames {
   const char* shared_gate_up = nullptr;     // gate and up of the shared expert fused
   const char* shared_gate_score = nullptr;  // [1, hidden]: gate of its output
   const char* router_correction = nullptr;  // complete name
+  // Norms around experts: of what the router reads (a complete name; times hidden^-0.5), of what
+  // the experts read, of what they and the shared expert make; and the experts' factors [experts],
+  // a complete name.
+  const char* router_norm = nullptr;
+  const char* experts_norm = nullptr;
+  const char* experts_post_norm = nullptr;
+  const char* shared_post_norm = nullptr;
+  const char* expert_factors = nullptr;
   const char* per_layer_embedding = nullptr;
   const char* per_layer_projection = nullptr;
   const char* per_layer_projection_norm = nullptr;

@@ -65,11 +65,14 @@ void ReadRouting(const Family& family, ConfigReader* config, LayerKindSpec* kind
   kind->routed_factor = static_cast<float>(factor);
 }
 
-// Returns the width of the shared expert, 0 for none. ffn: of a routed expert.
-uint32_t ReadSharedExpert(const Family& family, ConfigReader* config, uint32_t ffn) {
+// Returns the width of the shared expert, 0 for none. ffn: of a routed expert; dense: of a layer
+// without experts.
+uint32_t ReadSharedExpert(const Family& family, ConfigReader* config, uint32_t ffn,
+                          uint32_t dense) {
   const char* key = family.shared_expert_key;
   if (family.shared_expert == SharedExpert::kNone) return 0;
   if (family.shared_expert == SharedExpert::kOne) return ffn;
+  if (family.shared_expert == SharedExpert::kFeedForward) return dense;
   const int64_t value = config->Int(key).value_or(family.default_shared_expert);
   const uint64_t most = UINT32_MAX / 4;
   if (value < 0 || static_cast<uint64_t>(value) > most) config->FailKey(key, "a width or number");
@@ -125,13 +128,14 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
     Fail("%s: %s %u of %u experts", config->label().c_str(), family.experts_used_key,
          kind.n_experts_used, kind.n_experts);
   }
+  const uint32_t dense = kind.ffn_dim;
   kind.ffn_dim = family.default_expert_ffn == 0
                      ? config->RequiredCount(family.expert_ffn_key)
                      : config->Count(family.expert_ffn_key).value_or(family.default_expert_ffn);
   kind.has_expert_bias = family.has_expert_bias;
   kind.has_router_bias = family.has_router_bias;
   ReadRouting(family, config, &kind);
-  kind.shared_ffn_dim = ReadSharedExpert(family, config, kind.ffn_dim);
+  kind.shared_ffn_dim = ReadSharedExpert(family, config, kind.ffn_dim, dense);
   kind.has_shared_gate = family.has_shared_gate && kind.shared_ffn_dim != 0;
   return kind;
 }

@@ -563,8 +563,10 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   if (lacks_experts) has_experts.assign(n_layers, false);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
-  // Reads the keys of experts in families of block layers only if a layer has experts.
-  const bool is_used = family.experts != ExpertRule::kBlocks ||
+  // Reads the keys of experts only if a layer has experts, where that is not the rule.
+  const bool may_be_unused =
+      family.experts == ExpertRule::kBlocks || family.experts == ExpertRule::kIfEnabled;
+  const bool is_used = !may_be_unused ||
                        std::find(has_experts.begin(), has_experts.end(), true) != has_experts.end();
   const bool has_sparse = family.experts != ExpertRule::kNone && !lacks_experts && is_used;
   const LayerKindSpec sparse = has_sparse ? WithExperts(family, &config, kind) : LayerKindSpec();
@@ -577,7 +579,9 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
     if (!ffn_widths.empty()) kind.ffn_dim = ffn_widths[i];
     kind.has_gate_threshold = thresholds[i].exists;
     kind.gate_threshold = thresholds[i].deviations;
-    if (!spec.kv_layers.empty() && spec.kv_layers[i] != i) kind.ffn_dim *= shared_ffn_factor;
+    if (!spec.kv_layers.empty() && spec.kv_layers[i] != i) {
+      (has_experts[i] ? kind.shared_ffn_dim : kind.ffn_dim) *= shared_ffn_factor;
+    }
     AdaptToRope(family, &config, spec, &kind);
     kind = WithMixer(kind, mixers[i]);
     // Layers that are one block have nothing beside their mixer.

@@ -134,16 +134,18 @@ enum class ExpertRule : uint8_t {
   kListed,      // moe_layers, or each interleave_moe_layer_step-th
   kByType,      // those that mlp_layer_types calls sparse; as kAfterDense if it is absent
   kAfterDense,  // all but the first dense_layers_key, or default_dense_layers
-  kBlocks,    // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
-  kInterval,  // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
+  kBlocks,     // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
+  kIfEnabled,  // all, with enable_moe_block
+  kInterval,   // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
 };
 
 // Width of the shared expert.
 enum class SharedExpert : uint8_t {
   kNone,
-  kOne,    // as a routed expert
-  kCount,  // shared_expert_key times a routed expert
-  kWidth,  // shared_expert_key
+  kOne,          // as a routed expert
+  kCount,        // shared_expert_key times a routed expert
+  kWidth,        // shared_expert_key
+  kFeedForward,  // as the feed-forward blocks of layers without experts
 };
 
 // Slopes of ALiBi (Press et al., 2021) if the number of heads is no power of two.
@@ -338,7 +340,8 @@ struct Family {
   int64_t default_window_from = 28;  // max_window_layers
   uint32_t default_pattern = 0;      // 0: every layer
   uint32_t pattern_phase = 1;        // layer i has full attention if (i + this) % pattern is 0
-  bool has_pattern_key = false;      // sliding_window_pattern takes precedence over default_pattern
+  bool has_pattern_key = false;      // pattern_key takes precedence over default_pattern
+  const char* pattern_key = "sliding_window_pattern";
   RopeRule rope = RopeRule::kEveryLayer;
   bool rotates_neighbours = false;
   bool rotates_backwards = false;
@@ -367,8 +370,9 @@ struct Family {
   bool caps_logits = false;            // final_logit_softcapping
   double default_attention_softcap = 0;
   double default_logits_softcap = 0;
-  double default_logit_scale = 0;      // not 0: logit_scale multiplies the logits
-  bool scales_embedding = false;       // by sqrt(hidden)
+  double default_logit_scale = 0;              // not 0: logit_scale multiplies the logits
+  bool scales_embedding = false;               // by sqrt(hidden)
+  const char* scales_embedding_key = nullptr;  // false if absent; null: scales_embedding
   bool has_multipliers = false;        // embedding_multiplier, residual_multiplier, logits_scaling
   bool has_block_multipliers = false;  // those of MatrixFactors
   bool ropes_by_key = false;           // RoPE only if position_embedding_type is "rope"

@@ -108,9 +108,9 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
       uint32_t pattern = family.default_pattern;
       // Without effect beside layer_types, and then of any type.
       if (family.has_pattern_key && config->Has("layer_types")) {
-        config->MarkRead("sliding_window_pattern");
+        config->MarkRead(family.pattern_key);
       } else if (family.has_pattern_key) {
-        pattern = config->Count("sliding_window_pattern").value_or(pattern);
+        pattern = config->Count(family.pattern_key).value_or(pattern);
       }
       for (uint32_t i = 0; i < n_layers; ++i) {
         const bool is_full = pattern != 0 && (i + family.pattern_phase) % pattern == 0;
@@ -239,6 +239,9 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
       break;
     }
     case ExpertRule::kBlocks: return BlocksWithExperts(config);
+    case ExpertRule::kIfEnabled:
+      has_experts.assign(n_layers, config->Bool("enable_moe_block", false));
+      break;
     case ExpertRule::kInterval: {
       each(config->Count("moe_layer_interval").value_or(1));
       const int64_t first = integer("moe_layer_start_index", 1);

@@ -106,6 +106,32 @@ constexpr Family WithCorrectedExperts(Family family) {
   return family;
 }
 
+constexpr TensorNames WithExpertsOf(TensorNames names, const TensorNames& experts) {
+  names.router = experts.router;
+  names.expert_gate = experts.expert_gate;
+  names.expert_up = experts.expert_up;
+  names.expert_down = experts.expert_down;
+  names.stacked_gate_up = experts.stacked_gate_up;
+  names.stacked_down = experts.stacked_down;
+  names.shared_gate = experts.shared_gate;
+  names.shared_up = experts.shared_up;
+  names.shared_down = experts.shared_down;
+  return names;
+}
+inline constexpr TensorNames kPostNormExpertNames = WithExpertsOf(kPostNormNames, kExpertNames);
+
+constexpr TensorNames WithGatedAttentionAndExperts() {
+  TensorNames names = WithExpertsOf(kDecoderNames, kCorrectedRouterNames);
+  names.router = "model.layers.{}.mlp.router.gate";
+  names.router_correction = "model.layers.{}.mlp.expert_bias";
+  names.attention_gate = "model.layers.{}.self_attn.gate_proj";
+  names.attention_post_norm = "model.layers.{}.post_attention_layernorm";
+  names.ffn_norm = "model.layers.{}.pre_mlp_layernorm";
+  names.ffn_post_norm = "model.layers.{}.post_mlp_layernorm";
+  return names;
+}
+inline constexpr TensorNames kGatedAttentionExpertNames = WithGatedAttentionAndExperts();
+
 inline constexpr const char* kMellumRope =
     R"({"full_attention": {"rope_type": "default", "rope_theta": 5e5},
         "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}})";
@@ -171,6 +197,57 @@ inline constexpr Family kMixtureFamilies[] = {
          .default_kv_heads = 8,
          .default_max_context = 131072,
          .ignored_keys = {"intermediate_size", "first_k_dense_replace", "use_qk_norm"}}),
+    {.architecture = "FlexOlmoForCausalLM",
+     .model_type = "flex_olmo",
+     .names = &kPostNormExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kAllHeads,
+     .experts = ExpertRule::kEveryLayer,
+     .experts_key = "num_experts",
+     .experts_alias = "num_local_experts",
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 7,
+     .default_experts_used = 5,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_theta = 500000.0,
+     .default_max_context = 4096},
+    {.architecture = "AfmoeForCausalLM",
+     .model_type = "afmoe",
+     .names = &kGatedAttentionExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.route_score = RouteScore::kSigmoid,
+               .topk_epsilon = 1e-20f,
+               .has_attention_gate = true},
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kEachHead,
+     .experts = ExpertRule::kAfterDense,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 1408,
+     .default_experts = 64,
+     .default_experts_used = 6,
+     .always_norms_topk = true,
+     .dense_layers_key = "num_dense_layers",
+     .default_dense_layers = 1,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "num_shared_experts",
+     .default_shared_expert = 2,
+     .has_router_correction = true,
+     .has_routed_factor = true,
+     .routed_factor_key = "route_scale",
+     .window = WindowRule::kPattern,
+     .default_window = 1024,
+     .default_pattern = 4,
+     .has_pattern_key = true,
+     .pattern_key = "global_attn_every_n_layers",
+     .rope = RopeRule::kOnlyWindowed,
+     .scales_embedding_key = "mup_enabled",
+     .default_head_dim = 128,
+     .default_max_context = 16384,
+     .ignored_keys = {"n_group", "topk_group", "num_expert_groups", "num_limited_groups",
+                      "score_func", "route_norm", "load_balance_coeff", "use_grouped_mm"}},
     {.architecture = "HYV3ForCausalLM",
      .model_type = "hy_v3",
      .names = &kHyExpertNames,

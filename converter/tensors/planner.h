@@ -73,6 +73,8 @@ class Planner {
 
   // expert_tensors.cc: router, experts and shared expert of a layer.
   void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddExpertNorms(uint32_t layer, LayerTensors* out);
+  std::vector<float> ExpertFactors(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddRouterCorrection(uint32_t layer, uint32_t n_experts);
   void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddStackedExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);

@@ -229,7 +229,11 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
   } else if (kind.has_attention()) {
     layer->qkv = AddMatrix(scope.Own("qkv"), formats_.weights, true, QkvParts(scope, kind), hidden);
   }
-  if (kind.has_attention_gate) {
+  if (kind.has_attention_gate && names.attention_gate != nullptr) {
+    layer->attention_gate =
+        AddMatrix(scope.Own("attention_gate"), formats_.weights, true,
+                  {Part(scope.Stored(names.attention_gate), q_rows, hidden, false)}, hidden);
+  } else if (kind.has_attention_gate) {
     const SourcePart q = Part(scope.Stored(names.q), 2 * q_rows, hidden, kind.has_qkv_bias);
     layer->attention_gate = AddMatrix(scope.Own("attention_gate"), formats_.weights, true,
                                       {HalfOfHeads(q, kind, 1)}, hidden);
@@ -388,8 +392,9 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   }
   SourcePart q, k, v;
   if (names.qkv == nullptr) {
-    q = Part(scope.Stored(names.q), (kind.has_attention_gate ? 2 : 1) * q_rows, hidden, bias);
-    if (kind.has_attention_gate) q = HalfOfHeads(q, kind, 0);
+    const bool has_gate = kind.has_attention_gate && names.attention_gate == nullptr;
+    q = Part(scope.Stored(names.q), (has_gate ? 2 : 1) * q_rows, hidden, bias);
+    if (has_gate) q = HalfOfHeads(q, kind, 0);
     k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
     v = kind.k_is_v ? k : Part(scope.Stored(names.v), kv_rows, hidden, bias);
     q.input_factor = k.input_factor = v.input_factor = spec_.factors.attention_in;

@@ -184,6 +184,7 @@ class Runner {
   // all if it has none.
   void Run(const Step& step, const ExpertsParams& p) const {
     const uint32_t width = Width(step.in), ffn = Width(p.activated), out_width = Width(step.out);
+    if (!p.accumulate) std::memset(Data(step.out), 0, size_t{rows_} * out_width * sizeof(float));
     for (uint32_t e = 0; e < p.n_experts; ++e) {
       uint32_t n = 0;
       ForEachRowOf(p, e, [&](uint32_t row, float weight) {

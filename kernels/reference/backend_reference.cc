@@ -381,6 +381,7 @@ class Runner {
   // Applies the experts row by row, in routing order. An input weight scales a copy of the row.
   void Run(const Step& step, const ExpertsParams& p) {
     for (uint32_t row = 0; row < rows_; ++row) {
+      if (!p.accumulate) std::fill_n(Row(step.out, row), Width(step.out), 0.0f);
       const float* topk = Row(p.topk, row);
       for (uint32_t i = 0; i < p.n_chosen; ++i) {
         const auto expert = static_cast<uint32_t>(topk[i]);

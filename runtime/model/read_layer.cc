@@ -75,6 +75,32 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
   return shapes->Matrix("shared_gate", index, layer.shared_gate(), 1, hidden, &out->shared_gate);
 }
 
+// Reads the norms around experts. REQUIRES: ReadNorms() has read the others.
+Status ReadExpertNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                       uint64_t hidden, Shapes* shapes, LayerSpec* out, Diag* diag) {
+  struct Row {
+    const char* name;
+    uint32_t stored;
+    WeightId* weight;
+  };
+  const Row rows[] = {{"router_norm", layer.router_norm(), &out->router_norm},
+                      {"experts_norm", layer.experts_norm(), &out->experts_norm},
+                      {"experts_post_norm", layer.experts_post_norm(), &out->experts_post_norm},
+                      {"shared_post_norm", layer.shared_post_norm(), &out->shared_post_norm}};
+  uint32_t n_found = 0;
+  for (const Row& row : rows) {
+    if (row.stored == kNoIndex) continue;
+    ARN_TRY(shapes->Vector(row.name, index, row.stored, hidden, row.weight));
+    ++n_found;
+  }
+  // The norms of x are written where ffn_norm was, which only the shared expert has read.
+  const bool fits = n_found == 4 && kind.n_experts != 0 && kind.shared_ffn_dim != 0 &&
+                    out->ffn_norm != kNoWeight && out->ffn_post_norm != kNoWeight;
+  if (n_found == 0 || fits) return Status::kOk;
+  return diag->Fail(Status::kUnsupported, "layer %u: %u of 4 norms around experts %s", index,
+                    n_found, n_found == 4 ? "without a shared expert between two norms" : "");
+}
+
 // Reads the norms inside the blocks, and an activation's parameters. attention_width: of the input
 // of attention_out.
 Status ReadSubNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
@@ -254,6 +280,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   }
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
+  ARN_TRY(ReadExpertNorms(layer, index, kind, hidden, &shapes, out, diag));
   if (kind.is_parallel && (out->attention_norm == kNoWeight || out->ffn_norm == kNoWeight)) {
     return diag->Fail(Status::kBadBundle, "layer %u: parallel blocks without norms before them",
                       index);

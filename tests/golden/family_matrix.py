@@ -91,6 +91,7 @@ OVERRIDES = {
                         "full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
                                            "partial_rotary_factor": 0.25},
                         "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}},
+    "afmoe": {"num_shared_experts": 1},
     "bamba": {"attn_layer_indices": [1]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "mamba_expand": 2},
     "nemotron_h": {"n_groups": 2}, "zamba2": {"n_mamba_heads": 8, "mamba_headdim": 16},

@@ -54,4 +54,39 @@ NEWER_CASES = {
                    "full_attention": rope(500000.0, rope_type="yarn", factor=4.0,
                                           original_max_position_embeddings=64),
                    "sliding_attention": rope(10000.0)}), 5, {}),
+    "post_norms_experts": (
+        config("FlexOlmoForCausalLM", "flex_olmo", head_dim=ABSENT, num_experts=6,
+               num_experts_per_tok=3, intermediate_size=44, norm_topk_prob=False, pad_token_id=0), 2, {}),
+    "gated_attention_experts": (
+        config("AfmoeForCausalLM", "afmoe", head_dim=20, num_attention_heads=6, num_dense_layers=1,
+               num_experts=6, num_experts_per_tok=2, moe_intermediate_size=28,
+               num_shared_experts=2, route_scale=1.7, mup_enabled=True, attention_bias=True,
+               global_attn_every_n_layers=2, sliding_window=9,
+               layer_types=["sliding_attention", "full_attention", "sliding_attention"]), 2, {}),
+    # No dimension is a multiple of a kernel's tile or vector size.
+    "experts_beside": (
+        config("Gemma4ForCausalLM", "gemma4_text", tie_word_embeddings=False, hidden_act=ABSENT,
+               hidden_activation="gelu_pytorch_tanh", hidden_size=76, head_dim=18,
+               num_attention_heads=7, num_key_value_heads=1, global_head_dim=26,
+               num_global_key_value_heads=1, attention_k_eq_v=True, num_hidden_layers=3,
+               intermediate_size=84, sliding_window=8, final_logit_softcapping=12.0,
+               hidden_size_per_layer_input=0, vocab_size_per_layer_input=509, pad_token_id=0,
+               enable_moe_block=True, num_experts=6, top_k_experts=3, moe_intermediate_size=28,
+               layer_types=["sliding_attention", "full_attention", "full_attention"],
+               rope_parameters={
+                   "full_attention": rope(1000000.0, rope_type="proportional",
+                                          partial_rotary_factor=0.5),
+                   "sliding_attention": rope(10000.0)}), 1, {}),
+    "experts_beside_wide": (
+        config("Gemma4ForCausalLM", "gemma4_text", tie_word_embeddings=False, hidden_act=ABSENT,
+               hidden_activation="gelu_pytorch_tanh", head_dim=16, global_head_dim=24,
+               num_hidden_layers=4, num_kv_shared_layers=2, use_double_wide_mlp=True,
+               intermediate_size=52, sliding_window=8, final_logit_softcapping=None,
+               hidden_size_per_layer_input=10, vocab_size_per_layer_input=509, pad_token_id=0,
+               enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=28,
+               layer_types=["sliding_attention", "full_attention"] * 2,
+               rope_parameters={
+                   "full_attention": rope(1000000.0, rope_type="proportional",
+                                          partial_rotary_factor=0.25),
+                   "sliding_attention": rope(10000.0)}), 2, {}),
 }
