@@ -146,6 +146,7 @@ struct TensorNames {
   const char* cross_k = nullptr;
   const char* cross_v = nullptr;
   const char* cross_out = nullptr;
+  const char* cross_post_norm = nullptr;
   const char* conv1 = nullptr;  // convolutions over the encoder's features: [outputs, inputs, 3]
   const char* conv2 = nullptr;
   // Other names of the embedding in checkpoints.
@@ -190,6 +191,9 @@ struct RelativePositionBuckets {
 struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
+  uint32_t hidden = 0;
+  float embedding_factor = 1.0f;
+  float final_norm_epsilon = 0.0f;
   Activation conv_activation = Activation::kGelu;
   const TensorNames* names = nullptr;
   std::vector<LayerKindSpec> kinds;

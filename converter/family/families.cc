@@ -25,6 +25,11 @@
 namespace arn::convert {
 namespace {
 
+// Reads a config of this family, flattened.
+DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std::string& label,
+                     std::vector<std::string>* warnings,
+                     const std::vector<std::string>& ignored_keys, const RopeScaling* scaling);
+
 constexpr uint32_t kMaxLayers = 4096;  // far above any model; bounds the cost of a damaged config
 
 // Returns the table row of a config, or null. *wanted: the name looked up.
@@ -363,22 +368,54 @@ RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, Config
   return buckets;
 }
 
+// Reads an encoder whose keys are those of a family of its own.
+EncoderSpec ReadOwnEncoder(const EncoderFamily& family, ConfigReader* config, DecoderSpec* spec,
+                           std::vector<std::string>* warnings,
+                           const std::vector<std::string>& ignored_keys) {
+  const nlohmann::json* object = config->Find(family.config_key);
+  if (object == nullptr || !object->is_object()) config->FailKey(family.config_key, "an object");
+  const DecoderSpec own =
+      ReadSpec(*family.family, *object, config->label() + ": " + family.config_key, warnings,
+               ignored_keys, /*scaling=*/nullptr);
+  if (own.vocab != spec->vocab) {
+    Fail("%s: %s: vocab_size is %u, the decoder's %u", config->label().c_str(), family.config_key,
+         own.vocab, spec->vocab);
+  }
+  EncoderSpec encoder;
+  encoder.names = own.names;
+  encoder.kinds = own.kinds;
+  encoder.layer_kinds = own.layer_kinds;
+  for (LayerKindSpec& kind : encoder.kinds) {
+    if (kind.window != 0) ++kind.window;  // counts the token itself
+    if (kind.rope == kNoRope) continue;
+    const RopeSpec& rope = own.ropes[kind.rope];
+    const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
+    kind.rope = static_cast<uint32_t>(at - spec->ropes.begin());
+    if (at == spec->ropes.end()) spec->ropes.push_back(rope);
+  }
+  encoder.max_rows = own.max_context;
+  encoder.hidden = own.hidden;
+  encoder.embedding_factor = own.embedding_factor;
+  encoder.final_norm_epsilon = own.final_norm_epsilon;
+  return encoder;
+}
+
 // Reads the encoder's spec.
 EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohmann::json& json,
-                        const LayerKindSpec& decoder_kind, uint32_t hidden) {
+                        const LayerKindSpec& decoder_kind, const DecoderSpec& spec) {
   EncoderSpec encoder;
-  if (family.encoder == nullptr) return encoder;
-  config->MarkRead("is_encoder_decoder");
-  config->MarkRead("n_positions");  // no effect with relative positions
   Family own = family;
   own.names = family.encoder->names;
   own.keys = family.encoder->keys;
-  LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
+  LayerKindSpec kind = ReadLayerKind(own, config, json, spec.hidden);
   kind.rope = kNoRope;
   if (kind.n_heads != decoder_kind.n_heads && family.has_relative_position_buckets) {
     config->FailKey(own.keys.heads, "the decoder's");
   }
   encoder.names = own.names;
+  encoder.hidden = spec.hidden;
+  encoder.embedding_factor = spec.embedding_factor;
+  encoder.final_norm_epsilon = kind.norm_epsilon;
   encoder.kinds = {kind};
   encoder.layer_kinds.assign(ReadLayerCount(own, config), 0);
   encoder.max_rows = family.encoder->default_rows;
@@ -416,6 +453,16 @@ void CheckRequired(const Family& family, ConfigReader* config, uint32_t hidden) 
 // "NESTED.KEY".
 nlohmann::json Flattened(const nlohmann::json& json, const Family& family) {
   nlohmann::json flat = json;
+  const char* inner = family.inner_key;
+  if (inner != nullptr && json.contains(inner) && json[inner].is_object()) {
+    flat = json[inner];
+    const char* encoder = family.encoder == nullptr ? inner : family.encoder->config_key;
+    for (const char* key : {"architectures", "model_type", "tie_word_embeddings",
+                            "quantization_config", "compression_config", encoder}) {
+      flat.erase(key);
+      if (json.contains(key)) flat[key] = json[key];
+    }
+  }
   for (const KeyAlias& row : family.aliases) {
     if (row.alias == nullptr || !flat.contains(row.alias)) continue;
     flat[row.key] = json[row.alias];
@@ -500,7 +547,14 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
                             const RopeScaling* scaling) {
   ConfigReader names(given, label);
   const Family& family = FindFamily(&names, given);
-  const nlohmann::json json = Flattened(given, family);
+  return ReadSpec(family, Flattened(given, family), label, warnings, ignored_keys, scaling);
+}
+
+namespace {
+
+DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std::string& label,
+                     std::vector<std::string>* warnings,
+                     const std::vector<std::string>& ignored_keys, const RopeScaling* scaling) {
   ConfigReader config(json, label);
   config.MarkRead("architectures");
   config.MarkRead("model_type");
@@ -542,7 +596,13 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
     ReadLatent(family, &config, json, &kind, &spec.rotates_neighbours);
   }
   kind.has_cross_attention = family.encoder != nullptr;
-  spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
+  if (family.encoder != nullptr) {
+    config.MarkRead("is_encoder_decoder");
+    config.MarkRead("n_positions");  // no effect with relative positions
+    spec.encoder = family.encoder->family == nullptr
+                       ? ReadEncoder(family, &config, json, kind, spec)
+                       : ReadOwnEncoder(*family.encoder, &config, &spec, warnings, ignored_keys);
+  }
   spec.alibi_slopes = AlibiSlopes(family.alibi, kind.n_heads);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
@@ -598,6 +658,8 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   CheckUnreadConfigKeys(&config, json, family, ignored_keys, warnings);
   return spec;
 }
+
+}  // namespace
 
 std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& given,
                                                          const std::string& label) {

@@ -208,9 +208,15 @@ struct KeyAlias {
   const char* key = nullptr;
 };
 
+struct Family;
+
 // Encoder of an encoder-decoder family.
 struct EncoderFamily {
   const TensorNames* names;
+  // Its keys lie in an object of their own, config_key, and are those of this family. Its windows
+  // reach both ways, as far as the key says. Null: keys of the same object, and no RoPE.
+  const Family* family = nullptr;
+  const char* config_key = nullptr;
   ConfigKeys keys = {};
   const char* rows_key = nullptr;  // null: default_rows
   uint32_t default_rows = 0;
@@ -389,7 +395,10 @@ struct Family {
   const char* older_architecture = nullptr;   // an older name in published configs
   const char* embedding_width_key = nullptr;  // must be the hidden size
   Alibi alibi = Alibi::kNone;
-  const char* clip_key = nullptr;    // qkv_clip
+  const char* clip_key = nullptr;  // qkv_clip
+  // An object with the decoder's keys. Those beside it have no effect, but for the names of the
+  // model, the encoder's object, tie_word_embeddings and quantisation.
+  const char* inner_key = nullptr;
   const char* nested_key = nullptr;  // an object whose keys are read as "nested_key.KEY"
   KeyAlias aliases[6] = {};
   RequiredValue required[10] = {};

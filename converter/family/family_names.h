@@ -385,6 +385,48 @@ inline constexpr TensorNames kT5EncoderNames = {
     .relative_position_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
 };
 
+inline constexpr TensorNames kSandwichEncoderNames = {
+    .prefix = "model.",
+    .embedding = "model.encoder.embed_tokens",
+    .final_norm = "model.encoder.norm",
+    .head = "lm_head.out_proj",
+    .attention_norm = "model.encoder.layers.{}.pre_self_attn_layernorm",
+    .q = "model.encoder.layers.{}.self_attn.q_proj",
+    .k = "model.encoder.layers.{}.self_attn.k_proj",
+    .v = "model.encoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.encoder.layers.{}.self_attn.o_proj",
+    .attention_post_norm = "model.encoder.layers.{}.post_self_attn_layernorm",
+    .ffn_norm = "model.encoder.layers.{}.pre_feedforward_layernorm",
+    .gate = "model.encoder.layers.{}.mlp.gate_proj",
+    .up = "model.encoder.layers.{}.mlp.up_proj",
+    .down = "model.encoder.layers.{}.mlp.down_proj",
+    .ffn_post_norm = "model.encoder.layers.{}.post_feedforward_layernorm",
+};
+
+inline constexpr TensorNames kSandwichDecoderNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .final_norm = "model.decoder.norm",
+    .head = "lm_head.out_proj",
+    .attention_norm = "model.decoder.layers.{}.pre_self_attn_layernorm",
+    .q = "model.decoder.layers.{}.self_attn.q_proj",
+    .k = "model.decoder.layers.{}.self_attn.k_proj",
+    .v = "model.decoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.decoder.layers.{}.self_attn.o_proj",
+    .attention_post_norm = "model.decoder.layers.{}.post_self_attn_layernorm",
+    .ffn_norm = "model.decoder.layers.{}.pre_feedforward_layernorm",
+    .gate = "model.decoder.layers.{}.mlp.gate_proj",
+    .up = "model.decoder.layers.{}.mlp.up_proj",
+    .down = "model.decoder.layers.{}.mlp.down_proj",
+    .ffn_post_norm = "model.decoder.layers.{}.post_feedforward_layernorm",
+    .cross_norm = "model.decoder.layers.{}.pre_cross_attn_layernorm",
+    .cross_q = "model.decoder.layers.{}.cross_attn.q_proj",
+    .cross_k = "model.decoder.layers.{}.cross_attn.k_proj",
+    .cross_v = "model.decoder.layers.{}.cross_attn.v_proj",
+    .cross_out = "model.decoder.layers.{}.cross_attn.o_proj",
+    .cross_post_norm = "model.decoder.layers.{}.post_cross_attn_layernorm",
+};
+
 inline constexpr TensorNames kWhisperDecoderNames = {
     .prefix = "model.",
     .embedding = "model.decoder.embed_tokens",

@@ -37,6 +37,42 @@ constexpr EncoderFamily kWhisperEncoder = {
     .feature_key = "num_mel_bins",
 };
 
+// Gemma 2's layers with cross-attention, behind an encoder of Gemma 2's layers.
+constexpr Family kSandwichEncoder = {.architecture = "T5GemmaEncoder",
+                                     .model_type = "t5_gemma_module",
+                                     .names = &kSandwichEncoderNames,
+                                     .keys = {.activation = "hidden_activation"},
+                                     .qkv_bias = Bias::kByKey,
+                                     .attention_out_bias = Bias::kByKey,
+                                     .norm_offset = 1.0f,
+                                     .activation = "gelu_pytorch_tanh",
+                                     .window = WindowRule::kPattern,
+                                     .default_window = 4096,
+                                     .default_pattern = 2,
+                                     .scale = ScaleRule::kQueryPreScalar,
+                                     .caps_attention = true,
+                                     .caps_logits = true,
+                                     .default_attention_softcap = 50,
+                                     .scales_embedding = true,
+                                     .default_head_dim = 256,
+                                     .default_kv_heads = 4,
+                                     .default_max_context = 8192,
+                                     .default_tied = true};
+
+constexpr EncoderFamily kSandwichEncoderFamily = {
+    .names = &kSandwichEncoderNames, .family = &kSandwichEncoder, .config_key = "encoder"};
+
+constexpr Family WithSandwichEncoder() {
+  Family family = kSandwichEncoder;
+  family.architecture = "T5GemmaForConditionalGeneration";
+  family.model_type = "t5gemma";
+  family.names = &kSandwichDecoderNames;
+  family.default_logits_softcap = 30;
+  family.encoder = &kSandwichEncoderFamily;
+  family.inner_key = "decoder";
+  return family;
+}
+
 constexpr const char* kGptOssRope =
     R"({"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
         "truncate": false, "original_max_position_embeddings": 4096})";
@@ -369,6 +405,7 @@ constexpr Family kFamilies[] = {
      .default_max_context = 4096,
      .default_tied = true,
      .is_always_tied = true},
+    WithSandwichEncoder(),
     {.architecture = "WhisperForConditionalGeneration",
      .model_type = "whisper",
      .names = &kWhisperDecoderNames,

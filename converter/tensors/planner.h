@@ -93,7 +93,8 @@ class Planner {
   void AddAlibi();
 
   // encoder_tensors.cc: encoder and cross-attention.
-  void AddEncoder();
+  void AddEncoder(const Checkpoint::Entry* embedding);
+  void AddEncoderEmbedding(const Checkpoint::Entry* embedding);
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
@@ -117,6 +118,7 @@ class Planner {
   const Formats& formats_;
   std::vector<std::string>* warnings_;
   TensorSources sources_;
+  uint32_t hidden_ = 0;  // of the layers that are planned: the encoder's, then the decoder's
   uint32_t relative_position_bias_ = kNoTensor;
   TensorPlan plan_;
 };

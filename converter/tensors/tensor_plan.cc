@@ -91,7 +91,8 @@ Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Fo
     : spec_(spec),
       formats_(formats),
       warnings_(warnings),
-      sources_(checkpoint, spec.names->prefix, spec.names->older_prefix, spec.architecture) {}
+      sources_(checkpoint, spec.names->prefix, spec.names->older_prefix, spec.architecture),
+      hidden_(spec.hidden) {}
 
 TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
@@ -118,7 +119,7 @@ TensorPlan Planner::Make() {
   }
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   if (spec_.streams.n != 0) AddStreams();
-  AddEncoder();
+  AddEncoder(embedding);
   if (names.relative_position_bias != nullptr) {
     relative_position_bias_ =
         AddRelativePositionBias("relative_position_bias", names.relative_position_bias,
@@ -216,7 +217,7 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
 void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
                            LayerTensors* layer) {
   const TensorNames& names = *scope.names;
-  const uint32_t hidden = spec_.hidden, q_rows = kind.n_heads * kind.head_dim;
+  const uint32_t hidden = hidden_, q_rows = kind.n_heads * kind.head_dim;
   if (kind.mixer == Mixer::kNone) return;
   const char* norm_name = AttentionNormName(names, kind);
   if (norm_name != nullptr && (scope.layer != 0 || spec_.has_first_norm)) {
@@ -283,7 +284,7 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
 void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
                              LayerTensors* layer) {
   const TensorNames& names = *scope.names;
-  const uint32_t hidden = spec_.hidden;
+  const uint32_t hidden = hidden_;
   if (kind.shares_norm) {
     layer->ffn_norm = layer->attention_norm;
     layer->ffn_norm_bias = layer->attention_norm_bias;
@@ -370,7 +371,7 @@ SourcePart Planner::Part(const std::string& base, uint32_t rows, uint32_t cols, 
 }
 
 SourcePart Planner::OutPart(const std::string& base, uint32_t cols, bool bias, float factor) {
-  SourcePart part = Part(base, spec_.hidden, cols, bias);
+  SourcePart part = Part(base, hidden_, cols, bias);
   const bool has_post_norm = spec_.names->attention_post_norm != nullptr;
   part.factor = has_post_norm ? factor : spec_.residual_factor * factor;
   return part;
@@ -380,7 +381,7 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   const TensorNames& names = *scope.names;
   const uint32_t q_rows = kind.n_heads * kind.head_dim;
   const uint32_t kv_rows = kind.n_kv_heads * kind.head_dim;
-  const uint32_t hidden = spec_.hidden;
+  const uint32_t hidden = hidden_;
   const bool bias = kind.has_qkv_bias;
   if (SharesKv(scope)) {
     // Checkpoints may keep the unused tensors.
@@ -463,7 +464,7 @@ void Planner::SplitFused(const SourcePart& whole, const LayerKindSpec& kind, Sou
 
 std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKindSpec& kind) {
   const TensorNames& names = *scope.names;
-  const uint32_t ffn = kind.ffn_dim, hidden = spec_.hidden;
+  const uint32_t ffn = kind.ffn_dim, hidden = hidden_;
   if (names.gate_up != nullptr) {
     return {Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias)};
   }
@@ -488,7 +489,7 @@ void Planner::AddNorm(const std::string& name, const std::string& source, NormKi
 }
 
 uint32_t Planner::AddPostNorm(const std::string& name, const std::string& source) {
-  const uint32_t index = AddVector(name, WeightName(source), spec_.hidden, spec_.norm_offset);
+  const uint32_t index = AddVector(name, WeightName(source), hidden_, spec_.norm_offset);
   plan_.tensors[index].factor = spec_.residual_factor;
   return index;
 }

@@ -106,7 +106,7 @@ enum class Mixer : uint8_t {
   X(attention_sub_norm) X(ffn_sub_norm) X(act_parameters)                                       \
   X(laurel_low) X(laurel_out) X(laurel_norm)                                                    \
   X(stream_router_norm) X(stream_router) X(stream_predict) X(stream_correct) X(stream_scale)    \
-  X(router_norm) X(experts_norm) X(experts_post_norm) X(shared_post_norm)
+  X(router_norm) X(experts_norm) X(experts_post_norm) X(shared_post_norm) X(cross_post_norm)
 // clang-format on
 
 // A layer type: everything that may differ between layers but weights.

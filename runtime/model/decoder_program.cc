@@ -10,7 +10,7 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 57;
+constexpr uint32_t kStepsPerLayer = 58;
 constexpr uint32_t kStepsOutsideLayers = 6;  // embeddings, norms of theirs, projection, logits
 // With residual streams: two routers, and the per-layer embeddings of each stream.
 constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
@@ -47,7 +47,8 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
          both(a.router_norm, b.router_norm, kNoWeight) &&
          both(a.experts_norm, b.experts_norm, kNoWeight) &&
          both(a.experts_post_norm, b.experts_post_norm, kNoWeight) &&
-         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight);
+         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight) &&
+         both(a.cross_post_norm, b.cross_post_norm, kNoWeight);
 }
 
 // Adds the embeddings that each layer reads a part of.

@@ -114,7 +114,7 @@ class LayerSteps {
     attention.group_layer = static_cast<uint16_t>(layer_.cross_layer);
     attention.shares_kv = true;
     Add(attention, v.cross_q, v.attention);
-    AddLinear(layer_.cross_out, v.attention, v.x);
+    AddBlock(v.attention, layer_.cross_out, v.normed, layer_.cross_post_norm);
   }
 
   // Adds a norm inside a block, in place.

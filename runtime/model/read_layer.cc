@@ -75,6 +75,17 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
   return shapes->Matrix("shared_gate", index, layer.shared_gate(), 1, hidden, &out->shared_gate);
 }
 
+Status ReadQkNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                   bool shares_kv, Shapes* shapes, LayerSpec* out) {
+  if (!kind.has_qk_norm) return Status::kOk;
+  const auto size = [&](uint64_t n_heads) {
+    return (kind.qk_norm_spans_heads ? n_heads : 1) * kind.head_dim;
+  };
+  ARN_TRY(shapes->Vector("q_norm", index, layer.q_norm(), size(kind.n_heads), &out->q_norm));
+  if (shares_kv) return Status::kOk;
+  return shapes->Vector("k_norm", index, layer.k_norm(), size(kind.n_kv_heads), &out->k_norm);
+}
+
 // Reads the norms around experts. REQUIRES: ReadNorms() has read the others.
 Status ReadExpertNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
                        uint64_t hidden, Shapes* shapes, LayerSpec* out, Diag* diag) {
@@ -227,8 +238,10 @@ Status ReadCross(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& k
   ARN_TRY(ReadNorm("cross_norm", index, layer.cross_norm(), layer.cross_norm_bias(), kind.norm,
                    hidden, shapes, &out->cross_norm, &out->cross_norm_bias));
   ARN_TRY(shapes->Matrix("cross_q", index, layer.cross_q(), q_width, hidden, &out->cross_q));
-  ARN_TRY(
-      shapes->Matrix("cross_kv", index, layer.cross_kv(), 2 * kv_width, hidden, &out->cross_kv));
+  ARN_TRY(shapes->Matrix("cross_kv", index, layer.cross_kv(), 2 * kv_width, spec.encoder.hidden,
+                         &out->cross_kv));
+  ARN_TRY(ReadNorm("cross_post_norm", index, layer.cross_post_norm(), kNoIndex, NormKind::kRms,
+                   hidden, shapes, &out->cross_post_norm, nullptr));
   ARN_TRY(shapes->Matrix("cross_out", index, layer.cross_out(), hidden, q_width, &out->cross_out));
   return Status::kOk;
 }
@@ -305,15 +318,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
                       "layer %u: parallel blocks with one norm before both and one after attention",
                       index);
   }
-  if (kind.has_qk_norm) {
-    const uint64_t q_size = kind.qk_norm_spans_heads ? q_width : kind.head_dim;
-    const uint64_t k_size =
-        kind.qk_norm_spans_heads ? uint64_t{kind.n_kv_heads} * kind.head_dim : kind.head_dim;
-    ARN_TRY(shapes.Vector("q_norm", index, layer.q_norm(), q_size, &out->q_norm));
-    if (!out->shares_kv) {
-      ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size, &out->k_norm));
-    }
-  }
+  ARN_TRY(ReadQkNorms(layer, index, kind, out->shares_kv, &shapes, out));
   if (layer.v_norm() != kNoIndex && !kind.has_state() && !out->shares_kv) {
     ARN_TRY(shapes.Vector("v_norm", index, layer.v_norm(), kind.head_dim, &out->v_norm));
   }
@@ -360,10 +365,11 @@ Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec
                       kinds.size());
   }
   const LayerKindSpec& kind = kinds[layer.kind()];
-  const uint64_t hidden = spec.hidden;
+  const uint64_t hidden = spec.encoder.hidden;
   const uint64_t q_width = uint64_t{kind.n_heads} * kind.head_dim;
   const uint64_t kv_width = uint64_t{kind.n_kv_heads} * kind.head_dim;
   Shapes shapes(spec.weights, diag);
+  ARN_TRY(ReadQkNorms(layer, index, kind, /*shares_kv=*/false, &shapes, out));
   ARN_TRY(
       shapes.Matrix("encoder qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden, &out->qkv));
   ARN_TRY(shapes.Matrix("encoder attention_out", index, layer.attention_out(), hidden, q_width,

@@ -82,6 +82,7 @@ OVERRIDES = {
         "mscale_all_dim": 1.0, "original_max_position_embeddings": 16,
         "llama_4_scaling_beta": 0.1}},
     "dots1": {"n_shared_experts": 1, "max_window_layers": 1},
+    "t5_gemma_module": {"query_pre_attn_scalar": 24},
     "mellum": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     # Tied, transformers 5.12 draws its embedding anew after loading it.
     "youtu": {"head_dim": 8, "num_key_value_heads": 4, "tie_word_embeddings": False},

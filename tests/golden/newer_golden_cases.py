@@ -56,7 +56,8 @@ NEWER_CASES = {
                    "sliding_attention": rope(10000.0)}), 5, {}),
     "post_norms_experts": (
         config("FlexOlmoForCausalLM", "flex_olmo", head_dim=ABSENT, num_experts=6,
-               num_experts_per_tok=3, intermediate_size=44, norm_topk_prob=False, pad_token_id=0), 2, {}),
+               num_experts_per_tok=3, intermediate_size=44, norm_topk_prob=False, pad_token_id=0),
+        2, {}),
     "gated_attention_experts": (
         config("AfmoeForCausalLM", "afmoe", head_dim=20, num_attention_heads=6, num_dense_layers=1,
                num_experts=6, num_experts_per_tok=2, moe_intermediate_size=28,
