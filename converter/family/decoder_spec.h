@@ -158,6 +158,9 @@ struct TensorNames {
   const char* scan_steps = nullptr;   // of the time steps, from the first part of scan_inputs
   const char* scan_rates = nullptr;   // log(-A)
   const char* scan_skip = nullptr;
+  const char* scan_low_norm = nullptr;  // of time steps, B and C, if scan_norm_epsilon is not 0;
+  const char* scan_b_norm = nullptr;    // null: without weights
+  const char* scan_c_norm = nullptr;
   const char* mixer_out = nullptr;
   // Linear attention. The first matrix is mixer_in, [z | x | B | C | time steps]; or mixer_qkv,
   // mixer_z, mixer_b and mixer_a; or mixer_qkvz and mixer_ba, by key head. time_step_bias is a

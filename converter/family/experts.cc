@@ -111,7 +111,8 @@ uint32_t CountOf(ConfigReader* config, const char* key, const char* alias, uint3
 bool LacksExperts(const Family& family, ConfigReader* config) {
   if (!family.may_lack_experts) return false;
   if (config->IsNull(family.experts_key)) config->FailKey(family.experts_key, "a number");
-  if (config->Int(family.experts_key).value_or(family.default_experts) != 0) return false;
+  const int64_t most = family.experts == ExpertRule::kPeriod ? 1 : 0;
+  if (config->Int(family.experts_key).value_or(family.default_experts) > most) return false;
   for (const char* key : {family.experts_used_key, family.expert_ffn_key, family.norm_topk_prob_key,
                           family.shared_expert_key, "decoder_sparse_step", "mlp_only_layers"}) {
     if (key != nullptr) config->MarkRead(key);

@@ -72,10 +72,26 @@ enum class ParallelNorms : uint8_t {
 
 enum class MixerRule : uint8_t {
   kAttention,        // in all layers
-  kScan,             // a convolution and a selective scan in all layers
+  kScan,             // a convolution and a selective scan in the layers that ScanFamily selects
   kConvByLayer,      // a gated short convolution in the layers that layer_types or full_attn_idxs
                      // selects
   kLinearAttention,  // in the layers that LinearAttentionFamily selects
+};
+
+// A convolution and a selective scan: keys of config.json.
+struct ScanFamily {
+  const char* expand = "expand";            // times hidden: the width
+  const char* width = "intermediate_size";  // takes precedence; null: none
+  const char* taps = "conv_kernel";
+  const char* states = "state_size";
+  const char* rank = "time_step_rank";
+  const char* bias = "use_bias";  // of the first and the last matrix
+  const char* conv_bias = "use_conv_bias";
+  // Norms of time steps, B and C, with the number of this key.
+  const char* norm_epsilon = nullptr;  // null: no norms
+  double default_norm_epsilon = 1e-6;
+  // Attention in layer i if i % attn_layer_period is attn_layer_offset.
+  bool has_attention_period = false;
 };
 
 // Selects the layers with linear attention.
@@ -135,6 +151,7 @@ enum class ExpertRule : uint8_t {
   kByType,      // those that mlp_layer_types calls sparse; as kAfterDense if it is absent
   kAfterDense,  // all but the first dense_layers_key, or default_dense_layers
   kBlocks,     // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
+  kPeriod,     // i % expert_layer_period is expert_layer_offset, and there are two or more
   kIfEnabled,  // all, with enable_moe_block
   kInterval,   // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
 };
@@ -267,6 +284,7 @@ struct Family {
   QkNorm qk_norm = QkNorm::kNone;
   MixerRule mixer = MixerRule::kAttention;
   const LatentFamily* latent = nullptr;
+  const ScanFamily* scan = nullptr;               // MixerRule::kScan
   const LinearAttentionFamily* linear = nullptr;  // MixerRule::kLinearAttention
   FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
@@ -408,7 +426,8 @@ struct Family {
 
   // False if no layer of any checkpoint has attention.
   bool has_attention() const {
-    return mixer != MixerRule::kScan && (linear == nullptr || linear->layers != LinearLayers::kAll);
+    return (scan == nullptr || scan->has_attention_period) &&
+           (linear == nullptr || linear->layers != LinearLayers::kAll);
   }
 };
 

@@ -325,6 +325,34 @@ inline constexpr TensorNames kScanNames = {
     .mixer_out = "backbone.layers.{}.mixer.out_proj",
 };
 
+constexpr TensorNames WithScanLayers() {
+  TensorNames names = kDecoderNames;
+  names.final_norm = "model.final_layernorm";
+  names.q_norm = names.k_norm = nullptr;
+  names.ffn_norm = "model.layers.{}.pre_ff_layernorm";
+  names.gate = "model.layers.{}.feed_forward.gate_proj";
+  names.up = "model.layers.{}.feed_forward.up_proj";
+  names.down = "model.layers.{}.feed_forward.down_proj";
+  names.router = "model.layers.{}.feed_forward.router";
+  names.expert_gate = "model.layers.{}.feed_forward.experts.{}.gate_proj";
+  names.expert_up = "model.layers.{}.feed_forward.experts.{}.up_proj";
+  names.expert_down = "model.layers.{}.feed_forward.experts.{}.down_proj";
+  names.stacked_gate_up = "model.layers.{}.feed_forward.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.feed_forward.experts.down_proj";
+  names.mixer_in = "model.layers.{}.mamba.in_proj";
+  names.conv = "model.layers.{}.mamba.conv1d";
+  names.scan_inputs = "model.layers.{}.mamba.x_proj";
+  names.scan_steps = "model.layers.{}.mamba.dt_proj";
+  names.scan_rates = "model.layers.{}.mamba.A_log";
+  names.scan_skip = "model.layers.{}.mamba.D";
+  names.scan_low_norm = "model.layers.{}.mamba.dt_layernorm";
+  names.scan_b_norm = "model.layers.{}.mamba.b_layernorm";
+  names.scan_c_norm = "model.layers.{}.mamba.c_layernorm";
+  names.mixer_out = "model.layers.{}.mamba.out_proj";
+  return names;
+}
+inline constexpr TensorNames kScanLayerNames = WithScanLayers();
+
 constexpr TensorNames WithShortConvolutions() {
   TensorNames names = kDecoderNames;
   names.final_norm = "model.embedding_norm";

@@ -239,6 +239,14 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
       break;
     }
     case ExpertRule::kBlocks: return BlocksWithExperts(config);
+    case ExpertRule::kPeriod: {
+      const uint32_t period = config->Count("expert_layer_period").value_or(2);
+      const int64_t offset = integer("expert_layer_offset", 1);
+      if (offset < 0 || offset >= period)
+        config->FailKey("expert_layer_offset", "below the period");
+      for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = i % period == offset;
+      break;
+    }
     case ExpertRule::kIfEnabled:
       has_experts.assign(n_layers, config->Bool("enable_moe_block", false));
       break;

@@ -66,6 +66,7 @@ class Planner {
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
   void AddMixer(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddScanNorms(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,

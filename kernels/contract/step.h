@@ -101,6 +101,7 @@ struct NormParams {
   float epsilon = 0.0f;
   NormKind kind = NormKind::kRms;
   bool accumulate = false;
+  uint32_t group = 0;  // not 0: of kRms, normalises so many neighbours; the weight has them all
 };
 
 struct LinearParams {

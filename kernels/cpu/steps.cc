@@ -55,9 +55,12 @@ class Runner {
 
   void Run(const Step& step, const NormParams& p) const {
     // Values are dense, so a group of a row is a row of its own.
-    const uint32_t n = program_.weights[p.weight].cols, groups = Width(step.in) / n;
-    const NormArgs norm = {p.kind, Vector(p.weight), Vector(p.bias), p.epsilon, p.accumulate};
+    const uint32_t n = p.group != 0 ? p.group : program_.weights[p.weight].cols;
+    const uint32_t groups = Width(step.in) / n;
+    const NormArgs whole = {p.kind, Vector(p.weight), Vector(p.bias), p.epsilon, p.accumulate};
     ForRange(rows_ * groups, n, [&](uint32_t i) {
+      NormArgs norm = whole;
+      if (p.group != 0) norm.weight += i % groups * n;
       state_.simd.norm(norm, Data(step.in) + uint64_t{i} * n, n, Data(step.out) + uint64_t{i} * n);
     });
   }

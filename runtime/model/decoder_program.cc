@@ -47,6 +47,7 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
          both(a.router_norm, b.router_norm, kNoWeight) &&
          both(a.experts_norm, b.experts_norm, kNoWeight) &&
          both(a.experts_post_norm, b.experts_post_norm, kNoWeight) &&
+         both(a.scan_low_norm, b.scan_low_norm, kNoWeight) &&
          both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight) &&
          both(a.cross_post_norm, b.cross_post_norm, kNoWeight);
 }

@@ -187,6 +187,12 @@ Status ReadMixer(const fbs::Layer& layer, uint32_t index, const LayerKind& kind,
   ARN_TRY(shapes->Matrix("scan_steps", index, layer.scan_steps(), width, rank, &out->scan_steps));
   ARN_TRY(shapes->Matrix("scan_mix", index, layer.scan_mix(), 2 * states, width, &out->scan_mix));
   ARN_TRY(shapes->Matrix("scan_rates", index, layer.scan_rates(), states, width, &out->scan_rates));
+  if (layer.scan_low_norm() != kNoIndex) {
+    ARN_TRY(
+        shapes->Vector("scan_low_norm", index, layer.scan_low_norm(), rank, &out->scan_low_norm));
+    ARN_TRY(shapes->Vector("scan_mix_norm", index, layer.scan_mix_norm(), 2 * states,
+                           &out->scan_mix_norm));
+  }
   return shapes->Vector("scan_skip", index, layer.scan_skip(), width, &out->scan_skip);
 }
 

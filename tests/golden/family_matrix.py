@@ -93,6 +93,7 @@ OVERRIDES = {
                                            "partial_rotary_factor": 0.25},
                         "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}},
     "afmoe": {"num_shared_experts": 1},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 6},
     "bamba": {"attn_layer_indices": [1]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "mamba_expand": 2},
     "nemotron_h": {"n_groups": 2}, "zamba2": {"n_mamba_heads": 8, "mamba_headdim": 16},

@@ -1,6 +1,6 @@
 """More checkpoints of make_goldens.py: families that came after those of golden_cases.py."""
 
-from golden_cases import ABSENT, config, rope
+from golden_cases import ABSENT, config, rope, scan_config
 
 NEWER_CASES = {
     # Layers behind the last predict further tokens; transformers leaves them out.
@@ -90,4 +90,16 @@ NEWER_CASES = {
                    "full_attention": rope(1000000.0, rope_type="proportional",
                                           partial_rotary_factor=0.25),
                    "sliding_attention": rope(10000.0)}), 2, {}),
+    "scan_plain_norms": (
+        scan_config(architectures=["FalconMambaForCausalLM"], model_type="falcon_mamba", vocab_size=127,
+                    hidden_size=44, expand=3, intermediate_size=ABSENT, state_size=5,
+                    conv_kernel=3, time_step_rank=7, use_bias=True, mixer_rms_eps=1e-3,
+                    tie_word_embeddings=False), 39, {}),
+    "scan_layers": (
+        config("JambaForCausalLM", "jamba", head_dim=ABSENT, rope_parameters=ABSENT,
+               hidden_size=60, num_attention_heads=6, num_key_value_heads=3, intermediate_size=44,
+               num_hidden_layers=4, num_experts=5, num_experts_per_tok=2, expert_layer_period=2,
+               expert_layer_offset=1, attn_layer_period=3, attn_layer_offset=1, mamba_d_state=6,
+               mamba_d_conv=3, mamba_expand=2, mamba_dt_rank="auto", mamba_proj_bias=True,
+               rms_norm_eps=1e-4, pad_token_id=0, tie_word_embeddings=True), 3, {}),
 }
