@@ -73,6 +73,7 @@ constexpr const char* kHarmless[] = {
     "embed_dropout",
     "resid_dropout",
     "classifier_dropout",
+    "classifier_dropout_rate",
     "summary_type",
     "summary_use_proj",
     "summary_activation",

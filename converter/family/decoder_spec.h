@@ -73,6 +73,7 @@ struct TensorNames {
   const char* q = nullptr;
   const char* k = nullptr;
   const char* v = nullptr;
+  const char* attention_gate = nullptr;  // null: rows of q
   const char* q_norm = nullptr;
   const char* k_norm = nullptr;
   const char* attention_sub_norm = nullptr;
@@ -102,6 +103,14 @@ struct TensorNames {
   const char* shared_gate_up = nullptr;     // gate and up of the shared expert fused
   const char* shared_gate_score = nullptr;  // [1, hidden]: gate of its output
   const char* router_correction = nullptr;  // complete name
+  // Norms around experts: of what the router reads (a complete name; times hidden^-0.5), of what
+  // the experts read, of what they and the shared expert make; and the experts' factors [experts],
+  // a complete name.
+  const char* router_norm = nullptr;
+  const char* experts_norm = nullptr;
+  const char* experts_post_norm = nullptr;
+  const char* shared_post_norm = nullptr;
+  const char* expert_factors = nullptr;
   const char* per_layer_embedding = nullptr;
   const char* per_layer_projection = nullptr;
   const char* per_layer_projection_norm = nullptr;
@@ -138,6 +147,7 @@ struct TensorNames {
   const char* cross_k = nullptr;
   const char* cross_v = nullptr;
   const char* cross_out = nullptr;
+  const char* cross_post_norm = nullptr;
   const char* conv1 = nullptr;  // convolutions over the encoder's features: [outputs, inputs, 3]
   const char* conv2 = nullptr;
   // Other names of the embedding in checkpoints.
@@ -149,6 +159,9 @@ struct TensorNames {
   const char* scan_steps = nullptr;   // of the time steps, from the first part of scan_inputs
   const char* scan_rates = nullptr;   // log(-A)
   const char* scan_skip = nullptr;
+  const char* scan_low_norm = nullptr;  // of time steps, B and C, if scan_norm_epsilon is not 0;
+  const char* scan_b_norm = nullptr;    // null: without weights
+  const char* scan_c_norm = nullptr;
   const char* mixer_out = nullptr;
   // Linear attention. The first matrix is mixer_in, [z | x | B | C | time steps]; or mixer_qkv,
   // mixer_z, mixer_b and mixer_a; or mixer_qkvz and mixer_ba, by key head. time_step_bias is a
@@ -182,6 +195,9 @@ struct RelativePositionBuckets {
 struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
+  uint32_t hidden = 0;
+  float embedding_factor = 1.0f;
+  float final_norm_epsilon = 0.0f;
   Activation conv_activation = Activation::kGelu;
   const TensorNames* names = nullptr;
   std::vector<LayerKindSpec> kinds;
@@ -297,6 +313,7 @@ struct DecoderSpec {
   QkvOrder qkv_order = QkvOrder::kBlocks;
   bool is_transposed = false;       // layer matrices are stored [inputs, outputs]
   bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
+  bool rotates_backwards = false;   // by the negative angles; whole heads
   bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
   float norm_offset = 0.0f;         // added to stored norm weights
@@ -313,6 +330,7 @@ struct DecoderSpec {
   MatrixFactors factors;
   uint32_t hidden = 0;
   uint32_t vocab = 0;
+  uint32_t n_extra_layers = 0;  // behind the last, of a head that predicts further tokens: left out
   uint32_t max_context = 0;
   float embedding_factor = 1.0f;
   NormKind final_norm_kind = NormKind::kRms;

@@ -45,7 +45,7 @@ void ReadRouting(const Family& family, ConfigReader* config, LayerKindSpec* kind
   }
   const char* norm_key = family.norm_topk_prob_key;
   kind->norm_topk_prob = norm_key == nullptr
-                             ? kind->route_score == RouteScore::kSoftmax
+                             ? family.always_norms_topk || kind->route_score == RouteScore::kSoftmax
                              : norm_key[0] != '\0' && !config->IsNull(norm_key) &&
                                    config->Bool(norm_key, family.default_norm_topk_prob);
   if (const char* key = family.topk_least_key) {
@@ -59,17 +59,20 @@ void ReadRouting(const Family& family, ConfigReader* config, LayerKindSpec* kind
       (family.correction_key == nullptr || config->Bool(family.correction_key, true));
   if (family.has_router_groups) ReadRouterGroups(family, config, kind);
   if (!family.has_routed_factor) return;
-  const double factor =
-      config->Number("routed_scaling_factor").value_or(family.default_routed_factor);
-  if (!std::isfinite(factor)) config->FailKey("routed_scaling_factor", "a finite number");
+  const char* factor_key = family.routed_factor_key;
+  const double factor = config->Number(factor_key).value_or(family.default_routed_factor);
+  if (!std::isfinite(factor)) config->FailKey(factor_key, "a finite number");
   kind->routed_factor = static_cast<float>(factor);
 }
 
-// Returns the width of the shared expert, 0 for none. ffn: of a routed expert.
-uint32_t ReadSharedExpert(const Family& family, ConfigReader* config, uint32_t ffn) {
+// Returns the width of the shared expert, 0 for none. ffn: of a routed expert; dense: of a layer
+// without experts.
+uint32_t ReadSharedExpert(const Family& family, ConfigReader* config, uint32_t ffn,
+                          uint32_t dense) {
   const char* key = family.shared_expert_key;
   if (family.shared_expert == SharedExpert::kNone) return 0;
   if (family.shared_expert == SharedExpert::kOne) return ffn;
+  if (family.shared_expert == SharedExpert::kFeedForward) return dense;
   const int64_t value = config->Int(key).value_or(family.default_shared_expert);
   const uint64_t most = UINT32_MAX / 4;
   if (value < 0 || static_cast<uint64_t>(value) > most) config->FailKey(key, "a width or number");
@@ -108,7 +111,8 @@ uint32_t CountOf(ConfigReader* config, const char* key, const char* alias, uint3
 bool LacksExperts(const Family& family, ConfigReader* config) {
   if (!family.may_lack_experts) return false;
   if (config->IsNull(family.experts_key)) config->FailKey(family.experts_key, "a number");
-  if (config->Int(family.experts_key).value_or(family.default_experts) != 0) return false;
+  const int64_t most = family.experts == ExpertRule::kPeriod ? 1 : 0;
+  if (config->Int(family.experts_key).value_or(family.default_experts) > most) return false;
   for (const char* key : {family.experts_used_key, family.expert_ffn_key, family.norm_topk_prob_key,
                           family.shared_expert_key, "decoder_sparse_step", "mlp_only_layers"}) {
     if (key != nullptr) config->MarkRead(key);
@@ -125,13 +129,14 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
     Fail("%s: %s %u of %u experts", config->label().c_str(), family.experts_used_key,
          kind.n_experts_used, kind.n_experts);
   }
+  const uint32_t dense = kind.ffn_dim;
   kind.ffn_dim = family.default_expert_ffn == 0
                      ? config->RequiredCount(family.expert_ffn_key)
                      : config->Count(family.expert_ffn_key).value_or(family.default_expert_ffn);
   kind.has_expert_bias = family.has_expert_bias;
   kind.has_router_bias = family.has_router_bias;
   ReadRouting(family, config, &kind);
-  kind.shared_ffn_dim = ReadSharedExpert(family, config, kind.ffn_dim);
+  kind.shared_ffn_dim = ReadSharedExpert(family, config, kind.ffn_dim, dense);
   kind.has_shared_gate = family.has_shared_gate && kind.shared_ffn_dim != 0;
   return kind;
 }

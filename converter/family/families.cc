@@ -8,6 +8,7 @@
 #include "converter/family/alibi.h"
 #include "converter/family/config_keys.h"
 #include "converter/family/experts.h"
+#include "converter/family/factors.h"
 #include "converter/family/family.h"
 #include "converter/family/latent.h"
 #include "converter/family/layer_windows.h"
@@ -23,6 +24,11 @@
 
 namespace arn::convert {
 namespace {
+
+// Reads a config of this family, flattened.
+DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std::string& label,
+                     std::vector<std::string>* warnings,
+                     const std::vector<std::string>& ignored_keys, const RopeScaling* scaling);
 
 constexpr uint32_t kMaxLayers = 4096;  // far above any model; bounds the cost of a damaged config
 
@@ -85,6 +91,14 @@ uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
       own ? *own : config->RequiredCount(fallback == nullptr ? family.keys.layers : fallback);
   if (n_layers > kMaxLayers) config->FailKey(family.keys.layers, "at most 4096");
   return n_layers;
+}
+
+// Reads how many layers that predict further tokens lie behind the model's.
+uint32_t ReadExtraLayers(ConfigReader* config) {
+  constexpr const char* kKey = "num_nextn_predict_layers";
+  const int64_t n = config->Int(kKey).value_or(0);
+  if (n < 0 || n > kMaxLayers) config->FailKey(kKey, "a number of layers");
+  return static_cast<uint32_t>(n);
 }
 
 // Returns what the family says of its layers whatever the config.
@@ -250,14 +264,6 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
   return static_cast<float>(scale);
 }
 
-// An absent cap means the family's default; null means off.
-float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
-                  double fallback) {
-  const double cap = json.contains(key) ? config->Number(key).value_or(0) : fallback;
-  if (cap < 0) config->FailKey(key, "a positive number or null");
-  return static_cast<float>(cap);
-}
-
 // As transformers' Lfm2MLP: two thirds of the given width, times a factor, rounded up to whole
 // blocks.
 uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
@@ -344,75 +350,6 @@ void AdaptToRope(const Family& family, ConfigReader* config, const DecoderSpec& 
   kind->query_temperature_step = step;
 }
 
-// Reads the factors of FalconH1Config.
-void ReadMatrixFactors(ConfigReader* config, DecoderSpec* spec) {
-  const auto factor = [&](const char* key) {
-    return static_cast<float>(config->Number(key).value_or(1.0));
-  };
-  // Returns a list of `n` numbers; ones if it is absent.
-  const auto list = [&](const char* key, size_t n) {
-    std::vector<float> factors(n, 1.0f);
-    const nlohmann::json* found = config->Find(key);
-    if (found == nullptr) return factors;
-    const std::string expected = Format("a list of %zu numbers", n);
-    if (!found->is_array() || found->size() != n) config->FailKey(key, expected.c_str());
-    for (size_t i = 0; i < n; ++i) {
-      if (!(*found)[i].is_number()) config->FailKey(key, expected.c_str());
-      factors[i] = (*found)[i].get<float>();
-    }
-    return factors;
-  };
-  const std::vector<float> mixer = list("ssm_multipliers", 5);
-  const std::vector<float> feed_forward = list("mlp_multipliers", 2);
-  spec->factors = {.attention_in = factor("attention_in_multiplier"),
-                   .k = factor("key_multiplier"),
-                   .attention_out = factor("attention_out_multiplier"),
-                   .mixer_in = factor("ssm_in_multiplier"),
-                   .z = mixer[0],
-                   .x = mixer[1],
-                   .b = mixer[2],
-                   .c = mixer[3],
-                   .time_steps = mixer[4],
-                   .mixer_out = factor("ssm_out_multiplier"),
-                   .gate = feed_forward[0],
-                   .down = feed_forward[1]};
-  spec->embedding_factor = factor("embedding_multiplier");
-  spec->logits_factor = factor("lm_head_multiplier");
-}
-
-// Reads factors of the whole model, not of a layer.
-void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
-                 DecoderSpec* spec) {
-  if (family.scales_embedding) {
-    spec->embedding_factor = static_cast<float>(std::sqrt(static_cast<double>(spec->hidden)));
-  }
-  if (family.caps_logits) {
-    spec->logits_softcap =
-        ReadSoftcap(json, config, "final_logit_softcapping", family.default_logits_softcap);
-  }
-  // Later configs have a key of their own for the scaling of a tied head.
-  if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
-    spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
-  }
-  if (family.has_block_multipliers) ReadMatrixFactors(config, spec);
-  if (family.default_logit_scale != 0) {
-    constexpr const char* kScale = "logit_scale";
-    if (config->IsNull(kScale)) config->FailKey(kScale, "a number");
-    spec->logits_factor =
-        static_cast<float>(config->Number(kScale).value_or(family.default_logit_scale));
-  }
-  if (!family.has_multipliers) return;
-  const auto factor = [&](const char* key) {
-    const double value = config->Number(key).value_or(1.0);
-    if (!(value > 0)) config->FailKey(key, "a positive number");
-    return value;
-  };
-  spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
-  spec->residual_factor = static_cast<float>(factor("residual_multiplier"));
-  const double scaling = factor("logits_scaling");
-  spec->logits_factor = static_cast<float>(family.multiplies_logits ? scaling : 1.0 / scaling);
-}
-
 // Reads the relative position buckets, shared by decoder and encoder.
 RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, ConfigReader* config) {
   RelativePositionBuckets buckets;
@@ -431,22 +368,54 @@ RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, Config
   return buckets;
 }
 
+// Reads an encoder whose keys are those of a family of its own.
+EncoderSpec ReadOwnEncoder(const EncoderFamily& family, ConfigReader* config, DecoderSpec* spec,
+                           std::vector<std::string>* warnings,
+                           const std::vector<std::string>& ignored_keys) {
+  const nlohmann::json* object = config->Find(family.config_key);
+  if (object == nullptr || !object->is_object()) config->FailKey(family.config_key, "an object");
+  const DecoderSpec own =
+      ReadSpec(*family.family, *object, config->label() + ": " + family.config_key, warnings,
+               ignored_keys, /*scaling=*/nullptr);
+  if (own.vocab != spec->vocab) {
+    Fail("%s: %s: vocab_size is %u, the decoder's %u", config->label().c_str(), family.config_key,
+         own.vocab, spec->vocab);
+  }
+  EncoderSpec encoder;
+  encoder.names = own.names;
+  encoder.kinds = own.kinds;
+  encoder.layer_kinds = own.layer_kinds;
+  for (LayerKindSpec& kind : encoder.kinds) {
+    if (kind.window != 0) ++kind.window;  // counts the token itself
+    if (kind.rope == kNoRope) continue;
+    const RopeSpec& rope = own.ropes[kind.rope];
+    const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
+    kind.rope = static_cast<uint32_t>(at - spec->ropes.begin());
+    if (at == spec->ropes.end()) spec->ropes.push_back(rope);
+  }
+  encoder.max_rows = own.max_context;
+  encoder.hidden = own.hidden;
+  encoder.embedding_factor = own.embedding_factor;
+  encoder.final_norm_epsilon = own.final_norm_epsilon;
+  return encoder;
+}
+
 // Reads the encoder's spec.
 EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohmann::json& json,
-                        const LayerKindSpec& decoder_kind, uint32_t hidden) {
+                        const LayerKindSpec& decoder_kind, const DecoderSpec& spec) {
   EncoderSpec encoder;
-  if (family.encoder == nullptr) return encoder;
-  config->MarkRead("is_encoder_decoder");
-  config->MarkRead("n_positions");  // no effect with relative positions
   Family own = family;
   own.names = family.encoder->names;
   own.keys = family.encoder->keys;
-  LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
+  LayerKindSpec kind = ReadLayerKind(own, config, json, spec.hidden);
   kind.rope = kNoRope;
   if (kind.n_heads != decoder_kind.n_heads && family.has_relative_position_buckets) {
     config->FailKey(own.keys.heads, "the decoder's");
   }
   encoder.names = own.names;
+  encoder.hidden = spec.hidden;
+  encoder.embedding_factor = spec.embedding_factor;
+  encoder.final_norm_epsilon = kind.norm_epsilon;
   encoder.kinds = {kind};
   encoder.layer_kinds.assign(ReadLayerCount(own, config), 0);
   encoder.max_rows = family.encoder->default_rows;
@@ -484,6 +453,16 @@ void CheckRequired(const Family& family, ConfigReader* config, uint32_t hidden) 
 // "NESTED.KEY".
 nlohmann::json Flattened(const nlohmann::json& json, const Family& family) {
   nlohmann::json flat = json;
+  const char* inner = family.inner_key;
+  if (inner != nullptr && json.contains(inner) && json[inner].is_object()) {
+    flat = json[inner];
+    const char* encoder = family.encoder == nullptr ? inner : family.encoder->config_key;
+    for (const char* key : {"architectures", "model_type", "tie_word_embeddings",
+                            "quantization_config", "compression_config", encoder}) {
+      flat.erase(key);
+      if (json.contains(key)) flat[key] = json[key];
+    }
+  }
   for (const KeyAlias& row : family.aliases) {
     if (row.alias == nullptr || !flat.contains(row.alias)) continue;
     flat[row.key] = json[row.alias];
@@ -541,6 +520,9 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
     query.has_window = query.is_by_window && windows[i] != 0;
     query.head_dim = windows[i] == 0 ? heads.head_dim : kind.head_dim;
     if (kind.is_latent()) query.head_dim -= kind.latent_dim;
+    if (kind.is_latent() && family.latent->has_whole_heads) {
+      query.part_of = query.head_dim + kind.latent_key_dim;
+    }
     const RopeSpec rope = ReadRope(rope_keys, query, warnings);
     const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
     ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
@@ -565,7 +547,14 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
                             const RopeScaling* scaling) {
   ConfigReader names(given, label);
   const Family& family = FindFamily(&names, given);
-  const nlohmann::json json = Flattened(given, family);
+  return ReadSpec(family, Flattened(given, family), label, warnings, ignored_keys, scaling);
+}
+
+namespace {
+
+DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std::string& label,
+                     std::vector<std::string>* warnings,
+                     const std::vector<std::string>& ignored_keys, const RopeScaling* scaling) {
   ConfigReader config(json, label);
   config.MarkRead("architectures");
   config.MarkRead("model_type");
@@ -576,6 +565,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   spec.qkv_order = family.qkv_order;
   spec.is_transposed = family.is_transposed;
   spec.rotates_neighbours = family.rotates_neighbours;
+  spec.rotates_backwards = family.rotates_backwards;
   spec.gate_up_alternate = family.gate_up_alternate;
   spec.norm_offset = family.norm_offset;
   spec.has_norm_weights = family.has_norm_weights;
@@ -600,12 +590,19 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   }
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
+  spec.n_extra_layers = ReadExtraLayers(&config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
   if (family.latent != nullptr) {
     ReadLatent(family, &config, json, &kind, &spec.rotates_neighbours);
   }
   kind.has_cross_attention = family.encoder != nullptr;
-  spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
+  if (family.encoder != nullptr) {
+    config.MarkRead("is_encoder_decoder");
+    config.MarkRead("n_positions");  // no effect with relative positions
+    spec.encoder = family.encoder->family == nullptr
+                       ? ReadEncoder(family, &config, json, kind, spec)
+                       : ReadOwnEncoder(*family.encoder, &config, &spec, warnings, ignored_keys);
+  }
   spec.alibi_slopes = AlibiSlopes(family.alibi, kind.n_heads);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
@@ -626,8 +623,10 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   if (lacks_experts) has_experts.assign(n_layers, false);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
-  // Reads the keys of experts in families of block layers only if a layer has experts.
-  const bool is_used = family.experts != ExpertRule::kBlocks ||
+  // Reads the keys of experts only if a layer has experts, where that is not the rule.
+  const bool may_be_unused =
+      family.experts == ExpertRule::kBlocks || family.experts == ExpertRule::kIfEnabled;
+  const bool is_used = !may_be_unused ||
                        std::find(has_experts.begin(), has_experts.end(), true) != has_experts.end();
   const bool has_sparse = family.experts != ExpertRule::kNone && !lacks_experts && is_used;
   const LayerKindSpec sparse = has_sparse ? WithExperts(family, &config, kind) : LayerKindSpec();
@@ -640,7 +639,9 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
     if (!ffn_widths.empty()) kind.ffn_dim = ffn_widths[i];
     kind.has_gate_threshold = thresholds[i].exists;
     kind.gate_threshold = thresholds[i].deviations;
-    if (!spec.kv_layers.empty() && spec.kv_layers[i] != i) kind.ffn_dim *= shared_ffn_factor;
+    if (!spec.kv_layers.empty() && spec.kv_layers[i] != i) {
+      (has_experts[i] ? kind.shared_ffn_dim : kind.ffn_dim) *= shared_ffn_factor;
+    }
     AdaptToRope(family, &config, spec, &kind);
     kind = WithMixer(kind, mixers[i]);
     // Layers that are one block have nothing beside their mixer.
@@ -657,6 +658,8 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& labe
   CheckUnreadConfigKeys(&config, json, family, ignored_keys, warnings);
   return spec;
 }
+
+}  // namespace
 
 std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& given,
                                                          const std::string& label) {

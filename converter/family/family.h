@@ -28,8 +28,10 @@ enum class WindowRule : uint8_t {
   kEveryIfUsed,  // sliding_window applies to every layer, with use_sliding_window
   kFromLayer,    // use_sliding_window: layers from max_window_layers on, unless layer_types
                  // overrides it
+  kLaterLayers,  // layers from max_window_layers on, unless layer_types overrides it
   kPattern,      // all except each default_pattern-th layer, unless layer_types overrides it
   kLayerTypes,   // as layer_types, with use_sliding_window
+  kNamedLayers,  // as layer_types; none if it is absent
   kLocalLayers,  // window_size in layers that attention_layers (or attention_types) marks local
   kChunks,  // chunks of attention_chunk_size in layers with RoPE, unless layer_types overrides it
 };
@@ -70,10 +72,26 @@ enum class ParallelNorms : uint8_t {
 
 enum class MixerRule : uint8_t {
   kAttention,        // in all layers
-  kScan,             // a convolution and a selective scan in all layers
+  kScan,             // a convolution and a selective scan in the layers that ScanFamily selects
   kConvByLayer,      // a gated short convolution in the layers that layer_types or full_attn_idxs
                      // selects
   kLinearAttention,  // in the layers that LinearAttentionFamily selects
+};
+
+// A convolution and a selective scan: keys of config.json.
+struct ScanFamily {
+  const char* expand = "expand";            // times hidden: the width
+  const char* width = "intermediate_size";  // takes precedence; null: none
+  const char* taps = "conv_kernel";
+  const char* states = "state_size";
+  const char* rank = "time_step_rank";
+  const char* bias = "use_bias";  // of the first and the last matrix
+  const char* conv_bias = "use_conv_bias";
+  // Norms of time steps, B and C, with the number of this key.
+  const char* norm_epsilon = nullptr;  // null: no norms
+  double default_norm_epsilon = 1e-6;
+  // Attention in layer i if i % attn_layer_period is attn_layer_offset.
+  bool has_attention_period = false;
 };
 
 // Selects the layers with linear attention.
@@ -130,18 +148,21 @@ enum class ExpertRule : uint8_t {
   kEveryLayer,
   kSparseStep,  // each decoder_sparse_step-th, except mlp_only_layers
   kListed,      // moe_layers, or each interleave_moe_layer_step-th
-  kByType,      // those that mlp_layer_types calls sparse; all but the first if it is absent
-  kAfterDense,  // all but the first dense_layers_key
-  kBlocks,    // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
-  kInterval,  // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
+  kByType,      // those that mlp_layer_types calls sparse; as kAfterDense if it is absent
+  kAfterDense,  // all but the first dense_layers_key, or default_dense_layers
+  kBlocks,     // "moe" in layers_block_type, or E in hybrid_override_pattern: LinearLayers::kBlocks
+  kPeriod,     // i % expert_layer_period is expert_layer_offset, and there are two or more
+  kIfEnabled,  // all, with enable_moe_block
+  kInterval,   // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
 };
 
 // Width of the shared expert.
 enum class SharedExpert : uint8_t {
   kNone,
-  kOne,    // as a routed expert
-  kCount,  // shared_expert_key times a routed expert
-  kWidth,  // shared_expert_key
+  kOne,          // as a routed expert
+  kCount,        // shared_expert_key times a routed expert
+  kWidth,        // shared_expert_key
+  kFeedForward,  // as the feed-forward blocks of layers without experts
 };
 
 // Slopes of ALiBi (Press et al., 2021) if the number of heads is no power of two.
@@ -188,6 +209,8 @@ struct LatentFamily {
   uint32_t kv_rank, query_rank, key_dim, rotary_dim, value_dim;
   bool has_interleave_key = true;  // rope_interleave, true if absent; else always interleaved
   bool scales_by_rope = true;      // by mscale_all_dim of the rope's scaling
+  // head_dim is that of a query, and partial_rotary_factor the rotated part of it.
+  bool has_whole_heads = false;
 };
 
 // The only supported value of a key, as JSON. Keys that are absent have it.
@@ -202,9 +225,15 @@ struct KeyAlias {
   const char* key = nullptr;
 };
 
+struct Family;
+
 // Encoder of an encoder-decoder family.
 struct EncoderFamily {
   const TensorNames* names;
+  // Its keys lie in an object of their own, config_key, and are those of this family. Its windows
+  // reach both ways, as far as the key says. Null: keys of the same object, and no RoPE.
+  const Family* family = nullptr;
+  const char* config_key = nullptr;
   ConfigKeys keys = {};
   const char* rows_key = nullptr;  // null: default_rows
   uint32_t default_rows = 0;
@@ -255,6 +284,7 @@ struct Family {
   QkNorm qk_norm = QkNorm::kNone;
   MixerRule mixer = MixerRule::kAttention;
   const LatentFamily* latent = nullptr;
+  const ScanFamily* scan = nullptr;               // MixerRule::kScan
   const LinearAttentionFamily* linear = nullptr;  // MixerRule::kLinearAttention
   FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
@@ -289,6 +319,7 @@ struct Family {
   uint32_t default_experts_used = 0;
   bool has_topk_method = false;              // only "greedy"
   const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob; null: on with softmax scores
+  bool always_norms_topk = false;            // no key, and on with all scores
   bool default_norm_topk_prob = false;
   const char* topk_least_key = nullptr;  // topk_least; null: 0
   double default_topk_least = 0;
@@ -303,7 +334,8 @@ struct Family {
   bool has_router_groups = false;        // n_group, topk_group
   uint32_t default_router_groups = 0;
   uint32_t default_router_groups_used = 0;
-  bool has_routed_factor = false;  // routed_scaling_factor
+  bool has_routed_factor = false;
+  const char* routed_factor_key = "routed_scaling_factor";
   double default_routed_factor = 1.0;
 
   // Layers without a window have heads of their own: global_head_dim and, with attention_k_eq_v,
@@ -329,11 +361,14 @@ struct Family {
 
   WindowRule window = WindowRule::kNone;
   uint32_t default_window = 0;
-  uint32_t default_pattern = 0;  // 0: every layer
-  uint32_t pattern_phase = 1;    // layer i has full attention if (i + this) % pattern is 0
-  bool has_pattern_key = false;  // sliding_window_pattern takes precedence over default_pattern
+  int64_t default_window_from = 28;  // max_window_layers
+  uint32_t default_pattern = 0;      // 0: every layer
+  uint32_t pattern_phase = 1;        // layer i has full attention if (i + this) % pattern is 0
+  bool has_pattern_key = false;      // pattern_key takes precedence over default_pattern
+  const char* pattern_key = "sliding_window_pattern";
   RopeRule rope = RopeRule::kEveryLayer;
   bool rotates_neighbours = false;
+  bool rotates_backwards = false;
   double default_theta = 10000.0;
   double default_local_theta = 10000.0;  // RopeRule::kByWindow
   bool has_partial_rotary = false;
@@ -359,8 +394,9 @@ struct Family {
   bool caps_logits = false;            // final_logit_softcapping
   double default_attention_softcap = 0;
   double default_logits_softcap = 0;
-  double default_logit_scale = 0;      // not 0: logit_scale multiplies the logits
-  bool scales_embedding = false;       // by sqrt(hidden)
+  double default_logit_scale = 0;              // not 0: logit_scale multiplies the logits
+  bool scales_embedding = false;               // by sqrt(hidden)
+  const char* scales_embedding_key = nullptr;  // false if absent; null: scales_embedding
   bool has_multipliers = false;        // embedding_multiplier, residual_multiplier, logits_scaling
   bool has_block_multipliers = false;  // those of MatrixFactors
   bool ropes_by_key = false;           // RoPE only if position_embedding_type is "rope"
@@ -377,7 +413,10 @@ struct Family {
   const char* older_architecture = nullptr;   // an older name in published configs
   const char* embedding_width_key = nullptr;  // must be the hidden size
   Alibi alibi = Alibi::kNone;
-  const char* clip_key = nullptr;    // qkv_clip
+  const char* clip_key = nullptr;  // qkv_clip
+  // An object with the decoder's keys. Those beside it have no effect, but for the names of the
+  // model, the encoder's object, tie_word_embeddings and quantisation.
+  const char* inner_key = nullptr;
   const char* nested_key = nullptr;  // an object whose keys are read as "nested_key.KEY"
   KeyAlias aliases[6] = {};
   RequiredValue required[10] = {};
@@ -387,7 +426,8 @@ struct Family {
 
   // False if no layer of any checkpoint has attention.
   bool has_attention() const {
-    return mixer != MixerRule::kScan && (linear == nullptr || linear->layers != LinearLayers::kAll);
+    return (scan == nullptr || scan->has_attention_period) &&
+           (linear == nullptr || linear->layers != LinearLayers::kAll);
   }
 };
 

@@ -251,6 +251,17 @@ inline constexpr TensorNames kMptNames = {
     .down = "transformer.blocks.{}.ffn.down_proj",
 };
 
+// Norms without weights: the names only say that they are there.
+constexpr TensorNames WithPlainNorms() {
+  TensorNames names = kDecoderNames;
+  names.embedding_norm = names.final_norm;
+  names.q_norm = names.k_norm = names.gate = nullptr;
+  names.up = "model.layers.{}.mlp.fc1";
+  names.down = "model.layers.{}.mlp.fc2";
+  return names;
+}
+inline constexpr TensorNames kPlainNormNames = WithPlainNorms();
+
 constexpr TensorNames WithExperts() {
   TensorNames names = kDecoderNames;
   names.router = "model.layers.{}.mlp.gate";
@@ -314,6 +325,34 @@ inline constexpr TensorNames kScanNames = {
     .mixer_out = "backbone.layers.{}.mixer.out_proj",
 };
 
+constexpr TensorNames WithScanLayers() {
+  TensorNames names = kDecoderNames;
+  names.final_norm = "model.final_layernorm";
+  names.q_norm = names.k_norm = nullptr;
+  names.ffn_norm = "model.layers.{}.pre_ff_layernorm";
+  names.gate = "model.layers.{}.feed_forward.gate_proj";
+  names.up = "model.layers.{}.feed_forward.up_proj";
+  names.down = "model.layers.{}.feed_forward.down_proj";
+  names.router = "model.layers.{}.feed_forward.router";
+  names.expert_gate = "model.layers.{}.feed_forward.experts.{}.gate_proj";
+  names.expert_up = "model.layers.{}.feed_forward.experts.{}.up_proj";
+  names.expert_down = "model.layers.{}.feed_forward.experts.{}.down_proj";
+  names.stacked_gate_up = "model.layers.{}.feed_forward.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.feed_forward.experts.down_proj";
+  names.mixer_in = "model.layers.{}.mamba.in_proj";
+  names.conv = "model.layers.{}.mamba.conv1d";
+  names.scan_inputs = "model.layers.{}.mamba.x_proj";
+  names.scan_steps = "model.layers.{}.mamba.dt_proj";
+  names.scan_rates = "model.layers.{}.mamba.A_log";
+  names.scan_skip = "model.layers.{}.mamba.D";
+  names.scan_low_norm = "model.layers.{}.mamba.dt_layernorm";
+  names.scan_b_norm = "model.layers.{}.mamba.b_layernorm";
+  names.scan_c_norm = "model.layers.{}.mamba.c_layernorm";
+  names.mixer_out = "model.layers.{}.mamba.out_proj";
+  return names;
+}
+inline constexpr TensorNames kScanLayerNames = WithScanLayers();
+
 constexpr TensorNames WithShortConvolutions() {
   TensorNames names = kDecoderNames;
   names.final_norm = "model.embedding_norm";
@@ -372,6 +411,48 @@ inline constexpr TensorNames kT5EncoderNames = {
     .down = "encoder.block.{}.layer.1.DenseReluDense.wo",
     .plain_up = "encoder.block.{}.layer.1.DenseReluDense.wi",
     .relative_position_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+};
+
+inline constexpr TensorNames kSandwichEncoderNames = {
+    .prefix = "model.",
+    .embedding = "model.encoder.embed_tokens",
+    .final_norm = "model.encoder.norm",
+    .head = "lm_head.out_proj",
+    .attention_norm = "model.encoder.layers.{}.pre_self_attn_layernorm",
+    .q = "model.encoder.layers.{}.self_attn.q_proj",
+    .k = "model.encoder.layers.{}.self_attn.k_proj",
+    .v = "model.encoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.encoder.layers.{}.self_attn.o_proj",
+    .attention_post_norm = "model.encoder.layers.{}.post_self_attn_layernorm",
+    .ffn_norm = "model.encoder.layers.{}.pre_feedforward_layernorm",
+    .gate = "model.encoder.layers.{}.mlp.gate_proj",
+    .up = "model.encoder.layers.{}.mlp.up_proj",
+    .down = "model.encoder.layers.{}.mlp.down_proj",
+    .ffn_post_norm = "model.encoder.layers.{}.post_feedforward_layernorm",
+};
+
+inline constexpr TensorNames kSandwichDecoderNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .final_norm = "model.decoder.norm",
+    .head = "lm_head.out_proj",
+    .attention_norm = "model.decoder.layers.{}.pre_self_attn_layernorm",
+    .q = "model.decoder.layers.{}.self_attn.q_proj",
+    .k = "model.decoder.layers.{}.self_attn.k_proj",
+    .v = "model.decoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.decoder.layers.{}.self_attn.o_proj",
+    .attention_post_norm = "model.decoder.layers.{}.post_self_attn_layernorm",
+    .ffn_norm = "model.decoder.layers.{}.pre_feedforward_layernorm",
+    .gate = "model.decoder.layers.{}.mlp.gate_proj",
+    .up = "model.decoder.layers.{}.mlp.up_proj",
+    .down = "model.decoder.layers.{}.mlp.down_proj",
+    .ffn_post_norm = "model.decoder.layers.{}.post_feedforward_layernorm",
+    .cross_norm = "model.decoder.layers.{}.pre_cross_attn_layernorm",
+    .cross_q = "model.decoder.layers.{}.cross_attn.q_proj",
+    .cross_k = "model.decoder.layers.{}.cross_attn.k_proj",
+    .cross_v = "model.decoder.layers.{}.cross_attn.v_proj",
+    .cross_out = "model.decoder.layers.{}.cross_attn.o_proj",
+    .cross_post_norm = "model.decoder.layers.{}.post_cross_attn_layernorm",
 };
 
 inline constexpr TensorNames kWhisperDecoderNames = {

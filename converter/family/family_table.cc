@@ -37,6 +37,54 @@ constexpr EncoderFamily kWhisperEncoder = {
     .feature_key = "num_mel_bins",
 };
 
+constexpr ScanFamily kMambaScan = {};
+constexpr ScanFamily kNormedScan = {.width = nullptr, .norm_epsilon = "mixer_rms_eps"};
+constexpr ScanFamily kScanLayers = {.expand = "mamba_expand",
+                                    .width = nullptr,
+                                    .taps = "mamba_d_conv",
+                                    .states = "mamba_d_state",
+                                    .rank = "mamba_dt_rank",
+                                    .bias = "mamba_proj_bias",
+                                    .conv_bias = "mamba_conv_bias",
+                                    .norm_epsilon = "rms_norm_eps",
+                                    .has_attention_period = true};
+
+// Gemma 2's layers with cross-attention, behind an encoder of Gemma 2's layers.
+constexpr Family kSandwichEncoder = {.architecture = "T5GemmaEncoder",
+                                     .model_type = "t5_gemma_module",
+                                     .names = &kSandwichEncoderNames,
+                                     .keys = {.activation = "hidden_activation"},
+                                     .qkv_bias = Bias::kByKey,
+                                     .attention_out_bias = Bias::kByKey,
+                                     .norm_offset = 1.0f,
+                                     .activation = "gelu_pytorch_tanh",
+                                     .window = WindowRule::kPattern,
+                                     .default_window = 4096,
+                                     .default_pattern = 2,
+                                     .scale = ScaleRule::kQueryPreScalar,
+                                     .caps_attention = true,
+                                     .caps_logits = true,
+                                     .default_attention_softcap = 50,
+                                     .scales_embedding = true,
+                                     .default_head_dim = 256,
+                                     .default_kv_heads = 4,
+                                     .default_max_context = 8192,
+                                     .default_tied = true};
+
+constexpr EncoderFamily kSandwichEncoderFamily = {
+    .names = &kSandwichEncoderNames, .family = &kSandwichEncoder, .config_key = "encoder"};
+
+constexpr Family WithSandwichEncoder() {
+  Family family = kSandwichEncoder;
+  family.architecture = "T5GemmaForConditionalGeneration";
+  family.model_type = "t5gemma";
+  family.names = &kSandwichDecoderNames;
+  family.default_logits_softcap = 30;
+  family.encoder = &kSandwichEncoderFamily;
+  family.inner_key = "decoder";
+  return family;
+}
+
 constexpr const char* kGptOssRope =
     R"({"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
         "truncate": false, "original_max_position_embeddings": 4096})";
@@ -369,6 +417,7 @@ constexpr Family kFamilies[] = {
      .default_max_context = 4096,
      .default_tied = true,
      .is_always_tied = true},
+    WithSandwichEncoder(),
     {.architecture = "WhisperForConditionalGeneration",
      .model_type = "whisper",
      .names = &kWhisperDecoderNames,
@@ -416,10 +465,39 @@ constexpr Family kFamilies[] = {
      .keys = {.epsilon = "layer_norm_epsilon"},
      .default_epsilon = 1e-5,
      .mixer = MixerRule::kScan,
+     .scan = &kMambaScan,
      .ffn = FfnRule::kNone,
      .rope = RopeRule::kNone,
      .default_max_context = kAnyContext,
      .default_tied = true},
+    {.architecture = "FalconMambaForCausalLM",
+     .model_type = "falcon_mamba",
+     .names = &kScanNames,
+     .keys = {.epsilon = "layer_norm_epsilon"},
+     .default_epsilon = 1e-5,
+     .mixer = MixerRule::kScan,
+     .scan = &kNormedScan,
+     .ffn = FfnRule::kNone,
+     .rope = RopeRule::kNone,
+     .default_max_context = kAnyContext,
+     .default_tied = true,
+     .ignored_keys = {"intermediate_size", "use_falcon_mambapy"}},
+    {.architecture = "JambaForCausalLM",
+     .model_type = "jamba",
+     .names = &kScanLayerNames,
+     .mixer = MixerRule::kScan,
+     .scan = &kScanLayers,
+     .experts = ExpertRule::kPeriod,
+     .experts_key = "num_experts",
+     .experts_alias = "num_local_experts",
+     .expert_ffn_key = "intermediate_size",
+     .may_lack_experts = true,
+     .default_experts = 16,
+     .default_experts_used = 2,
+     .norm_topk_prob_key = "",
+     .rope = RopeRule::kNone,
+     .default_kv_heads = 8,
+     .default_max_context = 262144},
     {.architecture = "Lfm2ForCausalLM",
      .model_type = "lfm2",
      .names = &kShortConvolutionNames,

@@ -57,7 +57,8 @@ void ReadLatent(const Family& family, ConfigReader* config, const nlohmann::json
   kind->latent_value_dim = Size(config, "v_head_dim", latent.value_dim);
   const uint32_t rotary_dim = Size(config, "qk_rope_head_dim", latent.rotary_dim);
   if (rotary_dim % 2 != 0) config->FailKey("qk_rope_head_dim", "an even number");
-  RequireEqual(config, "head_dim", rotary_dim);
+  RequireEqual(config, "head_dim",
+               latent.has_whole_heads ? rotary_dim + kind->latent_key_dim : rotary_dim);
   RequireEqual(config, "qk_head_dim", rotary_dim + kind->latent_key_dim);
   kind->n_kv_heads = 1;
   kind->head_dim = rotary_dim + kind->latent_dim;

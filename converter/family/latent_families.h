@@ -31,7 +31,48 @@ inline constexpr LatentFamily kDeepseek3Latent = {
 inline constexpr LatentFamily kGlmLatent = {
     .kv_rank = 512, .query_rank = 768, .key_dim = 192, .rotary_dim = 64, .value_dim = 256};
 
+inline constexpr LatentFamily kMistralLatent = {.kv_rank = 256,
+                                                .query_rank = 1024,
+                                                .key_dim = 64,
+                                                .rotary_dim = 64,
+                                                .value_dim = 128,
+                                                .scales_by_rope = false,
+                                                .has_whole_heads = true};
+
+inline constexpr const char* kMistralLatentRope =
+    R"({"rope_type": "yarn", "rope_theta": 1e4, "factor": 128.0, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,
+        "original_max_position_embeddings": 8192})";
+
 inline constexpr Family kLatentFamilies[] = {
+    {.architecture = "Mistral4ForCausalLM",
+     .model_type = "mistral4",
+     .names = &kLatentExpertNames,
+     .sizes = {.vocab = 131072, .hidden = 4096, .layers = 36, .heads = 32, .ffn = 12288},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.topk_epsilon = 1e-20f},
+     .latent = &kMistralLatent,
+     .experts = ExpertRule::kAfterDense,
+     .experts_key = "n_routed_experts",
+     .experts_alias = "num_local_experts",
+     .default_expert_ffn = 2048,
+     .default_experts = 128,
+     .default_experts_used = 4,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .dense_layers_key = "first_k_dense_replace",
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "n_shared_experts",
+     .default_shared_expert = 1,
+     .has_router_groups = true,
+     .default_router_groups = 1,
+     .default_router_groups_used = 1,
+     .has_routed_factor = true,
+     .default_rope = kMistralLatentRope,
+     .has_rope_temperature = true,
+     .default_kv_heads = 32,
+     .default_max_context = 1048576},
     {.architecture = "DeepseekV2ForCausalLM",
      .model_type = "deepseek_v2",
      .names = &kLatentExpertNames,
@@ -102,6 +143,7 @@ inline constexpr Family kLatentFamilies[] = {
      .default_experts_used = 4,
      .norm_topk_prob_key = "norm_topk_prob",
      .default_norm_topk_prob = true,
+     .default_dense_layers = 1,
      .shared_expert = SharedExpert::kCount,
      .shared_expert_key = "n_shared_experts",
      .default_shared_expert = 1,

@@ -11,7 +11,6 @@
 namespace arn::convert {
 namespace {
 
-constexpr uint32_t kDefaultWindowFrom = 28;
 constexpr uint32_t kDefaultRopeInterval = 4;
 
 // sliding_window: absent means the default of the configuration class, null means off.
@@ -55,6 +54,15 @@ std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
   return local;
 }
 
+// Gives layers from max_window_layers on the window.
+void FillFrom(const Family& family, ConfigReader* config, uint32_t window,
+              std::vector<uint32_t>* windows) {
+  const int64_t first = config->Int("max_window_layers").value_or(family.default_window_from);
+  for (size_t i = 0; i < windows->size(); ++i) {
+    (*windows)[i] = static_cast<int64_t>(i) >= first ? window : 0;
+  }
+}
+
 // Returns the layers' windows by the family's rule alone. *window: the window of layers that have
 // one.
 std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
@@ -81,10 +89,14 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
         std::fill(windows.begin(), windows.end(), *window);
         break;
       }
-      const int64_t first = config->Int("max_window_layers").value_or(kDefaultWindowFrom);
-      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = i >= first ? *window : 0;
+      FillFrom(family, config, *window, &windows);
       break;
     }
+    case WindowRule::kNamedLayers: *window = SlidingWindow(family, config, json); break;
+    case WindowRule::kLaterLayers:
+      *window = SlidingWindow(family, config, json);
+      FillFrom(family, config, *window, &windows);
+      break;
     case WindowRule::kLocalLayers: {
       *window = config->Count("window_size").value_or(family.default_window);
       const std::vector<bool> local = LocalLayers(config, n_layers);
@@ -96,9 +108,9 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
       uint32_t pattern = family.default_pattern;
       // Without effect beside layer_types, and then of any type.
       if (family.has_pattern_key && config->Has("layer_types")) {
-        config->MarkRead("sliding_window_pattern");
+        config->MarkRead(family.pattern_key);
       } else if (family.has_pattern_key) {
-        pattern = config->Count("sliding_window_pattern").value_or(pattern);
+        pattern = config->Count(family.pattern_key).value_or(pattern);
       }
       for (uint32_t i = 0; i < n_layers; ++i) {
         const bool is_full = pattern != 0 && (i + family.pattern_phase) % pattern == 0;
@@ -203,7 +215,12 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
     case ExpertRule::kEveryLayer: break;
     case ExpertRule::kByType: {
       const nlohmann::json* types = config->Find("mlp_layer_types");
-      has_experts[0] = false;
+      const char* key = family.dense_layers_key;
+      const int64_t dense = key == nullptr || types != nullptr
+                                ? family.default_dense_layers
+                                : integer(key, family.default_dense_layers);
+      if (key != nullptr) config->MarkRead(key);
+      for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = i >= dense;
       if (types == nullptr) break;
       if (!types->is_array() || types->size() != n_layers) {
         config->FailKey("mlp_layer_types", Format("a list of %u entries", n_layers).c_str());
@@ -222,6 +239,17 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
       break;
     }
     case ExpertRule::kBlocks: return BlocksWithExperts(config);
+    case ExpertRule::kPeriod: {
+      const uint32_t period = config->Count("expert_layer_period").value_or(2);
+      const int64_t offset = integer("expert_layer_offset", 1);
+      if (offset < 0 || offset >= period)
+        config->FailKey("expert_layer_offset", "below the period");
+      for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = i % period == offset;
+      break;
+    }
+    case ExpertRule::kIfEnabled:
+      has_experts.assign(n_layers, config->Bool("enable_moe_block", false));
+      break;
     case ExpertRule::kInterval: {
       each(config->Count("moe_layer_interval").value_or(1));
       const int64_t first = integer("moe_layer_start_index", 1);

@@ -14,21 +14,36 @@ namespace {
 constexpr uint32_t kMostChannels = (1u << 20) / 3;  // the runtime's limit
 
 // transformers/models/mamba/configuration_mamba.py
-LayerKindSpec ReadScan(ConfigReader* config, uint32_t hidden) {
+LayerKindSpec ReadScan(const ScanFamily& scan, ConfigReader* config, uint32_t hidden) {
   LayerKindSpec mixer;
   mixer.mixer = Mixer::kScan;
-  const double expand = config->Number("expand").value_or(2.0);
-  if (!(expand > 0) || expand > 1024) config->FailKey("expand", "a number above 0, at most 1024");
-  mixer.mixer_width = config->Count("intermediate_size")
-                          .value_or(static_cast<uint32_t>(expand * static_cast<double>(hidden)));
-  mixer.conv_taps = config->Count("conv_kernel").value_or(4);
-  mixer.scan_states = config->Count("state_size").value_or(16);
-  const nlohmann::json* rank = config->Find("time_step_rank");
+  const double expand = config->Number(scan.expand).value_or(2.0);
+  if (!(expand > 0) || expand > 1024)
+    config->FailKey(scan.expand, "a number above 0, at most 1024");
+  const auto width = static_cast<uint32_t>(expand * static_cast<double>(hidden));
+  mixer.mixer_width = scan.width == nullptr ? width : config->Count(scan.width).value_or(width);
+  mixer.conv_taps = config->Count(scan.taps).value_or(4);
+  mixer.scan_states = config->Count(scan.states).value_or(16);
+  const nlohmann::json* rank = config->Find(scan.rank);
   const bool is_auto = rank == nullptr || *rank == "auto";
-  mixer.scan_rank = is_auto ? (hidden + 15) / 16 : *config->Count("time_step_rank");
-  mixer.has_mixer_in_bias = mixer.has_mixer_out_bias = config->Bool("use_bias", false);
-  mixer.has_conv_bias = config->Bool("use_conv_bias", true);
+  mixer.scan_rank = is_auto ? (hidden + 15) / 16 : *config->Count(scan.rank);
+  mixer.has_mixer_in_bias = mixer.has_mixer_out_bias = config->Bool(scan.bias, false);
+  mixer.has_conv_bias = config->Bool(scan.conv_bias, true);
+  if (scan.norm_epsilon == nullptr) return mixer;
+  const double epsilon = config->Number(scan.norm_epsilon).value_or(scan.default_norm_epsilon);
+  if (!(epsilon > 0 && epsilon <= 1)) config->FailKey(scan.norm_epsilon, "a number above 0");
+  mixer.scan_norm_epsilon = static_cast<float>(epsilon);
   return mixer;
+}
+
+// Marks the layers with attention among those with a scan.
+std::vector<bool> LayersByPeriod(ConfigReader* config, uint32_t n_layers) {
+  const uint32_t period = config->Count("attn_layer_period").value_or(8);
+  const int64_t offset = config->Int("attn_layer_offset").value_or(4);
+  if (offset < 0 || offset >= period) config->FailKey("attn_layer_offset", "below the period");
+  std::vector<bool> has_attention;
+  for (uint32_t i = 0; i < n_layers; ++i) has_attention.push_back(i % period == offset);
+  return has_attention;
 }
 
 // transformers/models/lfm2/configuration_lfm2.py
@@ -105,9 +120,19 @@ std::vector<LayerKindSpec> LayerMixers(const Family& family, ConfigReader* confi
     return mixers;
   }
   const bool is_scan = family.mixer == MixerRule::kScan;
-  const LayerKindSpec mixer = is_scan ? ReadScan(config, hidden) : ReadConv(config, hidden);
+  const LayerKindSpec mixer =
+      is_scan ? ReadScan(*family.scan, config, hidden) : ReadConv(config, hidden);
   CheckSizes(config, mixer);
-  if (is_scan) return std::vector<LayerKindSpec>(n_layers, mixer);
+  if (is_scan && !family.scan->has_attention_period) {
+    return std::vector<LayerKindSpec>(n_layers, mixer);
+  }
+  if (is_scan) {
+    const std::vector<bool> has_attention = LayersByPeriod(config, n_layers);
+    for (uint32_t i = 0; i < n_layers; ++i) {
+      if (!has_attention[i]) mixers[i] = mixer;
+    }
+    return mixers;
+  }
   const std::vector<bool> is_conv = LayersWithConv(config, n_layers);
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (is_conv[i]) mixers[i] = mixer;
@@ -123,6 +148,7 @@ LayerKindSpec WithMixer(LayerKindSpec kind, const LayerKindSpec& mixer) {
   kind.conv_taps = mixer.conv_taps;
   kind.scan_states = mixer.scan_states;
   kind.scan_rank = mixer.scan_rank;
+  kind.scan_norm_epsilon = mixer.scan_norm_epsilon;
   kind.linear_heads = mixer.linear_heads;
   kind.linear_key_heads = mixer.linear_key_heads;
   kind.linear_key_dim = mixer.linear_key_dim;

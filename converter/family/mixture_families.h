@@ -28,10 +28,30 @@ inline constexpr TensorNames kCorrectedRouterNames = WithCorrectedRouter();
 
 constexpr TensorNames WithRouterStatistics() {
   TensorNames names = kCorrectedRouterNames;
+  names.extra_head = "model.mtp_";
   names.router_correction = "model.layers.{}.mlp.moe_statics.e_score_correction_bias";
   return names;
 }
 inline constexpr TensorNames kRouterStatisticsNames = WithRouterStatistics();
+
+constexpr TensorNames WithCorrectionOutside() {
+  TensorNames names = kCorrectedRouterNames;
+  names.extra_head = "mtp.";
+  names.router_correction = "model.layers.{}.mlp.e_score_correction_bias";
+  return names;
+}
+inline constexpr TensorNames kExaoneExpertNames = WithCorrectionOutside();
+
+constexpr TensorNames WithExpertBias() {
+  TensorNames names = kCorrectedRouterNames;
+  names.router = "model.layers.{}.mlp.router.gate";
+  names.router_correction = "model.layers.{}.mlp.expert_bias";
+  names.shared_gate = "model.layers.{}.mlp.shared_mlp.gate_proj";
+  names.shared_up = "model.layers.{}.mlp.shared_mlp.up_proj";
+  names.shared_down = "model.layers.{}.mlp.shared_mlp.down_proj";
+  return names;
+}
+inline constexpr TensorNames kHyExpertNames = WithExpertBias();
 
 constexpr TensorNames WithExpertsByRows() {
   TensorNames names = kDecoderNames;
@@ -73,7 +93,212 @@ constexpr TensorNames WithQueryNormsAndExperts() {
 }
 inline constexpr TensorNames kQueryNormExpertNames = WithQueryNormsAndExperts();
 
+// The shape of DeepSeek-V3's experts: sigmoid routing, corrected, by groups, beside shared ones.
+constexpr Family WithCorrectedExperts(Family family) {
+  family.layer.route_score = RouteScore::kSigmoid;
+  family.layer.topk_epsilon = 1e-20f;
+  family.norm_topk_prob_key = "norm_topk_prob";
+  family.shared_expert = SharedExpert::kCount;
+  family.has_router_correction = true;
+  family.has_router_groups = true;
+  family.default_router_groups = family.default_router_groups_used = 1;
+  family.has_routed_factor = true;
+  return family;
+}
+
+constexpr TensorNames WithExpertsOf(TensorNames names, const TensorNames& experts) {
+  names.router = experts.router;
+  names.expert_gate = experts.expert_gate;
+  names.expert_up = experts.expert_up;
+  names.expert_down = experts.expert_down;
+  names.stacked_gate_up = experts.stacked_gate_up;
+  names.stacked_down = experts.stacked_down;
+  names.shared_gate = experts.shared_gate;
+  names.shared_up = experts.shared_up;
+  names.shared_down = experts.shared_down;
+  return names;
+}
+inline constexpr TensorNames kPostNormExpertNames = WithExpertsOf(kPostNormNames, kExpertNames);
+
+constexpr TensorNames WithGatedAttentionAndExperts() {
+  TensorNames names = WithExpertsOf(kDecoderNames, kCorrectedRouterNames);
+  names.router = "model.layers.{}.mlp.router.gate";
+  names.router_correction = "model.layers.{}.mlp.expert_bias";
+  names.attention_gate = "model.layers.{}.self_attn.gate_proj";
+  names.attention_post_norm = "model.layers.{}.post_attention_layernorm";
+  names.ffn_norm = "model.layers.{}.pre_mlp_layernorm";
+  names.ffn_post_norm = "model.layers.{}.post_mlp_layernorm";
+  return names;
+}
+inline constexpr TensorNames kGatedAttentionExpertNames = WithGatedAttentionAndExperts();
+
+inline constexpr const char* kMellumRope =
+    R"({"full_attention": {"rope_type": "default", "rope_theta": 5e5},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}})";
+
 inline constexpr Family kMixtureFamilies[] = {
+    WithCorrectedExperts({.architecture = "ExaoneMoeForCausalLM",
+                          .model_type = "exaone_moe",
+                          .names = &kExaoneExpertNames,
+                          .default_epsilon = 1e-5,
+                          .qk_norm = QkNorm::kEachHead,
+                          .experts = ExpertRule::kByType,
+                          .experts_key = "num_experts",
+                          .experts_alias = nullptr,
+                          .default_expert_ffn = 1024,
+                          .default_experts = 64,
+                          .default_experts_used = 8,
+                          .default_norm_topk_prob = true,
+                          .dense_layers_key = "first_k_dense_replace",
+                          .default_dense_layers = 1,
+                          .shared_expert_key = "num_shared_experts",
+                          .default_shared_expert = 1,
+                          .default_routed_factor = 2.5,
+                          .window = WindowRule::kPattern,
+                          .default_window = 4096,
+                          .default_pattern = 4,
+                          .has_pattern_key = true,
+                          .rope = RopeRule::kWindowed,
+                          .default_kv_heads = 32}),
+    WithCorrectedExperts({.architecture = "Dots1ForCausalLM",
+                          .model_type = "dots1",
+                          .names = &kCorrectedRouterNames,
+                          .qkv_bias = Bias::kByKey,
+                          .attention_out_bias = Bias::kByKey,
+                          .qk_norm = QkNorm::kEachHead,
+                          .experts = ExpertRule::kAfterDense,
+                          .experts_key = "n_routed_experts",
+                          .experts_alias = "num_local_experts",
+                          .default_expert_ffn = 1408,
+                          .dense_layers_key = "first_k_dense_replace",
+                          .shared_expert_key = "n_shared_experts",
+                          .window = WindowRule::kLaterLayers,
+                          .default_window = 4096,
+                          .default_window_from = 62,
+                          .default_kv_heads = 32}),
+    WithCorrectedExperts(
+        {.architecture = "SolarOpenForCausalLM",
+         .model_type = "solar_open",
+         .names = &kCorrectedRouterNames,
+         .keys = {.ffn = nullptr},
+         .qkv_bias = Bias::kByKey,
+         .default_epsilon = 1e-5,
+         .experts = ExpertRule::kEveryLayer,
+         .experts_key = "n_routed_experts",
+         .experts_alias = "num_local_experts",
+         .default_expert_ffn = 1280,
+         .default_experts = 128,
+         .default_experts_used = 8,
+         .default_norm_topk_prob = true,
+         .shared_expert_key = "n_shared_experts",
+         .default_shared_expert = 1,
+         .default_theta = 1000000.0,
+         .default_head_dim = 128,
+         .default_kv_heads = 8,
+         .default_max_context = 131072,
+         .ignored_keys = {"intermediate_size", "first_k_dense_replace", "use_qk_norm"}}),
+    {.architecture = "FlexOlmoForCausalLM",
+     .model_type = "flex_olmo",
+     .names = &kPostNormExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kAllHeads,
+     .experts = ExpertRule::kEveryLayer,
+     .experts_key = "num_experts",
+     .experts_alias = "num_local_experts",
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 7,
+     .default_experts_used = 5,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_theta = 500000.0,
+     .default_max_context = 4096},
+    {.architecture = "AfmoeForCausalLM",
+     .model_type = "afmoe",
+     .names = &kGatedAttentionExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.route_score = RouteScore::kSigmoid,
+               .topk_epsilon = 1e-20f,
+               .has_attention_gate = true},
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kEachHead,
+     .experts = ExpertRule::kAfterDense,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 1408,
+     .default_experts = 64,
+     .default_experts_used = 6,
+     .always_norms_topk = true,
+     .dense_layers_key = "num_dense_layers",
+     .default_dense_layers = 1,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "num_shared_experts",
+     .default_shared_expert = 2,
+     .has_router_correction = true,
+     .has_routed_factor = true,
+     .routed_factor_key = "route_scale",
+     .window = WindowRule::kPattern,
+     .default_window = 1024,
+     .default_pattern = 4,
+     .has_pattern_key = true,
+     .pattern_key = "global_attn_every_n_layers",
+     .rope = RopeRule::kOnlyWindowed,
+     .scales_embedding_key = "mup_enabled",
+     .default_head_dim = 128,
+     .default_max_context = 16384,
+     .ignored_keys = {"n_group", "topk_group", "num_expert_groups", "num_limited_groups",
+                      "score_func", "route_norm", "load_balance_coeff", "use_grouped_mm"}},
+    {.architecture = "HYV3ForCausalLM",
+     .model_type = "hy_v3",
+     .names = &kHyExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .layer = {.route_score = RouteScore::kSigmoid, .topk_epsilon = 1e-20f},
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kEachHead,
+     .experts = ExpertRule::kByType,
+     .experts_key = "num_experts",
+     .experts_alias = "num_local_experts",
+     .default_expert_ffn = 1536,
+     .default_experts = 192,
+     .default_experts_used = 8,
+     .always_norms_topk = true,
+     .default_dense_layers = 1,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "num_shared_experts",
+     .default_shared_expert = 1,
+     .has_router_correction = true,
+     .has_routed_factor = true,
+     .routed_factor_key = "router_scaling_factor",
+     .default_routed_factor = 2.826,
+     .has_expert_bias = false,
+     .default_theta = 11158840.0,
+     .default_head_dim = 128,
+     .default_kv_heads = 8,
+     .default_max_context = 131072,
+     .ignored_keys = {"enable_moe_fp32_combine"}},
+    {.architecture = "MellumForCausalLM",
+     .model_type = "mellum",
+     .names = &kExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kEachHead,
+     .experts = ExpertRule::kByType,
+     .experts_key = "num_experts",
+     .experts_alias = "num_local_experts",
+     .default_expert_ffn = 896,
+     .default_experts = 64,
+     .default_experts_used = 8,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .window = WindowRule::kNamedLayers,
+     .default_window = 1024,
+     .rope = RopeRule::kByType,
+     .default_rope = kMellumRope,
+     .default_head_dim = 128,
+     .default_kv_heads = 4,
+     .default_max_context = 131072},
     {.architecture = "HunYuanMoEV1ForCausalLM",
      .model_type = "hunyuan_v1_moe",
      .names = &kQueryNormExpertNames,

@@ -19,6 +19,25 @@ constexpr TensorNames WithPerLayerEmbeddings() {
 }
 inline constexpr TensorNames kPerLayerNames = WithPerLayerEmbeddings();
 
+// Experts beside the feed-forward block, which is the shared expert then.
+constexpr TensorNames WithExpertsBeside() {
+  TensorNames names = kPerLayerNames;
+  names.router = "model.layers.{}.router.proj";
+  names.router_norm = "model.layers.{}.router.scale";
+  names.expert_factors = "model.layers.{}.router.per_expert_scale";
+  names.stacked_gate_up = "model.layers.{}.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.experts.down_proj";
+  names.is_stacked_by_rows = true;
+  names.experts_norm = "model.layers.{}.pre_feedforward_layernorm_2";
+  names.experts_post_norm = "model.layers.{}.post_feedforward_layernorm_2";
+  names.shared_post_norm = "model.layers.{}.post_feedforward_layernorm_1";
+  names.shared_gate = names.gate;
+  names.shared_up = names.up;
+  names.shared_down = names.down;
+  return names;
+}
+inline constexpr TensorNames kPerLayerExpertNames = WithExpertsBeside();
+
 constexpr TensorNames WithStreams() {
   TensorNames names = kPerLayerNames;
   names.output_scale = nullptr;
@@ -39,13 +58,18 @@ inline constexpr TensorNames kStreamNames = WithStreams();
 inline constexpr Family kPerLayerFamilies[] = {
     {.architecture = "Gemma4ForCausalLM",
      .model_type = "gemma4_text",
-     .names = &kPerLayerNames,
+     .names = &kPerLayerExpertNames,
      .keys = {.activation = "hidden_activation"},
      .sizes = {.vocab = 262144, .hidden = 2304, .layers = 30, .heads = 8, .ffn = 9216},
      .qkv_bias = Bias::kByKey,
      .attention_out_bias = Bias::kByKey,
      .qk_norm = QkNorm::kEachHead,
      .activation = "gelu_pytorch_tanh",
+     .experts = ExpertRule::kIfEnabled,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .experts_used_key = "top_k_experts",
+     .shared_expert = SharedExpert::kFeedForward,
      .has_global_heads = true,
      .default_global_head_dim = 512,
      .has_shared_kv = true,

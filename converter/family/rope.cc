@@ -245,6 +245,14 @@ uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQue
   const std::optional<double> percent =
       query.has_rotary_keys ? config->Number("rotary_pct") : std::nullopt;
   if (query.ignores_partial_rotary) return query.head_dim;
+  if (query.part_of != 0) {
+    // Python: int(size * fraction).
+    if (own && static_cast<int64_t>(query.part_of * *own) != query.head_dim) {
+      parameters->FailKey("partial_rotary_factor",
+                          Format("%u / %u", query.head_dim, query.part_of).c_str());
+    }
+    return query.head_dim;
+  }
   // transformers then rotates whole heads, in spite of the class's default.
   if (query.partial_rotary != 1.0 && !own && !percent && config->IsNull("partial_rotary_factor")) {
     config->FailKey("partial_rotary_factor", "a number");
@@ -274,7 +282,9 @@ nlohmann::json DefaultParameters(const RopeQuery& query) {
 nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std::string* key) {
   if (query.is_by_type) {
     const char* type = query.has_window ? "sliding_attention" : "full_attention";
+    const nlohmann::json defaults = DefaultParameters(query);
     const nlohmann::json* types = config->Find("rope_parameters");
+    if (types == nullptr && !defaults.empty()) types = &defaults;
     *key = std::string("rope_parameters: ") + type;
     if (types == nullptr || !types->is_object() || !types->contains(type) ||
         !(*types)[type].is_object() || !(*types)[type].contains("rope_theta")) {
@@ -377,6 +387,9 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   }
 
   if (query.ignores_partial_rotary && type != "default") reader.FailKey("rope_type", "default");
+  if (query.part_of != 0 && (type == "default" || type == "dynamic" || type == "longrope")) {
+    reader.FailKey("rope_type", "yarn, linear or llama3");
+  }
   for (const RopeType& row : kRopeTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);

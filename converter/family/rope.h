@@ -25,6 +25,9 @@ struct RopeQuery {
   bool ignores_partial_rotary = false;  // rotates whole heads; refuses types but the default
   bool has_rotary_keys = false;         // rotary_pct and rotary_emb_base, the older names
   uint32_t rotary_dim = 0;              // 0: by the fraction
+  // Not 0: head_dim is the rotated part of heads of this size, and partial_rotary_factor, if given,
+  // says the same. Refuses the default type, which transformers computes for whole heads.
+  uint32_t part_of = 0;
   // Families whose windowed layers have their own frequencies: parameters by layer type, or
   // rope_local_base_freq, without scaling.
   bool is_by_window = false;

@@ -53,27 +53,44 @@ uint32_t Planner::AddRelativePositionBias(const char* name, const char* base, ui
 
 uint32_t Planner::AddConvolution(const char* name, const char* base, uint32_t inputs) {
   SourcePart part;
-  part.weight = sources_.Take(WeightName(base), {spec_.hidden, inputs, kTaps});
-  part.bias = sources_.Take(std::string(base) + ".bias", {spec_.hidden});
-  part.rows = spec_.hidden;
+  part.weight = sources_.Take(WeightName(base), {hidden_, inputs, kTaps});
+  part.bias = sources_.Take(std::string(base) + ".bias", {hidden_});
+  part.rows = hidden_;
   part.taps = kTaps;
   return AddMatrix(name, formats_.weights, true, {part}, kTaps * inputs);
 }
 
-void Planner::AddEncoder() {
+// Adds the encoder's own table, unless it has the values and the factor of the decoder's.
+void Planner::AddEncoderEmbedding(const Checkpoint::Entry* embedding) {
+  const EncoderSpec& encoder = spec_.encoder;
+  const std::string name = WeightName(encoder.names->embedding);
+  if (name == WeightName(spec_.names->embedding)) return;
+  SourcePart own;
+  own.weight = sources_.Take(name, {spec_.vocab, hidden_});
+  own.rows = spec_.vocab;
+  if (own.weight == nullptr || embedding == nullptr) return;
+  if (encoder.embedding_factor == spec_.embedding_factor && SameValues(*own.weight, *embedding)) {
+    return;
+  }
+  plan_.encoder_embedding =
+      AddMatrix("encoder.embedding", formats_.embedding, false, {own}, hidden_);
+}
+
+void Planner::AddEncoder(const Checkpoint::Entry* embedding) {
   const EncoderSpec& encoder = spec_.encoder;
   if (encoder.max_rows == 0) return;
   const TensorNames& names = *encoder.names;
+  hidden_ = encoder.hidden;
+  AddEncoderEmbedding(embedding);
   if (encoder.feature_width != 0) {
     plan_.conv1 = AddConvolution("encoder.conv1", names.conv1, encoder.feature_width);
-    plan_.conv2 = AddConvolution("encoder.conv2", names.conv2, spec_.hidden);
+    plan_.conv2 = AddConvolution("encoder.conv2", names.conv2, hidden_);
   }
   if (names.positions != nullptr) {
     SourcePart part;
-    part.weight = sources_.Take(WeightName(names.positions), {encoder.max_rows, spec_.hidden});
+    part.weight = sources_.Take(WeightName(names.positions), {encoder.max_rows, hidden_});
     part.rows = encoder.max_rows;
-    plan_.encoder_positions =
-        AddMatrix("encoder.positions", DType::kF32, false, {part}, spec_.hidden);
+    plan_.encoder_positions = AddMatrix("encoder.positions", DType::kF32, false, {part}, hidden_);
   }
   uint32_t relative_position_bias = kNoTensor;
   if (names.relative_position_bias != nullptr) {
@@ -90,8 +107,9 @@ void Planner::AddEncoder() {
     layer.relative_position_bias = relative_position_bias;
     plan_.encoder_layers.push_back(layer);
   }
-  AddNorm("encoder.final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden,
+  AddNorm("encoder.final_norm", names.final_norm, spec_.final_norm_kind, hidden_,
           &plan_.encoder_final_norm, &plan_.encoder_final_norm_bias);
+  hidden_ = spec_.hidden;
 }
 
 void Planner::AddCross(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
@@ -103,14 +121,19 @@ void Planner::AddCross(uint32_t i, const LayerKindSpec& kind, LayerTensors* laye
           &layer->cross_norm, &layer->cross_norm_bias);
   layer->cross_q = AddMatrix(OwnName(i, "cross_q"), formats_.weights, true,
                              {Part(LayerName(names.cross_q, i), q_rows, hidden, bias)}, hidden);
+  const uint32_t from = spec_.encoder.hidden;
   layer->cross_kv =
       AddMatrix(OwnName(i, "cross_kv"), formats_.weights, true,
-                {Part(LayerName(names.cross_k, i), kv_rows, hidden, bias && kind.has_k_bias),
-                 Part(LayerName(names.cross_v, i), kv_rows, hidden, bias)},
-                hidden);
+                {Part(LayerName(names.cross_k, i), kv_rows, from, bias && kind.has_k_bias),
+                 Part(LayerName(names.cross_v, i), kv_rows, from, bias)},
+                from);
   layer->cross_out = AddMatrix(
       OwnName(i, "cross_out"), formats_.weights, true,
       {OutPart(LayerName(names.cross_out, i), q_rows, kind.has_attention_out_bias)}, q_rows);
+  if (names.cross_post_norm != nullptr) {
+    layer->cross_post_norm =
+        AddPostNorm(OwnName(i, "cross_post_norm"), LayerName(names.cross_post_norm, i));
+  }
 }
 
 }  // namespace arn::convert

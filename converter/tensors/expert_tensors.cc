@@ -1,5 +1,7 @@
 // Experts come stored one by one, or all of a layer stacked in one tensor of [experts, inputs,
 // outputs]; in families that have both, transformers also stores [experts, outputs, inputs].
+#include <cmath>
+
 #include "converter/base/error.h"
 #include "converter/tensors/planner.h"
 
@@ -24,6 +26,36 @@ void Planner::AddExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* la
     layer->router_correction = AddRouterCorrection(i, kind.n_experts);
   }
   if (kind.shared_ffn_dim != 0) AddSharedExpert(i, kind, layer);
+  if (names.router_norm != nullptr) AddExpertNorms(i, layer);
+}
+
+void Planner::AddExpertNorms(uint32_t i, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  const uint32_t hidden = spec_.hidden;
+  const auto add = [&](const char* name, const std::string& stored) {
+    return AddVector(OwnName(i, name), stored, hidden, spec_.norm_offset);
+  };
+  layer->router_norm = add("router_norm", LayerName(names.router_norm, i));
+  plan_.tensors[layer->router_norm].factor =
+      static_cast<float>(1.0 / std::sqrt(static_cast<double>(hidden)));
+  layer->experts_norm = add("experts_norm", WeightName(LayerName(names.experts_norm, i)));
+  layer->experts_post_norm =
+      add("experts_post_norm", WeightName(LayerName(names.experts_post_norm, i)));
+  layer->shared_post_norm =
+      add("shared_post_norm", WeightName(LayerName(names.shared_post_norm, i)));
+}
+
+// Returns what the outputs of the experts are multiplied by.
+std::vector<float> Planner::ExpertFactors(uint32_t i, const LayerKindSpec& kind) {
+  std::vector<float> factors(kind.n_experts, kind.routed_factor);
+  const char* name = spec_.names->expert_factors;
+  const Checkpoint::Entry* stored =
+      name == nullptr ? nullptr : sources_.Take(LayerName(name, i), {kind.n_experts});
+  if (stored == nullptr) return factors;
+  std::vector<float> own(kind.n_experts);
+  Checkpoint::ReadFloats(*stored, 0, kind.n_experts, own.data());
+  for (uint32_t e = 0; e < kind.n_experts; ++e) factors[e] *= own[e];
+  return factors;
 }
 
 // Takes [n] or [1, n].
@@ -43,6 +75,7 @@ void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTenso
   const TensorNames& names = *spec_.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim;
   const bool has_bias = kind.has_mlp_bias && kind.has_expert_bias;
+  const std::vector<float> factors = ExpertFactors(i, kind);
   for (uint32_t e = 0; e < kind.n_experts; ++e) {
     const auto name = [&](const char* pattern) {
       return LayerName(LayerName(pattern, i).c_str(), e);
@@ -55,7 +88,7 @@ void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTenso
         AddMatrix(own + ".gate_up", formats_.weights, true, std::move(parts), hidden);
     if (e == 0) layer->experts = gate_up;
     SourcePart out = OutPart(name(names.expert_down), ffn, has_bias);
-    out.factor *= kind.routed_factor;
+    out.factor *= factors[e];
     AddMatrix(own + ".down", formats_.weights, true, {out}, ffn);
   }
 }
@@ -93,6 +126,7 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
   };
   const Stack gate_up = take(names.stacked_gate_up, 2 * ffn, hidden);
   const Stack down = take(names.stacked_down, hidden, ffn);
+  const std::vector<float> factors = ExpertFactors(i, kind);
   for (uint32_t e = 0; e < n; ++e) {
     const std::string own = OwnName(i, "experts.") + std::to_string(e);
     std::vector<SourcePart> parts = {gate_up.Of(e)};
@@ -109,7 +143,7 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
         AddMatrix(own + ".gate_up", formats_.weights, true, std::move(parts), hidden);
     if (e == 0) layer->experts = index;
     SourcePart out = down.Of(e);
-    out.factor = spec_.residual_factor * kind.routed_factor;
+    out.factor = spec_.residual_factor * factors[e];
     AddMatrix(own + ".down", formats_.weights, true, {out}, ffn);
   }
 }

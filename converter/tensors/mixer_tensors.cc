@@ -100,6 +100,24 @@ std::vector<SourcePart> Planner::LinearAttentionParts(uint32_t i, const LayerKin
   return parts;
 }
 
+// Adds the norms of time steps, B and C; ones if they have no weights.
+void Planner::AddScanNorms(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  layer->scan_low_norm = AddConstant(OwnName(i, "scan_low_norm"), kind.scan_rank, 1.0f);
+  layer->scan_mix_norm = AddConstant(OwnName(i, "scan_mix_norm"), 2 * kind.scan_states, 1.0f);
+  if (names.scan_low_norm == nullptr) return;
+  const auto add = [&](uint32_t tensor, const char* name, uint32_t n) {
+    SourcePart part;
+    part.weight = sources_.Take(WeightName(LayerName(name, i)), {n});
+    part.rows = 1;
+    plan_.tensors[tensor].offset = 0.0f;
+    plan_.tensors[tensor].parts.push_back(part);
+  };
+  add(layer->scan_low_norm, names.scan_low_norm, kind.scan_rank);
+  add(layer->scan_mix_norm, names.scan_b_norm, kind.scan_states);
+  add(layer->scan_mix_norm, names.scan_c_norm, kind.scan_states);
+}
+
 void Planner::AddLinearAttention(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
   const TensorNames& names = *spec_.names;
   layer->mixer_in = AddMatrix(OwnName(i, "mixer_in"), formats_.weights, true,
@@ -145,6 +163,7 @@ void Planner::AddMixer(uint32_t i, const LayerKindSpec& kind, LayerTensors* laye
   layer->scan_mix = matrix("scan_mix", Split(inputs, {{rank, 2 * states}}), width);
   layer->scan_steps =
       matrix("scan_steps", {Part(LayerName(names.scan_steps, i), width, rank, true)}, rank);
+  if (kind.scan_norm_epsilon != 0) AddScanNorms(i, kind, layer);
   layer->scan_rates = AddByChannel(OwnName(i, "scan_rates"), LayerName(names.scan_rates, i), states,
                                    {width, states}, spec_.rates_are_logs);
   layer->scan_skip = AddVector(OwnName(i, "scan_skip"), LayerName(names.scan_skip, i), width, 0.0f);

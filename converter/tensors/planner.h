@@ -44,6 +44,7 @@ class Planner {
            spec_.kv_layers[scope.layer] != scope.layer;
   }
 
+  void LeaveOutExtraLayers();
   const Checkpoint::Entry* EmbeddingSource();
   const Checkpoint::Entry* HeadSource(const Checkpoint::Entry* embedding);
 
@@ -66,6 +67,7 @@ class Planner {
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
   void AddMixer(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddScanNorms(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
@@ -73,6 +75,8 @@ class Planner {
 
   // expert_tensors.cc: router, experts and shared expert of a layer.
   void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddExpertNorms(uint32_t layer, LayerTensors* out);
+  std::vector<float> ExpertFactors(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddRouterCorrection(uint32_t layer, uint32_t n_experts);
   void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddStackedExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
@@ -95,7 +99,8 @@ class Planner {
   uint32_t AddPatchEmbedding(const VisionSpec& vision);
 
   // encoder_tensors.cc: encoder and cross-attention.
-  void AddEncoder();
+  void AddEncoder(const Checkpoint::Entry* embedding);
+  void AddEncoderEmbedding(const Checkpoint::Entry* embedding);
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
@@ -120,6 +125,7 @@ class Planner {
   const Formats& formats_;
   std::vector<std::string>* warnings_;
   TensorSources sources_;
+  uint32_t hidden_ = 0;  // of the layers that are planned: the encoder's, then the decoder's
   uint32_t relative_position_bias_ = kNoTensor;
   TensorPlan plan_;
 };

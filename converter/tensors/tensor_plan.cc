@@ -40,6 +40,19 @@ void AppendPairsApart(const SourcePart& whole, uint32_t n_heads, uint32_t head_d
   }
 }
 
+// Appends the rows of heads with both halves of each exchanged: what rotates one by the negative
+// angles rotates the other by the angles. Leaves q.k unchanged, because both get the same order.
+void AppendHalvesExchanged(const SourcePart& whole, uint32_t n_heads, uint32_t head_dim,
+                           std::vector<SourcePart>* parts) {
+  for (uint32_t half = 0; half < 2 * n_heads; ++half) {
+    SourcePart part = whole;
+    part.rows = head_dim / 2;
+    part.first_row = whole.SourceRow((half ^ 1) * part.rows);
+    part.block_rows = part.block_stride = 0;
+    parts->push_back(part);
+  }
+}
+
 // Takes the queries (half 0) or their gates (half 1) of [q, gate] of each head.
 SourcePart HalfOfHeads(SourcePart q, const LayerKindSpec& kind, uint32_t half) {
   q.rows = kind.n_heads * kind.head_dim;
@@ -79,7 +92,8 @@ Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Fo
       checkpoint_(checkpoint),
       formats_(formats),
       warnings_(warnings),
-      sources_(checkpoint, spec.names->prefix, spec.names->older_prefix, spec.architecture) {}
+      sources_(checkpoint, spec.names->prefix, spec.names->older_prefix, spec.architecture),
+      hidden_(spec.hidden) {}
 
 TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
@@ -101,12 +115,12 @@ TensorPlan Planner::Make() {
   }
   if (names.token_types != nullptr) AddTokenTypes();
   if (names.embedding_norm != nullptr) {
-    AddNorm("embedding_norm", names.embedding_norm, NormKind::kLayer, spec_.hidden,
+    AddNorm("embedding_norm", names.embedding_norm, spec_.final_norm_kind, spec_.hidden,
             &plan_.embedding_norm, &plan_.embedding_norm_bias);
   }
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   if (spec_.streams.n != 0) AddStreams();
-  AddEncoder();
+  AddEncoder(embedding);
   if (names.relative_position_bias != nullptr) {
     relative_position_bias_ =
         AddRelativePositionBias("relative_position_bias", names.relative_position_bias,
@@ -142,8 +156,26 @@ TensorPlan Planner::Make() {
     warnings_->push_back(Format("left out: %s* (%zu tensors), a head that predicts further tokens",
                                 names.extra_head, n));
   }
+  LeaveOutExtraLayers();
   sources_.RefuseExtra();
   return std::move(plan_);
+}
+
+// Leaves out the layers behind the last: transformers does not build them either.
+void Planner::LeaveOutExtraLayers() {
+  const std::string pattern = spec_.names->attention_norm == nullptr
+                                  ? std::string(spec_.names->attention_post_norm)
+                                  : std::string(spec_.names->attention_norm);
+  const std::string start = pattern.substr(0, pattern.find("{}"));
+  const auto n_layers = static_cast<uint32_t>(spec_.layer_kinds.size());
+  for (uint32_t i = n_layers; i < n_layers + spec_.n_extra_layers; ++i) {
+    const std::string prefix = start + std::to_string(i) + ".";
+    if (const size_t n = sources_.LeaveOut(prefix)) {
+      warnings_->push_back(
+          Format("left out: %s* (%zu tensor%s), a layer that predicts further tokens",
+                 prefix.c_str(), n, n == 1 ? "" : "s"));
+    }
+  }
 }
 
 // Finds a tied pair under either name.
@@ -187,7 +219,7 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
 void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
                            LayerTensors* layer) {
   const TensorNames& names = *scope.names;
-  const uint32_t hidden = spec_.hidden, q_rows = kind.n_heads * kind.head_dim;
+  const uint32_t hidden = hidden_, q_rows = kind.n_heads * kind.head_dim;
   if (kind.mixer == Mixer::kNone) return;
   const char* norm_name = AttentionNormName(names, kind);
   if (norm_name != nullptr && (scope.layer != 0 || spec_.has_first_norm)) {
@@ -200,7 +232,11 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
   } else if (kind.has_attention()) {
     layer->qkv = AddMatrix(scope.Own("qkv"), formats_.weights, true, QkvParts(scope, kind), hidden);
   }
-  if (kind.has_attention_gate) {
+  if (kind.has_attention_gate && names.attention_gate != nullptr) {
+    layer->attention_gate =
+        AddMatrix(scope.Own("attention_gate"), formats_.weights, true,
+                  {Part(scope.Stored(names.attention_gate), q_rows, hidden, false)}, hidden);
+  } else if (kind.has_attention_gate) {
     const SourcePart q = Part(scope.Stored(names.q), 2 * q_rows, hidden, kind.has_qkv_bias);
     layer->attention_gate = AddMatrix(scope.Own("attention_gate"), formats_.weights, true,
                                       {HalfOfHeads(q, kind, 1)}, hidden);
@@ -250,7 +286,7 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
 void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
                              LayerTensors* layer) {
   const TensorNames& names = *scope.names;
-  const uint32_t hidden = spec_.hidden;
+  const uint32_t hidden = hidden_;
   if (kind.shares_norm) {
     layer->ffn_norm = layer->attention_norm;
     layer->ffn_norm_bias = layer->attention_norm_bias;
@@ -337,7 +373,7 @@ SourcePart Planner::Part(const std::string& base, uint32_t rows, uint32_t cols, 
 }
 
 SourcePart Planner::OutPart(const std::string& base, uint32_t cols, bool bias, float factor) {
-  SourcePart part = Part(base, spec_.hidden, cols, bias);
+  SourcePart part = Part(base, hidden_, cols, bias);
   const bool has_post_norm = spec_.names->attention_post_norm != nullptr;
   part.factor = has_post_norm ? factor : spec_.residual_factor * factor;
   return part;
@@ -347,7 +383,7 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   const TensorNames& names = *scope.names;
   const uint32_t q_rows = kind.n_heads * kind.head_dim;
   const uint32_t kv_rows = kind.n_kv_heads * kind.head_dim;
-  const uint32_t hidden = spec_.hidden;
+  const uint32_t hidden = hidden_;
   const bool bias = kind.has_qkv_bias;
   if (SharesKv(scope)) {
     // Checkpoints may keep the unused tensors.
@@ -359,8 +395,9 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   }
   SourcePart q, k, v;
   if (names.qkv == nullptr) {
-    q = Part(scope.Stored(names.q), (kind.has_attention_gate ? 2 : 1) * q_rows, hidden, bias);
-    if (kind.has_attention_gate) q = HalfOfHeads(q, kind, 0);
+    const bool has_gate = kind.has_attention_gate && names.attention_gate == nullptr;
+    q = Part(scope.Stored(names.q), (has_gate ? 2 : 1) * q_rows, hidden, bias);
+    if (has_gate) q = HalfOfHeads(q, kind, 0);
     k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
     v = kind.k_is_v ? k : Part(scope.Stored(names.v), kv_rows, hidden, bias);
     q.input_factor = k.input_factor = v.input_factor = spec_.factors.attention_in;
@@ -370,9 +407,15 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
     if (spec_.qkv_order == QkvOrder::kBlocks && !spec_.rotates_neighbours) return {whole};
     SplitFused(whole, kind, &q, &k, &v);
   }
+  std::vector<SourcePart> parts;
+  if (spec_.rotates_backwards) {
+    AppendHalvesExchanged(q, kind.n_heads, kind.head_dim, &parts);
+    AppendHalvesExchanged(k, kind.n_kv_heads, kind.head_dim, &parts);
+    parts.push_back(v);
+    return parts;
+  }
   if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
   const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
-  std::vector<SourcePart> parts;
   AppendPairsApart(q, kind.n_heads, kind.head_dim, rotary_dim, &parts);
   AppendPairsApart(k, kind.n_kv_heads, kind.head_dim, rotary_dim, &parts);
   parts.push_back(v);
@@ -423,7 +466,7 @@ void Planner::SplitFused(const SourcePart& whole, const LayerKindSpec& kind, Sou
 
 std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKindSpec& kind) {
   const TensorNames& names = *scope.names;
-  const uint32_t ffn = kind.ffn_dim, hidden = spec_.hidden;
+  const uint32_t ffn = kind.ffn_dim, hidden = hidden_;
   if (names.gate_up != nullptr) {
     return {Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias)};
   }
@@ -448,7 +491,7 @@ void Planner::AddNorm(const std::string& name, const std::string& source, NormKi
 }
 
 uint32_t Planner::AddPostNorm(const std::string& name, const std::string& source) {
-  const uint32_t index = AddVector(name, WeightName(source), spec_.hidden, spec_.norm_offset);
+  const uint32_t index = AddVector(name, WeightName(source), hidden_, spec_.norm_offset);
   plan_.tensors[index].factor = spec_.residual_factor;
   return index;
 }

@@ -110,6 +110,7 @@ struct TensorPlan {
   uint32_t encoder_final_norm_bias = kNoTensor;
   uint32_t embedding = kNoTensor;
   uint32_t positions = kNoTensor;
+  uint32_t encoder_embedding = kNoTensor;  // of its own
   uint32_t embedding_norm = kNoTensor;
   uint32_t embedding_norm_bias = kNoTensor;
   uint32_t final_norm = kNoTensor;

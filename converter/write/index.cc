@@ -79,7 +79,10 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   b.add_final_norm(plan.encoder_final_norm);
   b.add_final_norm_kind(static_cast<fbs::NormKind>(spec.final_norm_kind));
   b.add_final_norm_bias(plan.encoder_final_norm_bias);
-  b.add_final_norm_epsilon(spec.final_norm_epsilon);
+  b.add_final_norm_epsilon(encoder.final_norm_epsilon);
+  b.add_hidden(encoder.hidden == spec.hidden ? 0 : encoder.hidden);
+  b.add_embedding(plan.encoder_embedding);
+  b.add_embedding_factor(plan.encoder_embedding == kNoTensor ? 1.0f : encoder.embedding_factor);
   return b.Finish();
 }
 

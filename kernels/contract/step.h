@@ -103,6 +103,7 @@ struct NormParams {
   float epsilon = 0.0f;
   NormKind kind = NormKind::kRms;
   bool accumulate = false;
+  uint32_t group = 0;  // not 0: of kRms, normalises so many neighbours; the weight has them all
 };
 
 struct LinearParams {
@@ -185,6 +186,7 @@ struct ExpertsParams {
   Activation activation = Activation::kSilu;
   bool is_gated = true;
   bool weighs_input = false;      // multiplies an expert's input by its weight, not its output
+  bool accumulate = true;         // adds to `out`; else overwrites it
   float activation_limit = 0.0f;  // Activation::kClampedSwiglu
 
   WeightId gate_up_of(uint32_t expert) const { return weight + 2 * expert; }

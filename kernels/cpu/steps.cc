@@ -63,9 +63,12 @@ class Runner {
 
   void Run(const Step& step, const NormParams& p) const {
     // Values are dense, so a group of a row is a row of its own.
-    const uint32_t n = program_.weights[p.weight].cols, groups = Width(step.in) / n;
-    const NormArgs norm = {p.kind, Vector(p.weight), Vector(p.bias), p.epsilon, p.accumulate};
+    const uint32_t n = p.group != 0 ? p.group : program_.weights[p.weight].cols;
+    const uint32_t groups = Width(step.in) / n;
+    const NormArgs whole = {p.kind, Vector(p.weight), Vector(p.bias), p.epsilon, p.accumulate};
     ForRange(rows_ * groups, n, [&](uint32_t i) {
+      NormArgs norm = whole;
+      if (p.group != 0) norm.weight += i % groups * n;
       state_.simd.norm(norm, Data(step.in) + uint64_t{i} * n, n, Data(step.out) + uint64_t{i} * n);
     });
   }
@@ -192,6 +195,7 @@ class Runner {
   // all if it has none.
   void Run(const Step& step, const ExpertsParams& p) const {
     const uint32_t width = Width(step.in), ffn = Width(p.activated), out_width = Width(step.out);
+    if (!p.accumulate) std::memset(Data(step.out), 0, size_t{rows_} * out_width * sizeof(float));
     for (uint32_t e = 0; e < p.n_experts; ++e) {
       uint32_t n = 0;
       ForEachRowOf(p, e, [&](uint32_t row, float weight) {

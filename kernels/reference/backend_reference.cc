@@ -124,11 +124,13 @@ class Runner {
   }
 
   void Run(const Step& step, const NormParams& p) {
-    const NormArgs norm = {p.kind, state_.Vector(p.weight), state_.Vector(p.bias), p.epsilon,
-                           p.accumulate};
+    NormArgs norm = {p.kind, state_.Vector(p.weight), state_.Vector(p.bias), p.epsilon,
+                     p.accumulate};
     // Values are dense, so a group of a row is a row of its own.
-    const uint32_t n = program_.weights[p.weight].cols, groups = Width(step.in) / n;
+    const uint32_t n = p.group != 0 ? p.group : program_.weights[p.weight].cols;
+    const uint32_t groups = Width(step.in) / n;
     for (uint64_t i = 0; i < uint64_t{rows_} * groups; ++i) {
+      if (p.group != 0) norm.weight = state_.Vector(p.weight) + i % groups * n;
       reference::Norm(norm, Data(step.in) + i * n, n, Data(step.out) + i * n);
     }
   }
@@ -385,6 +387,7 @@ class Runner {
   // Applies the experts row by row, in routing order. An input weight scales a copy of the row.
   void Run(const Step& step, const ExpertsParams& p) {
     for (uint32_t row = 0; row < rows_; ++row) {
+      if (!p.accumulate) std::fill_n(Row(step.out, row), Width(step.out), 0.0f);
       const float* topk = Row(p.topk, row);
       for (uint32_t i = 0; i < p.n_chosen; ++i) {
         const auto expert = static_cast<uint32_t>(topk[i]);

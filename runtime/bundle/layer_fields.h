@@ -88,7 +88,8 @@ enum class Mixer : uint8_t {
   X(uint32_t, laurel_rank, 0, 0, has_attention * kMaxWidth)                                     \
   X(float, attention_sum_factor, 1.0f, -kAnyFloat, kAnyFloat)                                   \
   X(bool, has_gate_threshold, false, 0, 1)                                                      \
-  X(float, gate_threshold, 0.0f, -kAnyFloat, kAnyFloat)
+  X(float, gate_threshold, 0.0f, -kAnyFloat, kAnyFloat)                                         \
+  X(float, scan_norm_epsilon, 0.0f, 0.0f, 1.0f)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \
@@ -105,7 +106,9 @@ enum class Mixer : uint8_t {
   X(linear_heads) X(mixer_norm) X(attention_gate) X(mixer_out)                                  \
   X(attention_sub_norm) X(ffn_sub_norm) X(act_parameters)                                       \
   X(laurel_low) X(laurel_out) X(laurel_norm)                                                    \
-  X(stream_router_norm) X(stream_router) X(stream_predict) X(stream_correct) X(stream_scale)
+  X(stream_router_norm) X(stream_router) X(stream_predict) X(stream_correct) X(stream_scale)    \
+  X(router_norm) X(experts_norm) X(experts_post_norm) X(shared_post_norm) X(cross_post_norm)       \
+  X(scan_low_norm) X(scan_mix_norm)
 // clang-format on
 
 // A layer type: everything that may differ between layers but weights.

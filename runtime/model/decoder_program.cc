@@ -10,7 +10,7 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 52;
+constexpr uint32_t kStepsPerLayer = 58;
 constexpr uint32_t kStepsOutsideLayers = 6;  // embeddings, norms of theirs, projection, logits
 // With residual streams: two routers, and the per-layer embeddings of each stream.
 constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
@@ -44,7 +44,12 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
          both(a.attention_sub_norm, b.attention_sub_norm, kNoWeight) &&
          both(a.ffn_sub_norm, b.ffn_sub_norm, kNoWeight) &&
          both(a.shared_gate, b.shared_gate, kNoWeight) &&
-         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight);
+         both(a.router_norm, b.router_norm, kNoWeight) &&
+         both(a.experts_norm, b.experts_norm, kNoWeight) &&
+         both(a.experts_post_norm, b.experts_post_norm, kNoWeight) &&
+         both(a.scan_low_norm, b.scan_low_norm, kNoWeight) &&
+         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight) &&
+         both(a.cross_post_norm, b.cross_post_norm, kNoWeight);
 }
 
 // Adds the embeddings that each layer reads a part of.
@@ -145,7 +150,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
   if (spec.embedding_norm != kNoWeight) {
     NormParams norm;
-    norm.kind = NormKind::kLayer;
+    norm.kind = spec.final_norm_kind;
     norm.weight = spec.embedding_norm;
     norm.bias = spec.embedding_norm_bias;
     norm.epsilon = spec.final_norm_epsilon;

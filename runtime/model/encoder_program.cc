@@ -5,7 +5,7 @@
 namespace arn {
 namespace {
 
-constexpr uint64_t kStepsOutsideEncoderLayers = 9;
+constexpr uint64_t kStepsOutsideEncoderLayers = 9 + kMaxRopeKinds;
 constexpr uint16_t kTaps = 3;
 
 // Adds a value that only the encoder's steps use.
@@ -35,8 +35,8 @@ void AddConvolution(ValueId in, ValueId columns, ValueId out, WeightId weight,
 }
 
 // Adds the feature front end: two frames become one row of x.
-void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepList* steps) {
-  const uint32_t width = encoder.feature_width;
+void AddFeatures(const EncoderSpec& encoder, ValueId x, StepList* steps) {
+  const uint32_t width = encoder.feature_width, hidden = encoder.hidden;
   const ValueId frames = NewEncoderValue("frames", width, 2, steps);
   const ValueId first = NewEncoderValue("columns", kTaps * width, 2, steps);
   const ValueId convolved = NewEncoderValue("convolved", hidden, 2, steps);
@@ -44,6 +44,19 @@ void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepLis
   steps->Add(Step(FeaturesParams(), kNoValue, frames));
   AddConvolution(frames, first, convolved, encoder.conv1, encoder.conv_activation, steps);
   AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
+}
+
+// Adds the angles of the RoPEs that its layers have.
+void AddAngles(const ModelSpec& spec, ValueId* angles, StepList* steps) {
+  for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
+    bool is_used = false;
+    for (const LayerKindSpec& kind : spec.encoder.kinds) is_used = is_used || kind.rope == i;
+    if (!is_used) continue;
+    angles[i] = NewEncoderValue("encoder_angles", spec.ropes[i].rotary_dim, 1, steps);
+    RopeAnglesParams params;
+    params.rope = static_cast<uint16_t>(i);
+    steps->Add(Step(params, kNoValue, angles[i]));
+  }
 }
 
 // Adds each decoder layer's cross-attention keys and values, stored one after the other.
@@ -117,13 +130,13 @@ uint64_t EncoderSteps(const fbs::Encoder* encoder) {
 
 void AddEncoder(const ModelSpec& spec, StepList* steps) {
   const EncoderSpec& encoder = spec.encoder;
-  const LayerValues v = NewEncoderValues(encoder.kinds, encoder.layers, spec.hidden, steps);
+  const LayerValues v = NewEncoderValues(encoder.kinds, encoder.layers, encoder.hidden, steps);
   if (encoder.feature_width != 0) {
-    AddFeatures(encoder, spec.hidden, v.x, steps);
+    AddFeatures(encoder, v.x, steps);
   } else {
     EmbedParams embed;
-    embed.weight = spec.embedding;
-    embed.factor = spec.embedding_factor;
+    embed.weight = encoder.embedding;
+    embed.factor = encoder.embedding_factor;
     steps->Add(Step(embed, kNoValue, v.x));
   }
   if (encoder.positions != kNoWeight) {
@@ -131,12 +144,14 @@ void AddEncoder(const ModelSpec& spec, StepList* steps) {
     add.positions = encoder.positions;
     steps->Add(Step(add, v.x));
   }
+  ValueId angles[kMaxRopeKinds];
+  AddAngles(spec, angles, steps);
   const auto first_kind = static_cast<uint32_t>(2 * spec.kinds.size());
   for (uint32_t i = 0; i < encoder.layers.size(); ++i) {
     const LayerSpec& layer = encoder.layers[i];
     const LayerPlace place = {i, first_kind + layer.kind, 0, true};
     const LayerKindSpec& kind = encoder.kinds[layer.kind];
-    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, steps), nullptr, steps);
+    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, steps), angles, steps);
   }
   NormParams norm;
   norm.weight = encoder.final_norm;

@@ -114,7 +114,7 @@ class LayerSteps {
     attention.group_layer = static_cast<uint16_t>(layer_.cross_layer);
     attention.shares_kv = true;
     Add(attention, v.cross_q, v.attention);
-    AddLinear(layer_.cross_out, v.attention, v.x);
+    AddBlock(v.attention, layer_.cross_out, v.normed, layer_.cross_post_norm);
   }
 
   // Adds a norm inside a block, in place.
@@ -153,8 +153,14 @@ class LayerSteps {
     AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm);
   }
 
-  void AddExperts(ValueId in) {
-    AddLinear(layer_.router, in, v.route_logits);
+  // Adds the router and the experts, which read `in` or a norm of x. accumulate: adds to `out`.
+  void AddRouted(ValueId in, ValueId out, bool accumulate) {
+    ValueId from = in;
+    if (layer_.router_norm != kNoWeight) {
+      from = v.ffn_normed;
+      AddRmsNorm(layer_.router_norm, v.x, from, /*accumulate=*/false);
+    }
+    AddLinear(layer_.router, from, v.route_logits);
     RouteParams route;
     route.n_experts = static_cast<uint16_t>(kind_.n_experts);
     route.n_chosen = static_cast<uint16_t>(kind_.n_experts_used);
@@ -167,6 +173,9 @@ class LayerSteps {
     route.topk_least = kind_.topk_least;
     route.router_jitter = kind_.router_jitter;
     Add(route, v.route_logits, v.topk);
+    if (layer_.experts_norm != kNoWeight) {
+      AddRmsNorm(layer_.experts_norm, v.x, from, /*accumulate=*/false);
+    }
     ExpertsParams experts;
     experts.weight = layer_.experts;
     experts.n_experts = route.n_experts;
@@ -180,8 +189,11 @@ class LayerSteps {
     experts.activation = kind_.activation;
     experts.activation_limit = kind_.activation_limit;
     experts.weighs_input = kind_.weighs_input;
-    Add(experts, in, v.x);
-    if (kind_.shared_ffn_dim == 0) return;
+    experts.accumulate = accumulate;
+    Add(experts, from, out);
+  }
+
+  void AddSharedExpert(ValueId in, ValueId out) {
     AddLinear(layer_.shared_gate_up, in, v.shared_gate_up);
     const ValueId activated = AddActivation(v.shared_gate_up, v.shared_activated);
     if (layer_.shared_gate != kNoWeight) {
@@ -190,7 +202,27 @@ class LayerSteps {
       scale.scale = v.shared_gate;
       Add(scale, activated);
     }
-    AddLinear(layer_.shared_down, activated, v.x);
+    AddLinear(layer_.shared_down, activated, out);
+  }
+
+  // Without a norm behind them, experts and shared expert add to x. Else their sum is made in
+  // v.normed.
+  void AddExperts(ValueId in) {
+    const bool has_shared = kind_.shared_ffn_dim != 0;
+    if (layer_.ffn_post_norm == kNoWeight) {
+      AddRouted(in, v.x, /*accumulate=*/true);
+      if (has_shared) AddSharedExpert(in, v.x);
+      return;
+    }
+    if (has_shared) AddSharedExpert(in, v.normed);
+    if (layer_.experts_post_norm != kNoWeight) {
+      AddSubNorm(v.normed, layer_.shared_post_norm);
+      AddRouted(in, v.experts_sum, /*accumulate=*/false);
+      AddRmsNorm(layer_.experts_post_norm, v.experts_sum, v.normed, /*accumulate=*/true);
+    } else {
+      AddRouted(in, v.normed, /*accumulate=*/has_shared);
+    }
+    AddRmsNorm(layer_.ffn_post_norm, v.normed, v.x, /*accumulate=*/true);
   }
 
   // Adds the layer's part of the per-layer embeddings, gated by x.

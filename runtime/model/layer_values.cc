@@ -94,7 +94,9 @@ LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
     return width == 0 ? kNoValue : steps->NewValue(name, width);
   };
   bool has_cross_attention = false, has_shared_gate = false, has_ffn_normed = false;
+  bool has_experts_sum = false;
   for (const LayerSpec& layer : spec.layers) {
+    has_experts_sum = has_experts_sum || layer.experts_post_norm != kNoWeight;
     has_cross_attention = has_cross_attention || layer.cross_q != kNoWeight;
     has_shared_gate = has_shared_gate || layer.shared_gate != kNoWeight;
     has_ffn_normed = has_ffn_normed || layer.ffn_post_norm != kNoWeight ||
@@ -151,6 +153,7 @@ LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
   v.expert_gate_up = add("expert_gate_up", w.expert_gate_up);
   v.expert_activated = add("expert_activated", w.expert_activated);
   v.expert_out = add("expert_out", spec.hidden);
+  if (has_experts_sum) v.experts_sum = add("experts_sum", spec.hidden);
   v.shared_gate_up = add("shared_gate_up", w.shared_gate_up);
   v.shared_activated = add("shared_activated", w.shared_activated);
   if (has_shared_gate) v.shared_gate = add("shared_gate", 1);

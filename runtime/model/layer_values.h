@@ -23,6 +23,7 @@ struct LayerValues {
   ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
   ValueId route_logits = kNoValue, topk = kNoValue, gathered = kNoValue;
   ValueId expert_gate_up = kNoValue, expert_activated = kNoValue, expert_out = kNoValue;
+  ValueId experts_sum = kNoValue;  // of all experts, if a norm follows
   ValueId shared_gate_up = kNoValue, shared_activated = kNoValue, shared_gate = kNoValue;
   MixerValues mixer;
   ValueId cross_q = kNoValue;    // layers with cross-attention

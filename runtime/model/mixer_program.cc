@@ -45,9 +45,19 @@ ValueId AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t lay
     add(gate, v.out, kNoValue);
     return v.out;
   }
+  const auto add_norm = [&](ValueId value, WeightId weight, uint32_t group) {
+    if (weight == kNoWeight) return;
+    NormParams norm;
+    norm.weight = weight;
+    norm.epsilon = kind.scan_norm_epsilon;
+    norm.group = group;
+    add(norm, value, value);
+  };
   add_linear(v.convolved, v.low, layer.scan_low);
+  add_norm(v.low, layer.scan_low_norm, kind.scan_rank);
   add_linear(v.low, v.time_steps, layer.scan_steps);
   add_linear(v.convolved, v.mix, layer.scan_mix);
+  add_norm(v.mix, layer.scan_mix_norm, kind.scan_states);
   ScanParams scan;
   scan.rates = layer.scan_rates;
   scan.skip = layer.scan_skip;

@@ -123,6 +123,9 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     }
   }
   out->kinds = kinds;
+  ARN_TRY(CheckFinite("embedding_factor", model.embedding_factor(), diag));
+  out->embedding = model.embedding();
+  out->embedding_factor = model.embedding_factor();
   if (model.encoder() != nullptr) ARN_TRY(ReadEncoder(*model.encoder(), arena, out, diag));
 
   ARN_TRY(ReadPerLayer(model, out, diag));
@@ -161,13 +164,10 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     out->head = model.head();
   }
   ARN_TRY(ReadNorm("embedding_norm", 0, model.embedding_norm(), model.embedding_norm_bias(),
-                   NormKind::kLayer, model.hidden(), &shapes, &out->embedding_norm,
+                   out->final_norm_kind, model.hidden(), &shapes, &out->embedding_norm,
                    &out->embedding_norm_bias));
-  out->embedding = model.embedding();
-  ARN_TRY(CheckFinite("embedding_factor", model.embedding_factor(), diag));
   ARN_TRY(CheckFinite("logits_factor", model.logits_factor(), diag));
   ARN_TRY(CheckSoftcap("logits_softcap", model.logits_softcap(), diag));
-  out->embedding_factor = model.embedding_factor();
   out->logits_factor = model.logits_factor();
   out->logits_softcap = model.logits_softcap();
   ARN_TRY(ReadPositions(model, out, diag));

@@ -67,7 +67,10 @@ inline constexpr uint32_t kMaxEncoderRows = 1u << 20;
 // Encoder: token embeddings, or features through two convolutions, then layers with bidirectional
 // attention.
 struct EncoderSpec {
-  uint32_t max_rows = 0;       // 0: no encoder
+  uint32_t max_rows = 0;  // 0: no encoder
+  uint32_t hidden = 0;    // width of its rows
+  WeightId embedding = kNoWeight;
+  float embedding_factor = 1.0f;
   uint32_t feature_width = 0;  // width of each of the two frames that form a row; 0: token ids
   WeightId conv1 = kNoWeight;  // [hidden, 3 feature_width], earliest input first
   WeightId conv2 = kNoWeight;  // [hidden, 3 hidden], stride 2
@@ -146,7 +149,7 @@ struct ModelSpec {
   float embedding_factor = 1.0f;
   PerLayerSpec per_layer;
   StreamsSpec streams;
-  WeightId embedding_norm = kNoWeight;  // LayerNorm
+  WeightId embedding_norm = kNoWeight;  // of final_norm_kind
   WeightId embedding_norm_bias = kNoWeight;
   WeightId positions = kNoWeight;
   bool makes_text = true;            // has a head

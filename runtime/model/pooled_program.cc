@@ -35,8 +35,8 @@ void AddEmbedding(const ModelSpec& spec, ValueId x, StepList* steps) {
     add.token_types = spec.token_types;
     steps->Add(Step(add, x));
   }
-  AddNorm(NormKind::kLayer, spec.embedding_norm, spec.embedding_norm_bias, spec.final_norm_epsilon,
-          x, steps);
+  AddNorm(spec.final_norm_kind, spec.embedding_norm, spec.embedding_norm_bias,
+          spec.final_norm_epsilon, x, steps);
 }
 
 // Adds the pooling of x and what follows it. Returns the last value.

@@ -26,14 +26,28 @@ Status ReadFeatures(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderS
     return diag->Fail(Status::kBadBundle, "model.encoder.conv_activation needs a gate");
   }
   Shapes shapes(spec.weights, diag);
-  ARN_TRY(shapes.Matrix("encoder conv1", 0, encoder.conv1(), spec.hidden,
+  ARN_TRY(shapes.Matrix("encoder conv1", 0, encoder.conv1(), out->hidden,
                         uint64_t{3} * encoder.feature_width()));
   ARN_TRY(
-      shapes.Matrix("encoder conv2", 0, encoder.conv2(), spec.hidden, uint64_t{3} * spec.hidden));
+      shapes.Matrix("encoder conv2", 0, encoder.conv2(), out->hidden, uint64_t{3} * out->hidden));
   out->feature_width = encoder.feature_width();
   out->conv1 = encoder.conv1();
   out->conv2 = encoder.conv2();
   return Status::kOk;
+}
+
+// Reads the table of its tokens: its own, or the model's.
+Status ReadEmbedding(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderSpec* out,
+                     Diag* diag) {
+  out->hidden = encoder.hidden() == 0 ? spec.hidden : encoder.hidden();
+  ARN_TRY(CheckRange("encoder.hidden", out->hidden, 1, kMaxWidth / 3, diag));
+  const bool is_own = encoder.embedding() != kNoIndex;
+  out->embedding = is_own ? encoder.embedding() : spec.embedding;
+  out->embedding_factor = is_own ? encoder.embedding_factor() : spec.embedding_factor;
+  if (encoder.feature_width() != 0) return Status::kOk;
+  ARN_TRY(CheckFinite("encoder.embedding_factor", out->embedding_factor, diag));
+  Shapes shapes(spec.weights, diag);
+  return shapes.Matrix("encoder embedding", 0, out->embedding, spec.vocab, out->hidden);
 }
 
 Status ReadPositions(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderSpec* out,
@@ -41,7 +55,7 @@ Status ReadPositions(const fbs::Encoder& encoder, const ModelSpec& spec, Encoder
   if (encoder.positions() == kNoIndex) return Status::kOk;
   Shapes shapes(spec.weights, diag);
   ARN_TRY(
-      shapes.Matrix("encoder positions", 0, encoder.positions(), encoder.max_rows(), spec.hidden));
+      shapes.Matrix("encoder positions", 0, encoder.positions(), encoder.max_rows(), out->hidden));
   const Weight& w = spec.weights[encoder.positions()];
   if (w.dtype != DType::kF32 || w.layout.order != WeightOrder::kRows) {
     return diag->Fail(Status::kBadBundle,
@@ -78,14 +92,13 @@ Status ReadBidirectionalLayers(const BidirectionalLayers& in, Arena* arena, cons
     ARN_TRY(ReadKind(*in.kinds->Get(i), spec.ropes, &kinds[i], diag));
     LayerKindSpec& kind = kinds[i];
     if (kind.mixer != Mixer::kAttention || kind.has_attention_gate || kind.is_latent() ||
-        kind.is_parallel || kind.norms_follow_sum || kind.n_experts != 0 || kind.window != 0 ||
-        kind.chunk != 0 || kind.rope != kNoRope || kind.has_qk_norm ||
+        kind.is_parallel || kind.norms_follow_sum || kind.n_experts != 0 || kind.chunk != 0 ||
         kind.query_temperature != 0.0f || kind.qkv_clip != 0.0f ||
         kind.has_low_rank_residual_or_threshold() || kind.activation == Activation::kXielu) {
       return diag->Fail(Status::kUnsupported,
-                        "model.%s.kinds: recurrent states, parallel blocks, experts, windows, "
-                        "chunks, rope, q and k norms, temperatures, clamps, xielu, low-rank "
-                        "residuals and thresholds are not supported",
+                        "model.%s.kinds: recurrent states, parallel blocks, experts, chunks, "
+                        "temperatures, clamps, xielu, low-rank residuals and thresholds are not "
+                        "supported",
                         in.owner);
     }
     kind.group = kNoGroup;
@@ -102,16 +115,17 @@ Status ReadBidirectionalLayers(const BidirectionalLayers& in, Arena* arena, cons
 Status ReadEncoder(const fbs::Encoder& encoder, Arena* arena, ModelSpec* spec, Diag* diag) {
   EncoderSpec* out = &spec->encoder;
   ARN_TRY(CheckRange("encoder.max_rows", encoder.max_rows(), 1, kMaxEncoderRows, diag));
+  ARN_TRY(ReadEmbedding(encoder, *spec, out, diag));
   ARN_TRY(ReadFeatures(encoder, *spec, out, diag));
   ARN_TRY(ReadPositions(encoder, *spec, out, diag));
-  const BidirectionalLayers layers = {"encoder", encoder.kinds(), encoder.layers(), spec->hidden};
+  const BidirectionalLayers layers = {"encoder", encoder.kinds(), encoder.layers(), out->hidden};
   ARN_TRY(ReadBidirectionalLayers(layers, arena, *spec, &out->kinds, &out->layers, diag));
   ARN_TRY(ReadNormKind("encoder.final_norm_kind", encoder.final_norm_kind(), &out->final_norm_kind,
                        diag));
   ARN_TRY(CheckEpsilon("encoder.final_norm_epsilon", encoder.final_norm_epsilon(), diag));
   Shapes shapes(spec->weights, diag);
   ARN_TRY(ReadNorm("encoder final_norm", 0, encoder.final_norm(), encoder.final_norm_bias(),
-                   out->final_norm_kind, spec->hidden, &shapes, &out->final_norm,
+                   out->final_norm_kind, out->hidden, &shapes, &out->final_norm,
                    &out->final_norm_bias));
   if (out->final_norm == kNoWeight) {
     return diag->Fail(Status::kBadBundle, "model.encoder.final_norm is absent");

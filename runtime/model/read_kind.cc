@@ -90,7 +90,7 @@ Status CheckAttention(const LayerKind& kind, Span<const RopeKind> ropes, Diag* d
   if (!kind.is_latent()) return Status::kOk;
   const uint32_t rotated = kind.rope == kNoRope ? 0 : ropes[kind.rope].rotary_dim;
   if (kind.n_kv_heads != 1 || rotated == 0 || kind.head_dim != kind.latent_dim + rotated ||
-      kind.has_qk_norm || kind.query_temperature != 0.0f) {
+      kind.has_qk_norm) {
     return diag->Fail(Status::kBadBundle,
                       "model.kinds: a latent of %u and %u rotated elements in %u heads of %u%s",
                       kind.latent_dim, rotated, kind.n_kv_heads, kind.head_dim,

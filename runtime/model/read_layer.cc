@@ -75,6 +75,43 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
   return shapes->Matrix("shared_gate", index, layer.shared_gate(), 1, hidden, &out->shared_gate);
 }
 
+Status ReadQkNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                   bool shares_kv, Shapes* shapes, LayerSpec* out) {
+  if (!kind.has_qk_norm) return Status::kOk;
+  const auto size = [&](uint64_t n_heads) {
+    return (kind.qk_norm_spans_heads ? n_heads : 1) * kind.head_dim;
+  };
+  ARN_TRY(shapes->Vector("q_norm", index, layer.q_norm(), size(kind.n_heads), &out->q_norm));
+  if (shares_kv) return Status::kOk;
+  return shapes->Vector("k_norm", index, layer.k_norm(), size(kind.n_kv_heads), &out->k_norm);
+}
+
+// Reads the norms around experts. REQUIRES: ReadNorms() has read the others.
+Status ReadExpertNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                       uint64_t hidden, Shapes* shapes, LayerSpec* out, Diag* diag) {
+  struct Row {
+    const char* name;
+    uint32_t stored;
+    WeightId* weight;
+  };
+  const Row rows[] = {{"router_norm", layer.router_norm(), &out->router_norm},
+                      {"experts_norm", layer.experts_norm(), &out->experts_norm},
+                      {"experts_post_norm", layer.experts_post_norm(), &out->experts_post_norm},
+                      {"shared_post_norm", layer.shared_post_norm(), &out->shared_post_norm}};
+  uint32_t n_found = 0;
+  for (const Row& row : rows) {
+    if (row.stored == kNoIndex) continue;
+    ARN_TRY(shapes->Vector(row.name, index, row.stored, hidden, row.weight));
+    ++n_found;
+  }
+  // The norms of x are written where ffn_norm was, which only the shared expert has read.
+  const bool fits = n_found == 4 && kind.n_experts != 0 && kind.shared_ffn_dim != 0 &&
+                    out->ffn_norm != kNoWeight && out->ffn_post_norm != kNoWeight;
+  if (n_found == 0 || fits) return Status::kOk;
+  return diag->Fail(Status::kUnsupported, "layer %u: %u of 4 norms around experts %s", index,
+                    n_found, n_found == 4 ? "without a shared expert between two norms" : "");
+}
+
 // Reads the norms inside the blocks, and an activation's parameters. attention_width: of the input
 // of attention_out.
 Status ReadSubNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
@@ -150,6 +187,12 @@ Status ReadMixer(const fbs::Layer& layer, uint32_t index, const LayerKind& kind,
   ARN_TRY(shapes->Matrix("scan_steps", index, layer.scan_steps(), width, rank, &out->scan_steps));
   ARN_TRY(shapes->Matrix("scan_mix", index, layer.scan_mix(), 2 * states, width, &out->scan_mix));
   ARN_TRY(shapes->Matrix("scan_rates", index, layer.scan_rates(), states, width, &out->scan_rates));
+  if (layer.scan_low_norm() != kNoIndex) {
+    ARN_TRY(
+        shapes->Vector("scan_low_norm", index, layer.scan_low_norm(), rank, &out->scan_low_norm));
+    ARN_TRY(shapes->Vector("scan_mix_norm", index, layer.scan_mix_norm(), 2 * states,
+                           &out->scan_mix_norm));
+  }
   return shapes->Vector("scan_skip", index, layer.scan_skip(), width, &out->scan_skip);
 }
 
@@ -201,8 +244,10 @@ Status ReadCross(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& k
   ARN_TRY(ReadNorm("cross_norm", index, layer.cross_norm(), layer.cross_norm_bias(), kind.norm,
                    hidden, shapes, &out->cross_norm, &out->cross_norm_bias));
   ARN_TRY(shapes->Matrix("cross_q", index, layer.cross_q(), q_width, hidden, &out->cross_q));
-  ARN_TRY(
-      shapes->Matrix("cross_kv", index, layer.cross_kv(), 2 * kv_width, hidden, &out->cross_kv));
+  ARN_TRY(shapes->Matrix("cross_kv", index, layer.cross_kv(), 2 * kv_width, spec.encoder.hidden,
+                         &out->cross_kv));
+  ARN_TRY(ReadNorm("cross_post_norm", index, layer.cross_post_norm(), kNoIndex, NormKind::kRms,
+                   hidden, shapes, &out->cross_post_norm, nullptr));
   ARN_TRY(shapes->Matrix("cross_out", index, layer.cross_out(), hidden, q_width, &out->cross_out));
   return Status::kOk;
 }
@@ -254,6 +299,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   }
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
+  ARN_TRY(ReadExpertNorms(layer, index, kind, hidden, &shapes, out, diag));
   if (kind.is_parallel && (out->attention_norm == kNoWeight || out->ffn_norm == kNoWeight)) {
     return diag->Fail(Status::kBadBundle, "layer %u: parallel blocks without norms before them",
                       index);
@@ -278,15 +324,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
                       "layer %u: parallel blocks with one norm before both and one after attention",
                       index);
   }
-  if (kind.has_qk_norm) {
-    const uint64_t q_size = kind.qk_norm_spans_heads ? q_width : kind.head_dim;
-    const uint64_t k_size =
-        kind.qk_norm_spans_heads ? uint64_t{kind.n_kv_heads} * kind.head_dim : kind.head_dim;
-    ARN_TRY(shapes.Vector("q_norm", index, layer.q_norm(), q_size, &out->q_norm));
-    if (!out->shares_kv) {
-      ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size, &out->k_norm));
-    }
-  }
+  ARN_TRY(ReadQkNorms(layer, index, kind, out->shares_kv, &shapes, out));
   if (layer.v_norm() != kNoIndex && !kind.has_state() && !out->shares_kv) {
     ARN_TRY(shapes.Vector("v_norm", index, layer.v_norm(), kind.head_dim, &out->v_norm));
   }
@@ -337,6 +375,7 @@ Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, uint32_t hidden
   const uint64_t q_width = uint64_t{kind.n_heads} * kind.head_dim;
   const uint64_t kv_width = uint64_t{kind.n_kv_heads} * kind.head_dim;
   Shapes shapes(spec.weights, diag);
+  ARN_TRY(ReadQkNorms(layer, index, kind, /*shares_kv=*/false, &shapes, out));
   ARN_TRY(
       shapes.Matrix("encoder qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden, &out->qkv));
   ARN_TRY(shapes.Matrix("encoder attention_out", index, layer.attention_out(), hidden, q_width,

@@ -176,6 +176,11 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
   ARN_TRY(ReadRules(vision, out, &out.image, diag));
   const BidirectionalLayers layers = {"vision", vision.kinds(), vision.layers(), out.hidden};
   ARN_TRY(ReadBidirectionalLayers(layers, arena, *spec, &out.kinds, &out.layers, diag));
+  for (const LayerKindSpec& kind : out.kinds) {
+    if (kind.rope == kNoRope && kind.window == 0) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "model.vision.kinds: windows and rope are not supported");
+  }
   ARN_TRY(
       ReadNormKind("vision.final_norm_kind", vision.final_norm_kind(), &out.final_norm_kind, diag));
   ARN_TRY(CheckEpsilon("vision.final_norm_epsilon", vision.final_norm_epsilon(), diag));

@@ -56,6 +56,41 @@ TEST_P(ElementwiseTest, RmsNorm_OddWidths_EqualTheFormula) {
   }
 }
 
+// Each group has weights of its own.
+TEST_P(ElementwiseTest, RmsNorm_OfGroups_EqualsTheFormula) {
+  if (GetParam().backend->host_kv == nullptr) return;  // Vulkan refuses it
+  std::mt19937 rng(15);
+  for (const uint32_t group : {1u, 5u, 24u}) {
+    constexpr uint32_t kGroups = 3, kRows = 7;
+    const uint32_t width = kGroups * group;
+    ProgramBuilder builder(2, kRows, 64);
+    const auto weight = RandomFloats(width, 1.0f, &rng);
+    Step step{NormParams()};
+    auto& params = step.Get<NormParams>();
+    step.in = step.out = builder.AddValue(width);
+    params.weight = builder.AddVector(weight);
+    params.epsilon = 1e-3f;
+    params.group = group;
+    builder.AddStep(step);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    const auto x = RandomFloats(size_t{kRows} * width, 1.0f, &rng);
+    std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+    Batch batch(session.program(), {{0, kRows}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    std::vector<double> expected(x.size());
+    for (uint32_t first = 0; first < x.size(); first += group) {
+      double sum = 0.0;
+      for (uint32_t c = 0; c < group; ++c) sum += std::pow(static_cast<double>(x[first + c]), 2);
+      for (uint32_t c = 0; c < group; ++c) {
+        expected[first + c] = static_cast<double>(x[first + c]) /
+                              std::sqrt(sum / group + static_cast<double>(1e-3f)) *
+                              static_cast<double>(weight[first % width + c]);
+      }
+    }
+    ExpectNear(session.ValueData(step.out), expected, kTolerance);
+  }
+}
+
 TEST_P(ElementwiseTest, Norm_BothKindsInPlaceAndAdded_EqualTheFormula) {
   std::mt19937 rng(14);
   for (uint32_t width : {1u, 8u, 17u, 172u, 1021u}) {

@@ -256,12 +256,13 @@ struct ExpertsCase {
   };
 
   ExpertsCase(const std::vector<DType>& types, const Widths& widths, uint32_t rows,
-              bool weighs_input, std::mt19937* rng)
+              bool weighs_input, std::mt19937* rng, bool accumulate = true)
       : width(widths.in), ffn(widths.ffn), out_width(widths.out), builder(2, rows, 64) {
     auto& params = step.Get<ExpertsParams>();
     params.n_experts = static_cast<uint16_t>(types.size());
     params.n_chosen = kChosen;
     params.weighs_input = weighs_input;
+    params.accumulate = accumulate;
     step.in = builder.AddValue(width);
     step.out = builder.AddValue(out_width);
     params.topk = builder.AddValue(2 * kChosen);
@@ -347,6 +348,7 @@ void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector
     Batch batch(session.program(), {{0, rows}}, rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
     std::vector<double> expected(before.begin(), before.end());
+    if (!c->params().accumulate) std::fill(expected.begin(), expected.end(), 0.0);
     c->Add(x, topk, &expected);
     ExpectNear(session.ValueData(c->step.out), expected, tolerance);
   }
@@ -370,6 +372,15 @@ TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
     ExpectFormula(GetParam(), &c, {1, 7, 39}, is_integer ? kIntegerTolerance : 2 * kTolerance,
                   &rng);
   }
+}
+
+// Vulkan refuses it.
+TEST_P(ExpertsTest, Experts_AloneInASum_OverwriteTheOutput) {
+  if (GetParam().backend->host_kv == nullptr) return;
+  std::mt19937 rng(46);
+  ExpertsCase c(std::vector<DType>(5, DType::kF32), {48, 36, 44}, 9, false, &rng,
+                /*accumulate=*/false);
+  ExpectFormula(GetParam(), &c, {1, 9, 4}, 2 * kTolerance, &rng);
 }
 
 // Matrices at unequal offsets, wider than a tile, with a column count that is not a multiple of 4.

@@ -192,7 +192,9 @@ Outcome ExerciseBundle(const void* data, uint64_t bytes, std::string* problem) {
                       problem);
   }
   if (info.has_weights != 0 && !Runs(model.get(), info.vocab, problem)) return Outcome::kRefused;
-  return Outcome::kRan;
+  arn_image_info image = ARN_IMAGE_INFO_INIT;
+  const bool sees = arn_image_get_info(model.get(), &image) == ARN_OK;
+  return sees && !ExerciseImages(model.get(), problem) ? Outcome::kRefused : Outcome::kRan;
 }
 
 }  // namespace arn::test

@@ -16,9 +16,14 @@ enum class Outcome : uint8_t {
 };
 
 // Opens the bundle, reads all its information, plans, creates a session, prefills, decodes four
-// tokens, tokenizes and detokenizes. REQUIRES: `data` is 64-byte aligned. Describes a wrong result
-// in `problem`: an impossible value, a wrong count, text that is not UTF-8.
+// tokens, tokenizes and detokenizes, and encodes an image. REQUIRES: `data` is 64-byte aligned.
+// Describes a wrong result in `problem`: an impossible value, a wrong count, text that is not
+// UTF-8.
 Outcome ExerciseBundle(const void* data, uint64_t bytes, std::string* problem);
+
+// Encodes an image and runs its embeddings among tokens. False: the model takes no images, or a
+// call failed. Sets `problem` as above.
+bool ExerciseImages(const arn_model* model, std::string* problem);
 
 // Tokenizes `text` and back. Sets `problem` as above.
 void ExerciseTokenizer(const arn_model* model, const std::string& text, std::string* problem);

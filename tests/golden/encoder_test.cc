@@ -19,6 +19,19 @@ arn_session_options Options(uint32_t backend, uint32_t chunk) {
 
 class EncoderGoldenTest : public EncoderCaseTest {
  protected:
+  // Returns the group of the encoder's keys and values, the last one of the plan.
+  arn_kv_group_info EncoderGroup(const arn_session_options& options) const {
+    arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
+    char error[256] = "";
+    for (uint32_t i = 0; group.is_encoder == 0; ++i) {
+      const arn_status status =
+          arn_session_plan_group(model_.get(), &options, i, error, sizeof error, &group);
+      EXPECT_EQ(ARN_OK, status) << error;
+      if (status != ARN_OK) break;
+    }
+    return group;
+  }
+
   std::vector<float> exact_;  // logits with keys and values in f32
 };
 
@@ -163,13 +176,7 @@ TEST_P(EncoderGoldenTest, TypeOfTheEncodersKeysAndValues_IsChosenApart) {
     arn_session_options options = Options(ARN_BACKEND_REFERENCE, 64);
     options.kv_type = kv_type;
     options.encoder_kv_type = encoder_type;
-    char error[256];
-    arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
-    EXPECT_EQ(ARN_OK,
-              arn_session_plan_group(model_.get(), &options, 1, error, sizeof error, &group))
-        << error;
-    EXPECT_EQ(1u, group.is_encoder);
-    *pool_bytes = group.page_bytes;
+    *pool_bytes = EncoderGroup(options).page_bytes;
     const SessionPtr session = Encoded(options);
     if (session == nullptr) return -1.0;
     const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), 64, ids);
@@ -271,10 +278,7 @@ TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
   options.encoder_kv_type = ARN_KV_AS_KEYS;
 
   options.encoder_rows = 8;
-  arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
-  ASSERT_EQ(ARN_OK, arn_session_plan_group(model_.get(), &options, 1, error, sizeof error, &group));
-  EXPECT_EQ(1u, group.is_encoder);
-  EXPECT_EQ(8u, group.page_tokens);
+  EXPECT_EQ(8u, EncoderGroup(options).page_tokens);
   const SessionPtr session = NewSession(model_.get(), options);
   ASSERT_NE(nullptr, session);
   EXPECT_EQ(ARN_BAD_STATE,
@@ -308,7 +312,9 @@ TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, EncoderGoldenTest,
-                         testing::Values("relative_bias", "relative_bias_gated", "features"),
+                         testing::Values("relative_bias", "relative_bias_gated",
+                                         "relative_bias_untied", "features", "windows_both_ways",
+                                         "windows_both_ways_wide"),
                          [](const auto& p) { return std::string(p.param); });
 
 }  // namespace

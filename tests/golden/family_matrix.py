@@ -77,6 +77,13 @@ OVERRIDES = {
                      "activation_sparsity_pattern": [0.5, 0.0, 0.0]},
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "deepseek_v32",
                      "glm_moe_dsa"), {"head_dim": 8, "num_key_value_heads": 4}),
+    "mistral4": {"num_key_value_heads": 4, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "mscale": 1.0,
+        "mscale_all_dim": 1.0, "original_max_position_embeddings": 16,
+        "llama_4_scaling_beta": 0.1}},
+    "dots1": {"n_shared_experts": 1, "max_window_layers": 1},
+    "t5_gemma_module": {"query_pre_attn_scalar": 24},
+    "mellum": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     # Tied, transformers 5.12 draws its embedding anew after loading it.
     "youtu": {"head_dim": 8, "num_key_value_heads": 4, "tie_word_embeddings": False},
     "gemma4_text": {"num_hidden_layers": 4,
@@ -85,6 +92,8 @@ OVERRIDES = {
                         "full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
                                            "partial_rotary_factor": 0.25},
                         "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}},
+    "afmoe": {"num_shared_experts": 1},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 6},
     "bamba": {"attn_layer_indices": [1]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "mamba_expand": 2},
     "nemotron_h": {"n_groups": 2}, "zamba2": {"n_mamba_heads": 8, "mamba_headdim": 16},

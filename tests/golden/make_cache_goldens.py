@@ -25,8 +25,7 @@ import math
 import pathlib
 import sys
 
-from golden_cases import CASES
-from make_goldens import DEFAULTS, amplitude_of, fill, make_model, values
+from make_goldens import CASES, DEFAULTS, amplitude_of, fill, make_model, values
 
 import numpy as np
 import torch
@@ -103,7 +102,9 @@ def rotates_neighbours(config, layer):
 
 def pairs_apart(config, layer, keys):
   """Reorders rotated neighbours (0, 1), (2, 3), ... to the bundle's layout: half of what is rotated
-  apart."""
+  apart. Heads that are rotated backwards have their halves exchanged."""
+  if config.model_type == "nanochat":
+    return torch.cat(keys.chunk(2, dim=-1)[::-1], dim=-1)
   if not rotates_neighbours(config, layer):
     return keys
   parameters = getattr(config, "rope_parameters", None) or {}

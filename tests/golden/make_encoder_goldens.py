@@ -25,6 +25,19 @@ def t5(**changes):
           "dtype": "float32", **changes}
 
 
+def t5gemma(encoder, decoder, **changes):
+  module = {"model_type": "t5_gemma_module", "vocab_size": 509, "hidden_size": 64,
+            "intermediate_size": 100, "num_hidden_layers": 3, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "head_dim": 24, "hidden_activation": "gelu_pytorch_tanh",
+            "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "query_pre_attn_scalar": 20,
+            "attn_logit_softcapping": 8.0, "final_logit_softcapping": 12.0, "sliding_window": 8,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
+  return {"architectures": ["T5GemmaForConditionalGeneration"], "model_type": "t5gemma",
+          "vocab_size": 509, "is_encoder_decoder": True, "pad_token_id": 0, "bos_token_id": 2,
+          "eos_token_id": 1, "decoder_start_token_id": 2, "tie_word_embeddings": True,
+          "encoder": module | encoder, "decoder": module | decoder, "dtype": "float32", **changes}
+
+
 # One case divides logits by 8: its margins are smaller, but still far above rounding.
 LEAST_MARGIN = {"relative_bias": 0.004}
 # name: (config, seed, amplitude of the weights, encoder tokens)
@@ -34,7 +47,17 @@ CASES = {
         t5(feed_forward_proj="gated-gelu", d_ff=100, scale_decoder_outputs=False), 8, 0.25, 7),
     "relative_bias_untied": (
         t5(architectures=["MT5ForConditionalGeneration"], model_type="mt5", num_layers=3,
-           feed_forward_proj="gated-gelu", d_ff=100, tie_word_embeddings=False), 1, 0.25, 9),
+           feed_forward_proj="gated-gelu", d_ff=100, tie_word_embeddings=False), 2, 0.25, 9),
+    "windows_both_ways": (t5gemma({"num_hidden_layers": 2}, {}), 34, 0.3, 41),
+    # No dimension is a multiple of a kernel's tile or vector size, and none is the decoder's.
+    "windows_both_ways_wide": (
+        t5gemma({"hidden_size": 90, "num_attention_heads": 5, "num_key_value_heads": 1,
+                 "head_dim": 18, "intermediate_size": 76, "rms_norm_eps": 1e-4,
+                 "attn_logit_softcapping": None, "attention_bias": True,
+                 "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+                 "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5000.0}},
+                {"hidden_size": 52, "num_attention_heads": 2, "num_key_value_heads": 1,
+                 "head_dim": 26}, tie_word_embeddings=False), 1, 0.3, 27),
     "features": (
         {"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper",
          "vocab_size": 509, "d_model": 64, "num_mel_bins": 10, "encoder_layers": 2,
@@ -59,7 +82,7 @@ def encoder_input_of(c, n_tokens, seed):
 
 def prompt_of(c):
   start = c["decoder_start_token_id"]
-  return [start] if "d_kv" in c else [start, 17, 300, 5, 42]
+  return [start] if c["model_type"] != "whisper" else [start, 17, 300, 5, 42]
 
 
 @torch.no_grad()

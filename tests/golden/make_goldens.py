@@ -29,7 +29,11 @@ import safetensors.torch
 import torch
 import transformers
 
-from golden_cases import ABSENT, CASES
+import golden_cases
+from golden_cases import ABSENT
+from newer_golden_cases import NEWER_CASES
+
+CASES = golden_cases.CASES | NEWER_CASES
 
 HERE = pathlib.Path(__file__).parent
 NEW_TOKENS = 24
@@ -62,7 +66,7 @@ def old_config(c):
   scaling = old.pop("rope_parameters", None)
   if scaling is None:
     return old
-  if c["model_type"] == "gemma4_text":
+  if c["model_type"] in ("gemma4_text", "mellum", "mistral4"):
     old["rope_parameters"] = c["rope_parameters"]  # no older version
     return old
   if "full_attention" in scaling:
@@ -197,6 +201,11 @@ def make(name, find_seeds):
   names = list(CASES)
   if names.index(name) > names.index(LAST_WITHOUT_LIST):
     case["tensors"] = stored_shapes(model)
+  for extra in range(c.get("num_nextn_predict_layers", 0)):
+    last = c["num_hidden_layers"] - 1
+    case["tensors"] |= {n.replace(f".{last}.", f".{last + 1 + extra}."): shape
+                        for n, shape in case["tensors"].items() if f".{last}." in n}
+    case["tensors"][f"model.layers.{last + 1 + extra}.eh_proj.weight"] = [64, 128]
   # Stored under other names, which are read too.
   if c["model_type"] == "nemotron_h" and "n_routed_experts" not in c:
     case["tensors"] = {n: list(p.shape) for n, p in model.named_parameters()}

@@ -11,7 +11,7 @@ struct ExpertsContract : OpDefaults<ExpertsParams> {
     }
     out->first_matrix = p.weight;
     out->n_matrices = 2u * p.n_experts;
-    out->accumulates = true;
+    out->accumulates = p.accumulate;
   }
 
   static Status Check(const ExpertsParams& p, const StepCheck& check) {
@@ -45,6 +45,7 @@ struct ExpertsContract : OpDefaults<ExpertsParams> {
     text->Print(" topk %%%u %u of %u %s%s%s", p.topk, p.n_chosen, p.n_experts,
                 ActivationName(p.activation), p.is_gated ? "" : " without gate",
                 p.weighs_input ? " weighs input" : "");
+    if (p.accumulate) text->Print(" +=");
   }
 };
 

@@ -14,7 +14,10 @@ struct NormContract : OpDefaults<NormParams> {
     const uint32_t width = check.Width(check.step().in);
     const Span<const Weight> weights = check.program().weights;
     uint32_t group = width;
-    if (p.kind == NormKind::kRms && p.weight < weights.size()) {
+    if (p.group != 0 && (p.kind != NormKind::kRms || width % p.group != 0)) {
+      return check.ValueError("norm group", p.group, width);
+    }
+    if (p.group == 0 && p.kind == NormKind::kRms && p.weight < weights.size()) {
       const uint32_t cols = weights[p.weight].cols;
       if (cols != 0 && width % cols == 0) group = cols;
     }
@@ -26,6 +29,7 @@ struct NormContract : OpDefaults<NormParams> {
     text->PrintWeight("weight", p.weight);
     text->PrintWeight("bias", p.bias);
     text->Print(" %s", p.kind == NormKind::kRms ? "rms" : "layer");
+    if (p.group != 0) text->Print(" of %u", p.group);
   }
 };
 

@@ -199,7 +199,9 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
 
 Status Lowering::Lower(const Step& step, const NormParams& p) {
   const uint32_t n = Width(step.in);
-  if (program_.weights[p.weight].cols != n) return UnsupportedError(step, "norms of groups");
+  if (program_.weights[p.weight].cols != n || p.group != 0) {
+    return UnsupportedError(step, "norms of groups");
+  }
   Dispatch d = Begin(Shader::kNorm, step);
   d.constants[kNormIsLayerId] = p.kind == NormKind::kLayer ? 1 : 0;
   d.constants[kNormAccumulateId] = p.accumulate ? 1 : 0;

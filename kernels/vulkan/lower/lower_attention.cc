@@ -51,6 +51,7 @@ Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, 
 
 Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   const AttentionKind& kind = program_.kinds[p.kind];
+  if (kind.group == kNoGroup) return UnsupportedError(step, "rotated rows of an encoder");
   const KvGroup& group = program_.kv_groups[kind.group];
   ARN_TRY(CheckEncoderPages(step, group));
   if (p.v_norm != kNoWeight) return UnsupportedError(step, "norms of values");
@@ -124,6 +125,7 @@ Status Lowering::Lower(const Step& step, const SelfAttentionParams& p) {
 
 Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool is_self) {
   const AttentionKind& kind = program_.kinds[p.kind];
+  if (is_self && kind.window != 0) return UnsupportedError(step, "windows of an encoder");
   const AttentionLanes lanes = LanesOf(kind);
   Dispatch d = Begin(Shader::kAttention, step);
   if (is_self) {

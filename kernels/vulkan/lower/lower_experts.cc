@@ -180,6 +180,7 @@ Status Lowering::AddExpertPart(const Step& step, const ExpertsParams& p, uint32_
 
 Status Lowering::Lower(const Step& step, const ExpertsParams& p) {
   if (!p.is_gated) return UnsupportedError(step, "experts without a gate");
+  if (!p.accumulate) return UnsupportedError(step, "experts alone in a sum");
   const uint64_t pairs = uint64_t{program_.max_rows} * p.n_chosen;
   if (pairs > kMaxGroups) {
     return UnsupportedError(

@@ -130,7 +130,22 @@ def bases():
   return found
 
 
+def inner_guesses(value):
+  """Varies each key of a module's config."""
+  module = transformers.models.t5gemma.configuration_t5gemma.T5GemmaModuleConfig
+  for key in sorted({f.name for f in dataclasses.fields(module)} - SKIPPED | {"rope_theta"}):
+    without = {k: v for k, v in value.items() if k != key}
+    if key in value:
+      yield without
+    default = value.get(key, getattr(module(), key, None))
+    for guess in [None, *guesses(key, default)]:
+      if guess != value.get(key, ABSENT):
+        yield {**without, key: guess}
+
+
 def guesses(key, value):
+  if key in ("encoder", "decoder") and isinstance(value, dict):
+    return list(inner_guesses(value))
   if key in VALUES:
     values = VALUES[key]
   elif isinstance(value, bool):
@@ -171,7 +186,7 @@ def logits_of(raw, config):
     shape = (1, config.num_mel_bins, 2 * config.max_source_positions)
     source = {"input_features": torch.linspace(-1, 1, shape[1] * shape[2]).sin().reshape(shape)}
     return model(**source, decoder_input_ids=ids, use_cache=False).logits[0]
-  if raw["model_type"] in ("t5", "mt5"):
+  if config.is_encoder_decoder:
     return model(input_ids=ids[:, :SOURCE_TOKENS], decoder_input_ids=ids, use_cache=False).logits[0]
   return model(input_ids=ids, use_cache=False).logits[0]
 
@@ -195,6 +210,13 @@ def difference(base, other, case):
   return {**({"set": changed} if changed else {}), **({"without": gone} if gone else {})}
 
 
+def is_large(config):
+  """True if sizes are the class's defaults."""
+  parts = [getattr(config, name, config) for name in ("encoder", "decoder")]
+  return any(c.num_hidden_layers > 8 or c.hidden_size > 512 or c.vocab_size > 2048
+             for c in parts)
+
+
 def cases_of(raw, base_config, base_logits):
   config_class = type(base_config)
   fields = {f.name for f in dataclasses.fields(config_class)}
@@ -214,8 +236,8 @@ def cases_of(raw, base_config, base_logits):
         whole = json.dumps(plain(config), sort_keys=True)
         if whole in known:
           has_effect = known[whole]
-        elif config.num_hidden_layers > 8 or config.hidden_size > 512 or config.vocab_size > 2048:
-          has_effect = True  # the sizes are the class's defaults
+        elif is_large(config):
+          has_effect = True
         else:
           logits = logits_of(changed, complete(changed))
           has_effect = not (logits.shape == base_logits.shape and torch.equal(logits, base_logits))

@@ -16,6 +16,7 @@ namespace {
 using test::TinyCheckpoint;
 using test::TinyTensors;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -67,6 +68,29 @@ TEST_F(ConvertErrors, ExtraTensors_AreNamed) {
         t["model.layers.0.self_attn.q_proj.bias"] = {"F32", {32}, std::vector<uint8_t>(128)};
       }),
       HasSubstr("does not account for: model.layers.0.self_attn.q_proj.bias"));
+}
+
+// Layers behind the last are left out, as many as the config says, and with a warning.
+TEST_F(ConvertErrors, FurtherLayers_AreLeftOutByKey) {
+  const auto add_layers = [](TinyTensors& t) {
+    for (const char* name : {"model.layers.2.eh_proj.weight", "model.layers.20.enorm.weight"}) {
+      t[name] = {"F32", {32}, std::vector<uint8_t>(128)};
+    }
+  };
+  EXPECT_THAT(ErrorOfEdit(add_layers),
+              HasSubstr("does not account for: model.layers.2.eh_proj.weight, "
+                        "model.layers.20.enorm.weight"));
+  TinyCheckpoint tiny;
+  tiny.config = {{"num_nextn_predict_layers", 1}};
+  EXPECT_THAT(ErrorOfEdit(add_layers, DType::kInt8, tiny),
+              HasSubstr("does not account for: model.layers.20.enorm.weight"));
+  WriteCheckpoint(tiny, [&](TinyTensors& t) {
+    add_layers(t);
+    t.erase("model.layers.20.enorm.weight");
+  });
+  Run(Options(DType::kInt8));
+  EXPECT_THAT(warnings_, Contains("left out: model.layers.2.* (1 tensor), a layer that "
+                                  "predicts further tokens"));
 }
 
 TEST_F(ConvertErrors, StoredRopeTable_IsNoExtra) {

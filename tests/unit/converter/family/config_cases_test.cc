@@ -45,9 +45,11 @@ json Completed(json config, const json& item) {
   return config;
 }
 
-// max_context limits sessions but does not change the computation.
+// max_context and max_rows limit sessions but do not change the computation.
 DecoderSpec WithoutBounds(DecoderSpec spec) {
   spec.max_context = 0;
+  if (spec.encoder.feature_width == 0) spec.encoder.max_rows = 0;
+  spec.n_extra_layers = 0;                                                 // left out
   if (spec.per_layer_rows > spec.vocab) spec.per_layer_rows = spec.vocab;  // no id is above
   return spec;
 }
