@@ -91,7 +91,8 @@ NEWER_CASES = {
                                           partial_rotary_factor=0.25),
                    "sliding_attention": rope(10000.0)}), 2, {}),
     "scan_plain_norms": (
-        scan_config(architectures=["FalconMambaForCausalLM"], model_type="falcon_mamba", vocab_size=127,
+        scan_config(architectures=["FalconMambaForCausalLM"], model_type="falcon_mamba",
+                    vocab_size=127,
                     hidden_size=44, expand=3, intermediate_size=ABSENT, state_size=5,
                     conv_kernel=3, time_step_rank=7, use_bias=True, mixer_rms_eps=1e-3,
                     tie_word_embeddings=False), 39, {}),
