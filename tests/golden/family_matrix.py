@@ -197,7 +197,7 @@ def checkpoint(class_name, config_class, folder):
                                       attn_implementation="eager").eval()
   ids = ids_of(TOKENS, 5)
   with torch.no_grad():
-    if config.model_type == "whisper":
+    if class_name == "WhisperForConditionalGeneration":
       shape = (1, config.num_mel_bins, 2 * config.max_source_positions)
       source = torch.linspace(-1, 1, shape[1] * shape[2]).mul(99).sin().reshape(shape)
       logits = model(input_features=source, decoder_input_ids=torch.tensor([ids]),
