@@ -133,6 +133,14 @@ TensorPlan Planner::Make() {
     AddNorm("final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden, &plan_.final_norm,
             &plan_.final_norm_bias);
   }
+  if (names.head_dense != nullptr) {
+    plan_.head_dense =
+        AddMatrix("head_dense", formats_.weights, true,
+                  {Part(names.head_dense, spec_.hidden, spec_.hidden, spec_.has_head_dense_bias)},
+                  spec_.hidden);
+    AddNorm("head_norm", names.head_norm, spec_.final_norm_kind, spec_.hidden, &plan_.head_norm,
+            &plan_.head_norm_bias);
+  }
   AddPooling(head);
   if (spec_.makes_text) {
     SourcePart head_part = Whole(head, spec_.vocab);

@@ -95,6 +95,7 @@ OVERRIDES = {
                                      "num_attention_heads": 4, "num_hidden_layers": 2,
                                      "intermediate_size": 96, "image_size": 28,
                                      "patch_size": 14}},
+    "modernbert-decoder": {"local_attention": 16},
     "longcat_flash": {"head_dim": 8, "num_key_value_heads": 4},
     "reformer": {"is_decoder": True, "axial_pos_shape": [8, 16], "axial_pos_embds_dim": [32, 32]},
     "xmod": {"default_language": "en_XX"},

@@ -115,4 +115,16 @@ NEWER_CASES = {
                    "full_attention": rope(1000000.0, rope_type="proportional",
                                           partial_rotary_factor=0.5),
                    "sliding_attention": rope(10000.0)}), 8, {}),
+    "dense_head": (
+        {"architectures": ["ModernBertDecoderForCausalLM"], "model_type": "modernbert-decoder",
+         "vocab_size": 509, "hidden_size": 60, "intermediate_size": 76, "num_hidden_layers": 4,
+         "num_attention_heads": 6, "hidden_activation": "gelu", "max_position_embeddings": 256,
+         "norm_eps": 1e-5, "norm_bias": False, "attention_bias": True, "mlp_bias": True,
+         "decoder_bias": True, "classifier_bias": True, "classifier_activation": "gelu",
+         "local_attention": 16, "global_attn_every_n_layers": 3, "tie_word_embeddings": True,
+         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "dtype": "float32",
+         "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"],
+         "rope_parameters": {"full_attention": rope(160000.0),
+                             "sliding_attention": rope(10000.0)}}, 9, {}),
 }
