@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "converter/base/error.h"
 #include "converter/tensors/planner.h"
@@ -82,6 +83,8 @@ std::string LayerName(const char* pattern, uint32_t layer) {
   return name;
 }
 
+bool IsOfEachLayer(const char* pattern) { return std::strstr(pattern, "{}") != nullptr; }
+
 std::string OwnName(uint32_t layer, const char* name) {
   return "layers." + std::to_string(layer) + "." + name;
 }
@@ -120,7 +123,7 @@ TensorPlan Planner::Make() {
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   if (spec_.streams.n != 0) AddStreams();
   AddEncoder(embedding);
-  if (names.relative_position_bias != nullptr) {
+  if (names.relative_position_bias != nullptr && !IsOfEachLayer(names.relative_position_bias)) {
     relative_position_bias_ =
         AddRelativePositionBias("relative_position_bias", names.relative_position_bias,
                                 spec_.kinds[0].n_heads, spec_.is_bidirectional);
@@ -217,6 +220,12 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   AddFeedForward(scope, kind, &layer);
   AddPerLayer(scope, &layer);
   AddLayerStreams(scope, kind, &layer);
+  const char* bias = spec_.names->relative_position_bias;
+  if (bias != nullptr && IsOfEachLayer(bias)) {
+    relative_position_bias_ =
+        AddRelativePositionBias(OwnName(i, "relative_position_bias"), LayerName(bias, i),
+                                kind.n_heads, spec_.is_bidirectional);
+  }
   layer.relative_position_bias =
       kind.has_relative_position_bias ? relative_position_bias_ : kNoTensor;
   plan_.layers.push_back(layer);
