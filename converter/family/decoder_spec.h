@@ -64,6 +64,8 @@ struct TensorNames {
   const char* token_types = nullptr;
   const char* final_norm = nullptr;
   const char* head = nullptr;
+  const char* head_dense = nullptr;  // between the final norm and the head, with a norm behind it
+  const char* head_norm = nullptr;
   const char* unused[6] = {};  // prefixes of tensors that nothing here uses
   const char* attention_norm = nullptr;
   // Names of the two norms before parallel blocks, if they differ from attention_norm and ffn_norm.
@@ -320,6 +322,8 @@ struct DecoderSpec {
   bool has_norm_weights = true;     // else 1
   bool has_norm_biases = true;      // NormKind::kLayer; else 0
   bool has_head_bias = false;
+  bool has_head_dense_bias = false;
+  Activation head_activation = Activation::kSilu;
   bool makes_text = true;         // has a head
   bool is_bidirectional = false;  // tokens see those after them
   bool has_first_norm = true;     // attention_norm of the first layer

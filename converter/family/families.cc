@@ -577,7 +577,10 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
   spec.max_context = config.Count(family.keys.context).value_or(family.default_max_context);
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
   if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
-  if (const char* key = family.head_bias_key) spec.has_head_bias = config.Bool(key, false);
+  if (const char* key = family.head_bias_key) {
+    spec.has_head_bias = config.Bool(key, family.default_head_bias);
+  }
+  if (family.names->head_dense != nullptr) ReadHeadDense(family, &config, &spec);
   if (family.is_always_tied) spec.tied = true;
   ReadFactors(family, &config, json, &spec);
   spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);

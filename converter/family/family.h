@@ -270,7 +270,10 @@ struct Family {
   const char* bias_key = "attention_bias";
   const char* attention_out_bias_key = nullptr;  // false when absent; null: bias_key
   const char* mlp_bias_key = "mlp_bias";
-  const char* head_bias_key = nullptr;  // false if absent; null: no bias
+  const char* head_bias_key = nullptr;  // default_head_bias if absent; null: no bias
+  bool default_head_bias = false;
+  const char* head_dense_bias_key = nullptr;  // false if absent
+  const char* head_activation_key = nullptr;  // "gelu" if absent
   bool default_bias = false;
   std::optional<bool> default_mlp_bias = {};  // empty: default_bias
 
@@ -360,7 +363,9 @@ struct Family {
   bool gate_up_alternate = false;
 
   WindowRule window = WindowRule::kNone;
-  uint32_t default_window = 0;
+  uint32_t default_window = 0;  // by window_key, like the config's
+  const char* window_key = "sliding_window";
+  uint32_t window_divisor = 1;       // of its number; not 1: sliding_window takes precedence
   int64_t default_window_from = 28;  // max_window_layers
   uint32_t default_pattern = 0;      // 0: every layer
   uint32_t pattern_phase = 1;        // layer i has full attention if (i + this) % pattern is 0

@@ -413,6 +413,15 @@ inline constexpr TensorNames kT5EncoderNames = {
     .relative_position_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
 };
 
+constexpr TensorNames WithBiasOfEachLayer(TensorNames names, const char* bias) {
+  names.relative_position_bias = bias;
+  return names;
+}
+inline constexpr TensorNames kUmt5DecoderNames = WithBiasOfEachLayer(
+    kT5DecoderNames, "decoder.block.{}.layer.0.SelfAttention.relative_attention_bias");
+inline constexpr TensorNames kUmt5EncoderNames = WithBiasOfEachLayer(
+    kT5EncoderNames, "encoder.block.{}.layer.0.SelfAttention.relative_attention_bias");
+
 inline constexpr TensorNames kSandwichEncoderNames = {
     .prefix = "model.",
     .embedding = "model.encoder.embed_tokens",

@@ -24,6 +24,12 @@ constexpr EncoderFamily kT5Encoder = {
     .default_rows = 4096,
 };
 
+constexpr EncoderFamily WithNames(EncoderFamily encoder, const TensorNames* names) {
+  encoder.names = names;
+  return encoder;
+}
+constexpr EncoderFamily kUmt5Encoder = WithNames(kT5Encoder, &kUmt5EncoderNames);
+
 constexpr EncoderFamily kWhisperEncoder = {
     .names = &kWhisperEncoderNames,
     .keys = {.layers = "encoder_layers",
@@ -417,6 +423,30 @@ constexpr Family kFamilies[] = {
      .default_max_context = 4096,
      .default_tied = true,
      .is_always_tied = true},
+    {.architecture = "UMT5ForConditionalGeneration",
+     .model_type = "umt5",
+     .names = &kUmt5DecoderNames,
+     .keys = {.hidden = "d_model",
+              .layers = "num_decoder_layers",
+              .heads = "num_heads",
+              .ffn = "d_ff",
+              .context = "max_target_length",
+              .epsilon = "layer_norm_epsilon",
+              .head_dim = "d_kv",
+              .layers_fallback = "num_layers"},
+     .activation = "gated-gelu",
+     .has_feed_forward_proj = true,
+     .kv_heads = KvHeadRule::kAsHeads,
+     .has_relative_position_buckets = true,
+     .scales_tied_head = true,
+     .encoder = &kUmt5Encoder,
+     .rope = RopeRule::kNone,
+     .scale = ScaleRule::kOne,
+     .default_head_dim = 64,
+     .default_max_context = 4096,
+     .default_tied = true,
+     .is_always_tied = true,
+     .required = {{"scale_decoder_outputs", "true"}}},
     WithSandwichEncoder(),
     {.architecture = "WhisperForConditionalGeneration",
      .model_type = "whisper",

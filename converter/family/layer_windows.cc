@@ -15,8 +15,15 @@ constexpr uint32_t kDefaultRopeInterval = 4;
 
 // sliding_window: absent means the default of the configuration class, null means off.
 uint32_t SlidingWindow(const Family& family, ConfigReader* config, const nlohmann::json& json) {
-  if (!json.contains("sliding_window")) return family.default_window;
-  return config->Count("sliding_window").value_or(0);
+  constexpr const char* kOwn = "sliding_window";
+  const bool has_own = json.contains(kOwn) && family.window_divisor != 1;
+  if (has_own && config->IsNull(kOwn)) config->FailKey(kOwn, "a number");
+  if (has_own) config->MarkRead(family.window_key);
+  if (has_own) return config->Count(kOwn).value_or(0);
+  const char* key = family.window_key;
+  if (!json.contains(key)) return family.default_window / family.window_divisor;
+  if (family.window_divisor != 1 && config->IsNull(key)) config->FailKey(key, "a number");
+  return config->Count(key).value_or(0) / family.window_divisor;
 }
 
 // attention_types: [[["global", "local"], 6], ...], each list of names with its repeat count.

@@ -55,39 +55,57 @@ constexpr TensorNames WithStreams() {
 }
 inline constexpr TensorNames kStreamNames = WithStreams();
 
+inline constexpr Family kGlobalHeadFamily = {
+    .architecture = "Gemma4ForCausalLM",
+    .model_type = "gemma4_text",
+    .names = &kPerLayerExpertNames,
+    .keys = {.activation = "hidden_activation"},
+    .sizes = {.vocab = 262144, .hidden = 2304, .layers = 30, .heads = 8, .ffn = 9216},
+    .qkv_bias = Bias::kByKey,
+    .attention_out_bias = Bias::kByKey,
+    .qk_norm = QkNorm::kEachHead,
+    .activation = "gelu_pytorch_tanh",
+    .experts = ExpertRule::kIfEnabled,
+    .experts_key = "num_experts",
+    .experts_alias = nullptr,
+    .experts_used_key = "top_k_experts",
+    .shared_expert = SharedExpert::kFeedForward,
+    .has_global_heads = true,
+    .default_global_head_dim = 512,
+    .has_shared_kv = true,
+    .has_double_wide_key = true,
+    .has_v_norm = true,
+    .default_per_layer = 256,
+    .window = WindowRule::kPattern,
+    .default_window = 512,
+    .default_pattern = 6,
+    .rope = RopeRule::kByType,
+    .scale = ScaleRule::kOne,
+    .caps_logits = true,
+    .scales_embedding = true,
+    .default_head_dim = 256,
+    .default_kv_heads = 4,
+    .default_max_context = 131072,
+    .default_tied = true,
+    .ignored_keys = {"num_experts", "top_k_experts", "moe_intermediate_size"}};
+
+// Without per-layer embeddings and experts.
+constexpr Family WithoutPerLayerEmbeddings() {
+  Family family = kGlobalHeadFamily;
+  family.architecture = "Gemma4UnifiedForCausalLM";
+  family.model_type = "gemma4_unified_text";
+  family.experts = ExpertRule::kNone;
+  family.shared_expert = SharedExpert::kNone;
+  family.default_per_layer = 0;
+  family.default_window = 1024;
+  family.default_max_context = 262144;
+  for (const char*& key : family.ignored_keys) key = nullptr;
+  return family;
+}
+
 inline constexpr Family kPerLayerFamilies[] = {
-    {.architecture = "Gemma4ForCausalLM",
-     .model_type = "gemma4_text",
-     .names = &kPerLayerExpertNames,
-     .keys = {.activation = "hidden_activation"},
-     .sizes = {.vocab = 262144, .hidden = 2304, .layers = 30, .heads = 8, .ffn = 9216},
-     .qkv_bias = Bias::kByKey,
-     .attention_out_bias = Bias::kByKey,
-     .qk_norm = QkNorm::kEachHead,
-     .activation = "gelu_pytorch_tanh",
-     .experts = ExpertRule::kIfEnabled,
-     .experts_key = "num_experts",
-     .experts_alias = nullptr,
-     .experts_used_key = "top_k_experts",
-     .shared_expert = SharedExpert::kFeedForward,
-     .has_global_heads = true,
-     .default_global_head_dim = 512,
-     .has_shared_kv = true,
-     .has_double_wide_key = true,
-     .has_v_norm = true,
-     .default_per_layer = 256,
-     .window = WindowRule::kPattern,
-     .default_window = 512,
-     .default_pattern = 6,
-     .rope = RopeRule::kByType,
-     .scale = ScaleRule::kOne,
-     .caps_logits = true,
-     .scales_embedding = true,
-     .default_head_dim = 256,
-     .default_kv_heads = 4,
-     .default_max_context = 131072,
-     .default_tied = true,
-     .ignored_keys = {"num_experts", "top_k_experts", "moe_intermediate_size"}},
+    kGlobalHeadFamily,
+    WithoutPerLayerEmbeddings(),
     {.architecture = "Gemma3nForCausalLM",
      .model_type = "gemma3n_text",
      .names = &kStreamNames,

@@ -104,4 +104,12 @@ void ReadPooled(const Family& family, ConfigReader* config, DecoderSpec* spec) {
   if (family.score != nullptr) spec->pooling = ReadScoreHead(*family.score, config, spec->hidden);
 }
 
+void ReadHeadDense(const Family& family, ConfigReader* config, DecoderSpec* spec) {
+  spec->has_head_dense_bias = config->Bool(family.head_dense_bias_key, false);
+  const char* key = family.head_activation_key;
+  const auto activation = ActivationOf(config->String(key).value_or("gelu"));
+  if (!activation || *activation == Activation::kXielu) config->FailKey(key, "an activation");
+  spec->head_activation = *activation;
+}
+
 }  // namespace arn::convert

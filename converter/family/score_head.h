@@ -1,4 +1,5 @@
-// Reads the head that scores texts (transformers' ..ForSequenceClassification).
+// Reads heads: those that score texts (transformers' ..ForSequenceClassification), and what lies
+// before the head of a model that makes text.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +17,8 @@ void ReadPooled(const Family& family, ConfigReader* config, DecoderSpec* spec);
 // Scores are sigmoids if there is one label, unless the config names another activation, as in
 // sentence-transformers' CrossEncoder. Throws ConvertError.
 PoolingSpec ReadScoreHead(const ScoreHead& head, ConfigReader* config, uint32_t hidden);
+
+// Reads the dense layer between the final norm and the head of a model that makes text.
+void ReadHeadDense(const Family& family, ConfigReader* config, DecoderSpec* spec);
 
 }  // namespace arn::convert

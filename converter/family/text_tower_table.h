@@ -27,7 +27,11 @@ inline constexpr const char* kGlmAsrDefaults =
 
 inline constexpr Wrapper kWrappers[] = {
     {"AudioFlamingo3ForConditionalGeneration", "qwen2"},
+    {"AyaVisionForConditionalGeneration", "cohere2", true},
+    {"Cohere2VisionForConditionalGeneration", "cohere2", true},
+    {"DeepseekVLHybridForConditionalGeneration", "llama", true},
     {"DeepseekVLForConditionalGeneration", "llama", true},
+    {"Exaone4_5_ForConditionalGeneration", "exaone4"},
     {"FastVlmForConditionalGeneration", "qwen2"},
     {"Gemma3ForConditionalGeneration", "gemma3_text", true},
     {.architecture = "Gemma3nForConditionalGeneration",
@@ -39,8 +43,17 @@ inline constexpr Wrapper kWrappers[] = {
      .default_tied = true,
      .caps_logits = true},
     {"GlmAsrForConditionalGeneration", "llama", true, kGlmAsrDefaults},
+    {.architecture = "Gemma4UnifiedForConditionalGeneration",
+     .text_type = "gemma4_unified_text",
+     .default_tied = true,
+     .caps_logits = true},
+    {"Glm46VForConditionalGeneration", "glm4v_text"},
+    {"Glm4vForConditionalGeneration", "glm4v_text"},
+    {"Glm4vMoeForConditionalGeneration", "glm4v_moe_text"},
+    {"GlmOcrForConditionalGeneration", "glm_ocr_text"},
     {"GotOcr2ForConditionalGeneration", "qwen2", true},
     {"GraniteSpeechForConditionalGeneration", "granite", true},
+    {"GraniteSpeechPlusForConditionalGeneration", "granite", true},
     {"Idefics2ForConditionalGeneration", "mistral"},
     {"Idefics3ForConditionalGeneration", "llama"},
     {"InternVLForConditionalGeneration", "qwen2", true},
@@ -52,10 +65,13 @@ inline constexpr Wrapper kWrappers[] = {
     {"LlavaNextForConditionalGeneration", "llama"},
     {"LlavaNextVideoForConditionalGeneration", "llama"},
     {"LlavaOnevisionForConditionalGeneration", "qwen2"},
+    {"MiniCPMV4_6ForConditionalGeneration", "qwen3_5_text"},
     {"Mistral3ForConditionalGeneration", "mistral", true},
     {"MllamaForCausalLM", "mllama_text_model", false, nullptr, true},
     {"MllamaForConditionalGeneration", "mllama_text_model"},
+    {"MusicFlamingoForConditionalGeneration", "qwen2"},
     {"Ovis2ForConditionalGeneration", "qwen2", true},
+    {"PaddleOCRVLForConditionalGeneration", "paddleocr_vl_text", true, nullptr, true},
     {.architecture = "PaliGemmaForConditionalGeneration",
      .text_type = "gemma",
      .refusal = "its attention to the prompt is bidirectional"},
@@ -68,6 +84,7 @@ inline constexpr Wrapper kWrappers[] = {
     {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text"},
     {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text"},
     {"SmolVLMForConditionalGeneration", "llama"},
+    {"VibeVoiceAsrForConditionalGeneration", "qwen2"},
     {"VideoLlama3ForConditionalGeneration", "qwen2"},
     {"VideoLlavaForConditionalGeneration", "llama"},
     {"VipLlavaForConditionalGeneration", "llama"},
@@ -90,7 +107,30 @@ inline constexpr const char* kQwen2VlDefaults =
         "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
         "rms_norm_eps": 1e-5, "rope_theta": 1e6, "max_window_layers": 80})";
 
+inline constexpr const char* kGlm4vDefaults =
+    R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696,
+        "num_hidden_layers": 40, "num_attention_heads": 32, "rms_norm_eps": 1e-5,
+        "max_position_embeddings": 32768, "partial_rotary_factor": 1.0, "head_dim": null})";
+inline constexpr const char* kGlmOcrDefaults =
+    R"({"vocab_size": 59392, "hidden_size": 1024, "intermediate_size": 4096,
+        "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 8,
+        "rms_norm_eps": 1e-5, "partial_rotary_factor": 1.0, "head_dim": null})";
+inline constexpr const char* kGlm4vMoeDefaults =
+    R"({"vocab_size": 151424, "hidden_size": 4096, "intermediate_size": 10944,
+        "num_hidden_layers": 46, "num_attention_heads": 96, "attention_bias": true,
+        "max_position_embeddings": 65536})";
+inline constexpr const char* kPaddleOcrDefaults =
+    R"({"vocab_size": 103424, "hidden_size": 1024, "intermediate_size": 3072,
+        "num_hidden_layers": 18, "num_attention_heads": 16, "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-5, "max_position_embeddings": 131072, "rope_theta": 5e5,
+        "head_dim": 128})";
+
 inline constexpr TextType kTextTypes[] = {
+    {"glm4v_text", "glm4", kGlm4vDefaults, R"({"attention_bias": true})"},
+    {"glm4v_moe_text", "glm4_moe", kGlm4vMoeDefaults, R"({"use_qk_norm": false})"},
+    {"glm_ocr_text", "glm4", kGlmOcrDefaults, R"({"attention_bias": false})"},
+    {"paddleocr_vl_text", "llama", kPaddleOcrDefaults,
+     R"({"attention_bias": false, "mlp_bias": false})"},
     {"mllama_text_model", "llama",
      R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
          "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8,
@@ -120,7 +160,8 @@ inline constexpr const char* kWholeDecoders[] = {"language_model.model.model.", 
 inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_model."};
 
 // Where other tensors lie that text does not need, with "model." before them or without.
-inline constexpr const char* kOtherTowers[] = {"aligner.",
+inline constexpr const char* kOtherTowers[] = {"acoustic_tokenizer_encoder.",
+                                               "aligner.",
                                                "audio_tower.",
                                                "connector.",
                                                "embed_audio.",
@@ -129,11 +170,16 @@ inline constexpr const char* kOtherTowers[] = {"aligner.",
                                                "generation_aligner.",
                                                "generation_embeddings.",
                                                "generation_head.",
+                                               "high_res_vision_",
                                                "image_newline",
                                                "image_tower.",
+                                               "merger.",
+                                               "mlp_AR.",
                                                "projector.",
+                                               "semantic_tokenizer_encoder.",
                                                "multi_modal_projector.",
                                                "video_tower.",
+                                               "vision_embedder.",
                                                "vision_encoder.",
                                                "vision_model.",
                                                "vision_projection.",

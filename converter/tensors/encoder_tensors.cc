@@ -30,8 +30,8 @@ uint32_t BucketOf(int64_t distance, const RelativePositionBuckets& spec, bool bo
 
 }  // namespace
 
-uint32_t Planner::AddRelativePositionBias(const char* name, const char* base, uint32_t n_heads,
-                                          bool both_ways) {
+uint32_t Planner::AddRelativePositionBias(const std::string& name, const std::string& base,
+                                          uint32_t n_heads, bool both_ways) {
   const RelativePositionBuckets& buckets = spec_.relative_position_buckets;
   SourcePart part;
   part.weight = sources_.Take(WeightName(base), {buckets.n_buckets, n_heads});
@@ -93,10 +93,11 @@ void Planner::AddEncoder(const Checkpoint::Entry* embedding) {
     plan_.encoder_positions = AddMatrix("encoder.positions", DType::kF32, false, {part}, hidden_);
   }
   uint32_t relative_position_bias = kNoTensor;
-  if (names.relative_position_bias != nullptr) {
-    relative_position_bias =
-        AddRelativePositionBias("encoder.relative_position_bias", names.relative_position_bias,
-                                encoder.kinds[0].n_heads, true);
+  const char* bias = names.relative_position_bias;
+  const bool has_each = bias != nullptr && IsOfEachLayer(bias);
+  if (bias != nullptr && !has_each) {
+    relative_position_bias = AddRelativePositionBias("encoder.relative_position_bias", bias,
+                                                     encoder.kinds[0].n_heads, true);
   }
   for (uint32_t i = 0; i < encoder.layer_kinds.size(); ++i) {
     const LayerKindSpec& kind = encoder.kinds[encoder.layer_kinds[i]];
@@ -104,6 +105,10 @@ void Planner::AddEncoder(const Checkpoint::Entry* embedding) {
     LayerTensors layer;
     AddAttention(scope, kind, &layer);
     AddFeedForward(scope, kind, &layer);
+    if (has_each) {
+      relative_position_bias = AddRelativePositionBias(scope.Own("relative_position_bias"),
+                                                       scope.Stored(bias), kind.n_heads, true);
+    }
     layer.relative_position_bias = relative_position_bias;
     plan_.encoder_layers.push_back(layer);
   }

@@ -14,6 +14,8 @@ namespace arn::convert {
 
 // Returns "model.layers.3.mlp" for "model.layers.{}.mlp" and 3.
 std::string LayerName(const char* pattern, uint32_t layer);
+// True if each layer has a tensor of this name.
+bool IsOfEachLayer(const char* pattern);
 // Returns the bundle's own name, such as "layers.3.qkv".
 std::string OwnName(uint32_t layer, const char* name);
 inline std::string WeightName(const std::string& base) { return base + ".weight"; }
@@ -105,8 +107,8 @@ class Planner {
   uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
   // middle row is distance 0.
-  uint32_t AddRelativePositionBias(const char* name, const char* base, uint32_t n_heads,
-                                   bool both_ways);
+  uint32_t AddRelativePositionBias(const std::string& name, const std::string& base,
+                                   uint32_t n_heads, bool both_ways);
 
   // Each method adds a tensor to the plan and returns its index.
   uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "converter/base/error.h"
 #include "converter/tensors/planner.h"
@@ -82,6 +83,8 @@ std::string LayerName(const char* pattern, uint32_t layer) {
   return name;
 }
 
+bool IsOfEachLayer(const char* pattern) { return std::strstr(pattern, "{}") != nullptr; }
+
 std::string OwnName(uint32_t layer, const char* name) {
   return "layers." + std::to_string(layer) + "." + name;
 }
@@ -121,7 +124,7 @@ TensorPlan Planner::Make() {
   if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   if (spec_.streams.n != 0) AddStreams();
   AddEncoder(embedding);
-  if (names.relative_position_bias != nullptr) {
+  if (names.relative_position_bias != nullptr && !IsOfEachLayer(names.relative_position_bias)) {
     relative_position_bias_ =
         AddRelativePositionBias("relative_position_bias", names.relative_position_bias,
                                 spec_.kinds[0].n_heads, spec_.is_bidirectional);
@@ -133,6 +136,14 @@ TensorPlan Planner::Make() {
   if (names.final_norm != nullptr) {
     AddNorm("final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden, &plan_.final_norm,
             &plan_.final_norm_bias);
+  }
+  if (names.head_dense != nullptr) {
+    plan_.head_dense =
+        AddMatrix("head_dense", formats_.weights, true,
+                  {Part(names.head_dense, spec_.hidden, spec_.hidden, spec_.has_head_dense_bias)},
+                  spec_.hidden);
+    AddNorm("head_norm", names.head_norm, spec_.final_norm_kind, spec_.hidden, &plan_.head_norm,
+            &plan_.head_norm_bias);
   }
   AddPooling(head);
   if (spec_.makes_text) {
@@ -211,6 +222,12 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   AddFeedForward(scope, kind, &layer);
   AddPerLayer(scope, &layer);
   AddLayerStreams(scope, kind, &layer);
+  const char* bias = spec_.names->relative_position_bias;
+  if (bias != nullptr && IsOfEachLayer(bias)) {
+    relative_position_bias_ =
+        AddRelativePositionBias(OwnName(i, "relative_position_bias"), LayerName(bias, i),
+                                kind.n_heads, spec_.is_bidirectional);
+  }
   layer.relative_position_bias =
       kind.has_relative_position_bias ? relative_position_bias_ : kNoTensor;
   plan_.layers.push_back(layer);

@@ -111,6 +111,8 @@ struct TensorPlan {
   uint32_t embedding = kNoTensor;
   uint32_t positions = kNoTensor;
   uint32_t encoder_embedding = kNoTensor;  // of its own
+  uint32_t head_dense = kNoTensor;
+  uint32_t head_norm = kNoTensor, head_norm_bias = kNoTensor;
   uint32_t embedding_norm = kNoTensor;
   uint32_t embedding_norm_bias = kNoTensor;
   uint32_t final_norm = kNoTensor;

@@ -283,6 +283,10 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   if (spec.encoder.max_rows != 0) b.add_encoder(encoder);
   b.add_embedding_norm(plan.embedding_norm);
   b.add_embedding_norm_bias(plan.embedding_norm_bias);
+  b.add_head_dense(plan.head_dense);
+  b.add_head_activation(static_cast<fbs::Activation>(spec.head_activation));
+  b.add_head_norm(plan.head_norm);
+  b.add_head_norm_bias(plan.head_norm_bias);
   b.add_is_bidirectional(spec.is_bidirectional);
   b.add_token_types(plan.token_types);
   if (spec.pooling.exists) b.add_pooling(pooling);

@@ -11,7 +11,7 @@ namespace arn {
 namespace {
 
 constexpr uint32_t kStepsPerLayer = 58;
-constexpr uint32_t kStepsOutsideLayers = 6;  // embeddings, norms of theirs, projection, logits
+constexpr uint32_t kStepsOutsideLayers = 9;  // embeddings, norms of theirs, projection, head
 // With residual streams: two routers, and the per-layer embeddings of each stream.
 constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
 constexpr uint32_t kStreamStepsOutsideLayers = 4 * kMaxStreams + 1;
@@ -100,6 +100,22 @@ void JoinStreams(const StreamsSpec& spec, const LayerValues& v, StepList* steps)
   steps->Add(Step(mean, v.x));
 }
 
+// Replaces x by what the head's dense layer makes of its final norm.
+void AddHeadDense(const ModelSpec& spec, const LayerValues& v, StepList* steps) {
+  NormParams norm;
+  norm.kind = spec.final_norm_kind;
+  norm.weight = spec.final_norm;
+  norm.bias = spec.final_norm_bias;
+  norm.epsilon = spec.final_norm_epsilon;
+  steps->Add(Step(norm, v.x, v.normed));
+  LinearParams dense;
+  dense.weight = spec.head_dense;
+  steps->Add(Step(dense, v.normed, v.x));
+  ActParams act;
+  act.activation = spec.head_activation;
+  steps->Add(Step(act, v.x));
+}
+
 // Returns the room for steps of a decoder.
 uint64_t MaxSteps(uint64_t n_layers, bool has_streams) {
   const uint64_t streams =
@@ -186,10 +202,12 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   // v.normed may be frozen: only x and the streams are used together with it, and they lived beside
   // it in the first layer.
   if (v.has_streams()) JoinStreams(spec.streams, v, &builder);
+  if (spec.head_dense != kNoWeight) AddHeadDense(spec, v, &builder);
   LogitsParams logits;
   logits.norm_kind = spec.final_norm_kind;
-  logits.norm = spec.final_norm;
-  logits.bias = spec.final_norm_bias;
+  const bool has_dense = spec.head_dense != kNoWeight;
+  logits.norm = has_dense ? spec.head_norm : spec.final_norm;
+  logits.bias = has_dense ? spec.head_norm_bias : spec.final_norm_bias;
   logits.factor = spec.logits_factor;
   logits.softcap = spec.logits_softcap;
   logits.epsilon = spec.final_norm_epsilon;

@@ -65,6 +65,25 @@ Status ReadPerLayer(const fbs::Model& model, ModelSpec* out, Diag* diag) {
   return Status::kOk;
 }
 
+// Reads the dense layer between final norm and head.
+Status ReadHeadDense(const fbs::Model& model, Shapes shapes, ModelSpec* out, Diag* diag) {
+  if (model.head_dense() == kNoIndex) return Status::kOk;
+  const uint32_t n_layers = model.layers()->size();
+  ARN_TRY(shapes.Matrix("head_dense", n_layers, model.head_dense(), model.hidden(), model.hidden(),
+                        &out->head_dense));
+  ARN_TRY(ReadNorm("head_norm", n_layers, model.head_norm(), model.head_norm_bias(),
+                   out->final_norm_kind, model.hidden(), &shapes, &out->head_norm,
+                   &out->head_norm_bias));
+  ARN_TRY(ReadActivation("head_activation", model.head_activation(), &out->head_activation, diag));
+  const bool is_plain = out->head_activation != Activation::kClampedSwiglu &&
+                        out->head_activation != Activation::kXielu;
+  if (out->head_norm != kNoWeight && out->makes_text && out->streams.n == 0 && is_plain) {
+    return Status::kOk;
+  }
+  return diag->Fail(Status::kBadBundle,
+                    "model.head_dense without a norm, a head or a plain activation");
+}
+
 }  // namespace
 
 uint64_t ModelSpecBytes(const fbs::Model& model) {
@@ -163,6 +182,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     ARN_TRY(shapes.Matrix("head", n_layers, model.head(), model.vocab(), model.hidden()));
     out->head = model.head();
   }
+  ARN_TRY(ReadHeadDense(model, shapes, out, diag));
   ARN_TRY(ReadNorm("embedding_norm", 0, model.embedding_norm(), model.embedding_norm_bias(),
                    out->final_norm_kind, model.hidden(), &shapes, &out->embedding_norm,
                    &out->embedding_norm_bias));

@@ -151,6 +151,9 @@ struct ModelSpec {
   StreamsSpec streams;
   WeightId embedding_norm = kNoWeight;  // of final_norm_kind
   WeightId embedding_norm_bias = kNoWeight;
+  // Between the final norm and the head; or none.
+  WeightId head_dense = kNoWeight, head_norm = kNoWeight, head_norm_bias = kNoWeight;
+  Activation head_activation = Activation::kSilu;
   WeightId positions = kNoWeight;
   bool makes_text = true;            // has a head
   bool is_bidirectional = false;     // no groups, no head

@@ -15,6 +15,7 @@ rest = support.parse_arguments()
 sys.path.insert(0, str(support.options.source / "tests/support"))
 
 from speech_checkpoint import signal, write_checkpoint  # noqa: E402
+from vision_checkpoint import golden_image, write_vision_checkpoint  # noqa: E402
 
 
 class ExamplesTest(unittest.TestCase):
@@ -109,6 +110,21 @@ class ExamplesTest(unittest.TestCase):
     self.assertEqual(b"language: de\n", done.stderr)
     self.assertRegex(done.stdout.decode(), r"(?m)^ +[0-9]\.[0-9]{2} +[0-9]\.[0-9]{2}")
     self.assertIn(b"'tlh'", dictate("tlh").stderr)
+
+  def test_see(self):
+    bundle, picture = self.folder / "see.arn", self.folder / "image.ppm"
+    write_vision_checkpoint(self.folder / "vision")
+    support.run(support.options.build / "bin/arenite-convert", self.folder / "vision", "-o", bundle)
+    picture.write_bytes(b"P6\n64 40\n255\n" + b"".join(golden_image(64, 40)))
+    done = subprocess.run([self.built / "see", bundle, picture, "What is an <image>?"],
+                          capture_output=True, check=False)
+    self.assertEqual(0, done.returncode, done.stderr)
+    self.assertRegex(done.stdout, rb"tokens, 112 of the image among the 1[5-9]\d of the prompt")
+    picture.write_bytes(b"P6\n64 40\n255\n")
+    with self.assertRaisesRegex(AssertionError, "cut off"):
+      support.run(self.built / "see", bundle, picture, "What?")
+    with self.assertRaisesRegex(AssertionError, "takes no images"):
+      support.run(self.built / "see", self.bundle, picture, "What?")
 
 
 if __name__ == "__main__":

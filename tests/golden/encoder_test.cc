@@ -313,8 +313,8 @@ TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, EncoderGoldenTest,
                          testing::Values("relative_bias", "relative_bias_gated",
-                                         "relative_bias_untied", "features", "windows_both_ways",
-                                         "windows_both_ways_wide"),
+                                         "relative_bias_untied", "relative_bias_of_layers",
+                                         "features", "windows_both_ways", "windows_both_ways_wide"),
                          [](const auto& p) { return std::string(p.param); });
 
 }  // namespace

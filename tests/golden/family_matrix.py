@@ -82,24 +82,40 @@ OVERRIDES = {
         "mscale_all_dim": 1.0, "original_max_position_embeddings": 16,
         "llama_4_scaling_beta": 0.1}},
     "dots1": {"n_shared_experts": 1, "max_window_layers": 1},
+    **dict.fromkeys(("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text", "glm4v_text",
+                     "glm_ocr_text", "paddleocr_vl_text", "ernie4_5_vl_moe_text"),
+                    {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4,
+                                         "mrope_section": [2, 3, 3]}}),
+    "glm4v_moe_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4,
+                                           "partial_rotary_factor": 0.5,
+                                           "mrope_section": [1, 1, 2]}},
+    "nemotron_h": {"n_groups": 2, "sliding_window": None},
+    "mllama_text_model": {"num_hidden_layers": 4, "cross_attention_layers": [1, 3]},
+    "aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "hidden_size": 64,
+                                     "num_attention_heads": 4, "num_hidden_layers": 2,
+                                     "intermediate_size": 96, "image_size": 28,
+                                     "patch_size": 14}},
+    "modernbert-decoder": {"local_attention": 16},
+    "longcat_flash": {"head_dim": 8, "num_key_value_heads": 4},
+    "reformer": {"is_decoder": True, "axial_pos_shape": [8, 16], "axial_pos_embds_dim": [32, 32]},
+    "xmod": {"default_language": "en_XX"},
+    "aria_text": {"num_experts_per_tok": 2, "moe_num_shared_experts": 1},
     "t5_gemma_module": {"query_pre_attn_scalar": 24},
     "mellum": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     # Tied, transformers 5.12 draws its embedding anew after loading it.
     "youtu": {"head_dim": 8, "num_key_value_heads": 4, "tie_word_embeddings": False},
-    "gemma4_text": {"num_hidden_layers": 4,
-                    "layer_types": ["sliding_attention", "full_attention"] * 2,
-                    "rope_parameters": {
-                        "full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
-                                           "partial_rotary_factor": 0.25},
-                        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}},
+    **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), {
+        "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
+                                               "partial_rotary_factor": 0.25},
+                            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}}),
     "afmoe": {"num_shared_experts": 1},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 6},
     "bamba": {"attn_layer_indices": [1]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "mamba_expand": 2},
-    "nemotron_h": {"n_groups": 2}, "zamba2": {"n_mamba_heads": 8, "mamba_headdim": 16},
+    "zamba2": {"layers_block_type": ["mamba", "hybrid", "mamba"], "n_mamba_heads": 8},
     "ernie4_5_moe": {"moe_layer_start_index": 1, "moe_layer_end_index": 2},
-    "vaultgemma": {"query_pre_attn_scalar": 16}, "reformer": {"axial_pos_shape": [8, 16],
-                                                              "axial_pos_embds_dim": [32, 32]},
+    "vaultgemma": {"query_pre_attn_scalar": 16},
     "gpt_neo": {"attention_types": [[["global", "local"], 1], [["global"], 1]]},
     "lfm2": {"layer_types": ["conv", "full_attention", "conv"]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv"]},
@@ -107,8 +123,32 @@ OVERRIDES = {
 }
 
 
+# Model types of decoders inside other models, where the configuration class does not say.
+TEXT_TYPES = {
+    "aya_vision": "cohere2", "cohere2_vision": "cohere2", "exaone4_5": "exaone4",
+    "granite4_vision": "granite", "granite_speech": "granite", "granite_speech_plus": "granite",
+    "lfm2_vl": "lfm2", "minicpmv4_6": "qwen3_5_text", "mistral3": "mistral4",
+    "musicflamingo": "qwen2", "paligemma": "gemma", "qianfan_ocr": "qwen3",
+    "vibevoice_asr": "qwen2",
+}
+# What a class's forward() wants beside text, or its code beside this tree: not made.
+NEEDS = {
+    **dict.fromkeys(("blip", "blip-2", "chameleon", "deepseek_ocr2", "emu3", "evolla", "florence2",
+                     "idefics", "instructblip", "instructblipvideo", "kosmos-2", "pix2struct",
+                     "pp_formulanet", "udop"), "images"),
+    **dict.fromkeys(("cohere_asr", "dia", "kyutai_speech_to_text", "moonshine",
+                     "moonshine_streaming", "musicgen", "musicgen_melody", "seamless_m4t",
+                     "seamless_m4t_v2", "speech_to_text", "speecht5", "voxtral_realtime"), "sound"),
+    **dict.fromkeys(("fast_vlm", "gemma3n", "perception_lm"), "timm"),
+    **dict.fromkeys(("gemma4_assistant", "gemma4_unified_assistant"), "another model's states"),
+    **dict.fromkeys(("encoder-decoder", "speech-encoder-decoder", "vision-encoder-decoder"),
+                    "two other models"),
+    "diffusion_gemma": "diffusion", "blt": "patches of bytes",
+}
+
+
 def fields_of(cls):
-  return {f.name for f in dataclasses.fields(cls)}
+  return {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
 
 
 def small(cls):
@@ -119,7 +159,8 @@ def small(cls):
     if isinstance(sub, type) and sub is not transformers.AutoConfig and name != "attn_config":
       arguments[name] = small(sub)
     elif name == "text_config":
-      arguments[name] = {"model_type": "llama", **small(transformers.LlamaConfig)}
+      text_type = TEXT_TYPES.get(cls.model_type, "llama")
+      arguments[name] = {"model_type": text_type, **small(transformers.CONFIG_MAPPING[text_type])}
   return arguments
 
 
@@ -157,6 +198,12 @@ def checkpoint(class_name, config_class, folder):
                                       attn_implementation="eager").eval()
   ids = ids_of(TOKENS, 5)
   with torch.no_grad():
+    if class_name == "WhisperForConditionalGeneration":
+      shape = (1, config.num_mel_bins, 2 * config.max_source_positions)
+      source = torch.linspace(-1, 1, shape[1] * shape[2]).mul(99).sin().reshape(shape)
+      logits = model(input_features=source, decoder_input_ids=torch.tensor([ids]),
+                     use_cache=False).logits[0]
+      return logits, ids, source[0]
     if config.is_encoder_decoder:
       source = ids_of(12, 9)
       logits = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([ids]),
@@ -185,8 +232,12 @@ def difference(bin_dir, folder, logits, ids, source):
     out = str(folder / "logits")
     command = [f"{bin_dir}/arenite", "logits", bundle, "--prompt-ids", ",".join(map(str, ids)),
                "--out", out, "--kv", "f32", "--backend", backend]
-    if source is not None:
-      command += ["--source-ids", ",".join(map(str, source))]
+    if isinstance(source, torch.Tensor):
+      (folder / "features").write_bytes(source.numpy().tobytes())
+      command += ["--features", str(folder / "features"),
+                  "--features-shape", ",".join(map(str, source.shape))]
+    elif source is not None:
+      command += ["--encoder-ids", ",".join(map(str, source))]
     ran = run(*command)
     if ran.returncode != 0:
       return None, "converts, but does not run: " + last_line(ran)
@@ -197,13 +248,15 @@ def difference(bin_dir, folder, logits, ids, source):
   return worst, None
 
 
-def verdict(bin_dir, class_name, config_class):
+def verdict(bin_dir, model_type, class_name, config_class):
   """Returns (verdict, text)."""
   with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     try:
       logits, ids, source = checkpoint(class_name, config_class, folder)
     except Exception as error:  # pylint: disable=broad-except
+      if model_type in NEEDS:
+        return "not made", "needs " + NEEDS[model_type]
       return "not made", f"{type(error).__name__}: {str(error).splitlines()[0][:90]}"
     if not bool(torch.isfinite(logits).all()):
       return "not made", "the logits are not finite"
@@ -266,7 +319,8 @@ def main():
   for model_type, class_name, config_class in classes():
     if arguments.types and model_type not in arguments.types:
       continue
-    row = (model_type, class_name, *verdict(arguments.bin, class_name, config_class))
+    row = (model_type, class_name, *verdict(arguments.bin, model_type, class_name,
+                                                config_class))
     print(f"{model_type:24s} {class_name:40s} {row[2]:8s} {row[3][:150]}", flush=True)
     rows.append(row)
   if arguments.doc:

@@ -38,8 +38,8 @@ def t5gemma(encoder, decoder, **changes):
           "encoder": module | encoder, "decoder": module | decoder, "dtype": "float32", **changes}
 
 
-# One case divides logits by 8: its margins are smaller, but still far above rounding.
-LEAST_MARGIN = {"relative_bias": 0.004}
+# Some cases divide logits by 8: their margins are smaller, but still far above rounding.
+LEAST_MARGIN = {"relative_bias": 0.004, "relative_bias_of_layers": 0.004}
 # name: (config, seed, amplitude of the weights, encoder tokens)
 CASES = {
     "relative_bias": (t5(), 2, 0.45, 41),
@@ -48,6 +48,9 @@ CASES = {
     "relative_bias_untied": (
         t5(architectures=["MT5ForConditionalGeneration"], model_type="mt5", num_layers=3,
            feed_forward_proj="gated-gelu", d_ff=100, tie_word_embeddings=False), 2, 0.25, 9),
+    "relative_bias_of_layers": (
+        t5(architectures=["UMT5ForConditionalGeneration"], model_type="umt5", num_layers=3,
+           feed_forward_proj="gated-gelu", d_ff=100, tie_word_embeddings=True), 5, 0.3, 33),
     "windows_both_ways": (t5gemma({"num_hidden_layers": 2}, {}), 34, 0.3, 41),
     # No dimension is a multiple of a kernel's tile or vector size, and none is the decoder's.
     "windows_both_ways_wide": (

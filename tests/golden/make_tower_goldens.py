@@ -175,6 +175,34 @@ CASES = {
                   mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.4,
                   original_max_position_embeddings=8)),
               {"model_type": "pixtral", **VISION, "head_dim": 8}), 4),
+    "latent_temperature": (
+        whole("Mistral3ForConditionalGeneration", "mistral3",
+              {k: v for k, v in text(
+                  "mistral4", num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=28,
+                  qk_rope_head_dim=12, qk_nope_head_dim=10, v_head_dim=18, n_routed_experts=4,
+                  num_experts_per_tok=2, moe_intermediate_size=28, first_k_dense_replace=1,
+                  pad_token_id=0, rope_parameters=rope(
+                      rope_type="yarn", factor=4.0, mscale=1.0, mscale_all_dim=1.0,
+                      llama_4_scaling_beta=0.4, original_max_position_embeddings=8)).items()
+               if k != "head_dim"},
+              {"model_type": "pixtral", **VISION, "head_dim": 8}), 1),
+    "neighbours_mrope": (
+        whole("Glm4vForConditionalGeneration", "glm4v",
+              {k: v for k, v in text("glm4v_text", rope_parameters=mrope()).items()
+               if k != "head_dim"},
+              {"depth": 1, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2,
+               "out_hidden_size": 64, "image_size": 28, "patch_size": 14}), 2),
+    "unified_heads": (
+        whole("Gemma4UnifiedForConditionalGeneration", "gemma4_unified",
+              text("gemma4_unified_text", hidden_activation="gelu_pytorch_tanh", head_dim=16,
+                   global_head_dim=24, num_global_key_value_heads=1, attention_k_eq_v=True,
+                   intermediate_size=84, sliding_window=8, final_logit_softcapping=12.0,
+                   layer_types=["sliding_attention", "full_attention"],
+                   rope_parameters={
+                       "full_attention": rope(1000000.0, rope_type="proportional",
+                                              partial_rotary_factor=0.25),
+                       "sliding_attention": rope(10000.0)}),
+              {"patch_size": 4, "mm_embed_dim": 16, "mm_posemb_size": 8}), 2),
 }
 
 
@@ -191,7 +219,7 @@ def old_whole(c):
   inner = old_config(inner)
   if inner["model_type"] == "gemma3n_text":
     inner["layer_types"] = c["text_config"]["layer_types"]
-  elif "sliding_attention" in rope_parameters and inner["model_type"] != "gemma4_text":
+  elif "sliding_attention" in rope_parameters and not inner["model_type"].startswith("gemma4"):
     inner["sliding_window_pattern"] = 2
   if c["model_type"] == "qwen2_vl":
     inner["rope_scaling"]["type"] = inner["rope_scaling"].pop("rope_type")

@@ -102,4 +102,28 @@ NEWER_CASES = {
                expert_layer_offset=1, attn_layer_period=3, attn_layer_offset=1, mamba_d_state=6,
                mamba_d_conv=3, mamba_expand=2, mamba_dt_rank="auto", mamba_proj_bias=True,
                rms_norm_eps=1e-4, pad_token_id=0, tie_word_embeddings=True), 3, {}),
+    "global_heads": (
+        config("Gemma4UnifiedForCausalLM", "gemma4_unified_text", hidden_act=ABSENT,
+               hidden_activation="gelu_pytorch_tanh", head_dim=18, num_attention_heads=6,
+               num_key_value_heads=3, global_head_dim=26, num_global_key_value_heads=2,
+               attention_k_eq_v=True, num_hidden_layers=4, num_kv_shared_layers=1,
+               use_double_wide_mlp=True, intermediate_size=76, sliding_window=8,
+               final_logit_softcapping=12.0, pad_token_id=0,
+               layer_types=["sliding_attention", "full_attention"] * 2,
+               rope_parameters={
+                   "full_attention": rope(1000000.0, rope_type="proportional",
+                                          partial_rotary_factor=0.5),
+                   "sliding_attention": rope(10000.0)}), 8, {}),
+    "dense_head": (
+        {"architectures": ["ModernBertDecoderForCausalLM"], "model_type": "modernbert-decoder",
+         "vocab_size": 509, "hidden_size": 60, "intermediate_size": 76, "num_hidden_layers": 4,
+         "num_attention_heads": 6, "hidden_activation": "gelu", "max_position_embeddings": 256,
+         "norm_eps": 1e-5, "norm_bias": False, "attention_bias": True, "mlp_bias": True,
+         "decoder_bias": True, "classifier_bias": True, "classifier_activation": "gelu",
+         "local_attention": 16, "global_attn_every_n_layers": 3, "tie_word_embeddings": True,
+         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "dtype": "float32",
+         "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"],
+         "rope_parameters": {"full_attention": rope(160000.0),
+                             "sliding_attention": rope(10000.0)}}, 9, {}),
 }

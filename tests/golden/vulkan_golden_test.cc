@@ -45,6 +45,7 @@ const std::map<std::string, std::string>& Refused() {
       {"single_blocks", "has no shader"},
       {"single_blocks_experts", "has no shader"},
       {"router_groups", "Vulkan: layer 1, step route: routing limited to groups of experts"},
+      {"global_heads", "Vulkan: layer 0, step qkv_rope: norms of values"},
       {"experts_beside", "Vulkan: layer 0, step qkv_rope: norms of values"},
       {"experts_beside_wide", "Vulkan: layer 0, step norm: norms of groups"},
       {"post_norms_experts", "Vulkan: layer 0, step experts: experts alone in a sum"},

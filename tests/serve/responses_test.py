@@ -173,8 +173,12 @@ class Responses(unittest.TestCase):
     self.refused("input", "a number", input=3)
     self.refused("input[0].role", "tool", input=[{"role": "tool", "content": "x"}])
     self.refused("input[0].type", "item_reference", input=[{"type": "item_reference", "id": "a"}])
-    self.refused("input[0].content[0].type", "input_image",
+    self.refused("input[0].content[0].image_url",
                  input=[{"role": "user", "content": [{"type": "input_image"}]}])
+    self.refused("input", "this model reads text only", input=[{"role": "user", "content": [
+        {"type": "input_image", "image_url": "data:image/png;base64,AA"}]}])
+    self.refused("input[0].content[0].type", "input_file",
+                 input=[{"role": "user", "content": [{"type": "input_file"}]}])
     self.refused("input[1].call_id",
                  input=[{"role": "user", "content": "x"}, {"type": "function_call", "name": "f"}])
     self.refused("previous_response_id", "not kept", previous_response_id="resp_1")

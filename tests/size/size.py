@@ -35,6 +35,7 @@ FEATURES = (
     ("Sessions, saved sessions, speculation", ("arn_session", "arn_state", "arn_speculate")),
     ("Embedders", ("arn_embedding",)),
     ("Speech to text: features, transcribers", ("arn_audio", "arn_transcription")),
+    ("Images: tiles, patches, encoders", ("arn_vision",)),
     ("Sampling, beam search", ("arn_sampling",)),
     ("C API", ("api",)),
     ("Operating system, base types", ("arn_platform",)),

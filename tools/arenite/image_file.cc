@@ -1,12 +1,12 @@
 #include "tools/arenite/image_file.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
 
-// The limit of an image's sides is the library's (arn_image_get_layout).
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
@@ -114,9 +114,15 @@ RgbImage Upright(RgbImage image, uint32_t orientation) {
   return out;
 }
 
-RgbImage DecodeImage(const std::vector<uint8_t>& bytes, const std::string& name) {
+RgbImage DecodeImage(const std::vector<uint8_t>& bytes, const std::string& name,
+                     uint32_t max_side) {
   int width = 0, height = 0, channels = 0;
   const int size = bytes.size() > INT32_MAX ? INT32_MAX : static_cast<int>(bytes.size());
+  if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) != 0 &&
+      static_cast<uint32_t>(std::max(width, height)) > max_side) {
+    throw Error(
+        Format("%s: %d x %d pixels, at most %u a side", name.c_str(), width, height, max_side));
+  }
   const std::unique_ptr<stbi_uc, FreePixels> pixels(
       stbi_load_from_memory(bytes.data(), size, &width, &height, &channels, kChannels));
   if (pixels == nullptr) {

@@ -3,47 +3,6 @@
 #include "tools/arenite/error.h"
 
 namespace arn::tool {
-namespace {
-
-struct DestroyImageEncoder {
-  void operator()(arn_image_encoder* encoder) const { arn_image_encoder_destroy(encoder); }
-};
-using ImageEncoderPtr = std::unique_ptr<arn_image_encoder, DestroyImageEncoder>;
-
-ImageEncoderPtr NewImageEncoder(const Model& model, uint32_t n_threads) {
-  arn_image_options options = ARN_IMAGE_OPTIONS_INIT;
-  options.n_threads = n_threads;
-  char error[512] = "";
-  arn_image_encoder* encoder = nullptr;
-  if (arn_image_encoder_create(model.get(), &options, nullptr, 0, error, sizeof error, &encoder) !=
-      ARN_OK) {
-    throw Error(model.path() + ": " + error);
-  }
-  return ImageEncoderPtr(encoder);
-}
-
-std::shared_ptr<const EncodedImage> EncodeWith(const Model& model, arn_image_encoder* encoder,
-                                               const RgbImage& image, const std::string& name) {
-  auto encoded = std::make_shared<EncodedImage>();
-  encoded->name = name;
-  encoded->size = {image.width, image.height};
-  char error[512] = "";
-  arn_image_layout layout = ARN_IMAGE_LAYOUT_INIT;
-  if (arn_image_get_layout(model.get(), image.width, image.height, error, sizeof error, &layout) !=
-      ARN_OK) {
-    throw Error(name + ": " + error);
-  }
-  encoded->embeddings.resize(size_t{layout.n_embeddings} * ImageInfo(model).width);
-  const arn_image view = {image.pixels.data(), image.width, image.height, 0};
-  uint32_t n = 0;
-  if (arn_image_encode(encoder, &view, encoded->embeddings.data(), encoded->embeddings.size(),
-                       &n) != ARN_OK) {
-    throw Error(name + ": " + arn_image_encoder_last_error(encoder));
-  }
-  return encoded;
-}
-
-}  // namespace
 
 bool TakesImages(const Model& model) {
   arn_image_info info = ARN_IMAGE_INFO_INIT;
@@ -59,11 +18,43 @@ arn_image_info ImageInfo(const Model& model) {
   return info;
 }
 
-std::shared_ptr<const EncodedImage> EncodeImage(const Model& model, const RgbImage& image,
-                                                const std::string& name, uint32_t n_threads) {
+ImageEncoder::ImageEncoder(const Model& model, uint32_t n_threads, uint32_t max_side)
+    : model_(model) {
   ImageInfo(model);
-  const ImageEncoderPtr encoder = NewImageEncoder(model, n_threads);
-  return EncodeWith(model, encoder.get(), image, name);
+  arn_image_options options = ARN_IMAGE_OPTIONS_INIT;
+  options.n_threads = n_threads;
+  options.max_side = max_side;
+  char error[512] = "";
+  arn_image_plan_data plan = ARN_IMAGE_PLAN_DATA_INIT;
+  arn_image_encoder* encoder = nullptr;
+  if (arn_image_plan(model.get(), &options, error, sizeof error, &plan) != ARN_OK ||
+      arn_image_encoder_create(model.get(), &options, nullptr, 0, error, sizeof error, &encoder) !=
+          ARN_OK) {
+    throw Error(model.path() + ": " + error);
+  }
+  bytes_ = plan.total_bytes;
+  encoder_.reset(encoder);
+}
+
+std::shared_ptr<const EncodedImage> ImageEncoder::Encode(const RgbImage& image,
+                                                         const std::string& name) const {
+  auto encoded = std::make_shared<EncodedImage>();
+  encoded->name = name;
+  encoded->size = {image.width, image.height};
+  char error[512] = "";
+  arn_image_layout layout = ARN_IMAGE_LAYOUT_INIT;
+  if (arn_image_get_layout(model_.get(), image.width, image.height, error, sizeof error, &layout) !=
+      ARN_OK) {
+    throw Error(name + ": " + error);
+  }
+  encoded->embeddings.resize(size_t{layout.n_embeddings} * ImageInfo(model_).width);
+  const arn_image view = {image.pixels.data(), image.width, image.height, 0};
+  uint32_t n = 0;
+  if (arn_image_encode(encoder_.get(), &view, encoded->embeddings.data(),
+                       encoded->embeddings.size(), &n) != ARN_OK) {
+    throw Error(name + ": " + arn_image_encoder_last_error(encoder_.get()));
+  }
+  return encoded;
 }
 
 ImageList EncodeImages(const Model& model, const std::vector<std::string>& files,
@@ -73,10 +64,8 @@ ImageList EncodeImages(const Model& model, const std::vector<std::string>& files
   ImageInfo(model);
   std::vector<RgbImage> read;
   for (const std::string& file : files) read.push_back(ReadImageFile(file));
-  const ImageEncoderPtr encoder = NewImageEncoder(model, n_threads);
-  for (size_t i = 0; i < files.size(); ++i) {
-    images.push_back(EncodeWith(model, encoder.get(), read[i], files[i]));
-  }
+  const ImageEncoder encoder(model, n_threads);
+  for (size_t i = 0; i < files.size(); ++i) images.push_back(encoder.Encode(read[i], files[i]));
   return images;
 }
 

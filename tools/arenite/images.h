@@ -26,11 +26,28 @@ bool TakesImages(const Model& model);
 // Returns arn_image_info. Throws Error if the model takes no images.
 arn_image_info ImageInfo(const Model& model);
 
+// The vision tower with its memory.
+class ImageEncoder {
+ public:
+  // The model must outlive it. Throws Error.
+  ImageEncoder(const Model& model, uint32_t n_threads, uint32_t max_side = kMaxImageSide);
+  // `name`: for messages. Throws Error.
+  std::shared_ptr<const EncodedImage> Encode(const RgbImage& image, const std::string& name) const;
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Destroy {
+    void operator()(arn_image_encoder* encoder) const { arn_image_encoder_destroy(encoder); }
+  };
+
+  const Model& model_;
+  uint64_t bytes_ = 0;
+  std::unique_ptr<arn_image_encoder, Destroy> encoder_;
+};
+
 // Encodes images. The memory of the vision tower is free when it returns. Throws Error.
 ImageList EncodeImages(const Model& model, const std::vector<std::string>& files,
                        uint32_t n_threads);
-std::shared_ptr<const EncodedImage> EncodeImage(const Model& model, const RgbImage& image,
-                                                const std::string& name, uint32_t n_threads);
 
 // Replaces the placeholders of a prompt by the images' tokens. Throws Error unless it has as many.
 PromptText ExpandImages(const Model& model, const PromptText& prompt, const ImageList& images);

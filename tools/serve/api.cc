@@ -185,7 +185,8 @@ Json Api::ModelJson() const {
             {"n_ctx_train", info.max_context},
             {"size", info.file_bytes},
             {"has_chat_template", prompter.has_template()},
-            {"has_reasoning", prompter.has_reasoning()}}}};
+            {"has_reasoning", prompter.has_reasoning()},
+            {"takes_images", prompter.takes_images()}}}};
 }
 
 Json Api::AdapterJson(uint32_t index) const {

@@ -12,24 +12,55 @@ std::string At(const std::string& path, size_t index) {
   return cli::Format("%s[%zu]", path.c_str(), index);
 }
 
-// A text, or a list of parts, which must be texts.
-std::string ReadContent(const Json& content, const std::string& path) {
+// Returns the text of consecutive parts; parts around an image if there is one.
+Json JoinedParts(const Json& parts) {
+  Json joined = Json::array();
+  for (const Json& part : parts) {
+    if (part["type"] == "text" && !joined.empty() && joined.back()["type"] == "text") {
+      joined.back()["text"] =
+          joined.back()["text"].get<std::string>() + part["text"].get<std::string>();
+    } else {
+      joined.push_back(part);
+    }
+  }
+  if (joined.empty()) return "";
+  return joined.size() == 1 && joined[0]["type"] == "text" ? joined[0]["text"] : joined;
+}
+
+ImageSource ReadImagePart(Fields* part) {
+  const Json& image = part->Need("image_url");
+  if (image.is_string()) return {image.get<std::string>(), part->PathOf("image_url")};
+  Fields fields(image, part->PathOf("image_url"));
+  ImageSource source = {fields.NeedText("url"), fields.PathOf("url")};
+  fields.Ignore({"detail"});
+  fields.End();
+  return source;
+}
+
+// A text, or a list of parts: texts, and images if `images` is given.
+Json ReadContent(const Json& content, const std::string& path, std::vector<ImageSource>* images) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) {
     throw BadField(path, "is " + KindOf(content) + ", expected a string or an array of parts");
   }
-  std::string text;
+  Json parts = Json::array();
   for (size_t i = 0; i < content.size(); ++i) {
     Fields part(content[i], At(path, i));
     const std::string type = part.NeedText("type");
+    if (type == "image_url" && images != nullptr) {
+      images->push_back(ReadImagePart(&part));
+      parts.push_back({{"type", "image"}});
+      continue;
+    }
     if (type != "text") {
       throw ApiError(400, "invalid_request_error",
-                     part.PathOf("type") + " is \"" + type + "\": this model reads text only",
+                     part.PathOf("type") + " is \"" + type + "\": this model reads " +
+                         (images == nullptr ? "text only" : "text and image_url only"),
                      part.PathOf("type"), "unsupported_content");
     }
-    text += part.NeedText("text");
+    parts.push_back({{"type", "text"}, {"text", part.NeedText("text")}});
   }
-  return text;
+  return JoinedParts(parts);
 }
 
 Json ReadCalls(const Json& calls, const std::string& path,
@@ -65,7 +96,7 @@ Json ReadCalls(const Json& calls, const std::string& path,
 
 }  // namespace
 
-Json ReadMessages(const Json& messages) {
+Json ReadMessages(const Json& messages, std::vector<ImageSource>* images) {
   if (!messages.is_array()) {
     throw BadField("messages", "is " + KindOf(messages) + ", expected an array");
   }
@@ -87,8 +118,9 @@ Json ReadMessages(const Json& messages) {
     const Json* calls = message.Find("tool_calls");
     if (calls != nullptr && calls->is_array() && calls->empty()) calls = nullptr;
     if (content == nullptr && (role != "assistant" || calls == nullptr)) message.Need("content");
-    one["content"] =
-        content == nullptr ? std::string() : ReadContent(*content, message.PathOf("content"));
+    one["content"] = content == nullptr ? Json("")
+                                        : ReadContent(*content, message.PathOf("content"),
+                                                      role == "user" ? images : nullptr);
     if (const auto name = message.Text("name")) one["name"] = *name;
     if (role == "assistant") {
       if (const auto reasoning = message.Text("reasoning_content")) {

@@ -5,7 +5,7 @@
 
 namespace arn::serve {
 
-Prompter::Prompter(const tool::Model& model) : model_(model) {
+Prompter::Prompter(const tool::Model& model, ImageReader* images) : model_(model), images_(images) {
   arn_chat_options options = ARN_CHAT_OPTIONS_INIT;
   options.arena_bytes = uint64_t{64} << 20;  // reserved address space; a chat touches a small part
   arn_chat* chat = nullptr;
@@ -28,7 +28,8 @@ Prompter::Prompter(const tool::Model& model) : model_(model) {
 }
 
 Prompt Prompter::OfMessages(const std::string& messages, const std::string& tools,
-                            const std::string& variables) const {
+                            const std::string& variables,
+                            const std::vector<ImageSource>& images) const {
   if (chat_ == nullptr) {
     throw ApiError(400, "invalid_request_error",
                    "the model has no chat template: use /v1/completions", "messages",
@@ -60,12 +61,18 @@ Prompt Prompter::OfMessages(const std::string& messages, const std::string& tool
   if (arn_chat_plain_spans(chat_.get(), &spans, &n_spans) != ARN_OK) {
     throw ApiError(500, "server_error", arn_chat_last_error(chat_.get()));
   }
-  prompt.ids = model_.Tokenize(prompt.text, ARN_TOKENIZE_NO_SPECIAL, {spans, spans + n_spans});
+  tool::PromptText rendered = {std::move(prompt.text), {spans, spans + n_spans}};
+  if (!images.empty()) {
+    prompt.images = images_->Read(images);
+    rendered = tool::ExpandImages(model_, rendered, prompt.images);
+  }
+  prompt.text = std::move(rendered.text);
+  prompt.ids = model_.Tokenize(prompt.text, ARN_TOKENIZE_NO_SPECIAL, rendered.plain);
   return prompt;
 }
 
 Prompt Prompter::OfText(const std::string& text) const {
-  Prompt prompt{text, model_.Tokenize(text, ARN_TOKENIZE_DEFAULT)};
+  Prompt prompt{text, model_.Tokenize(text, ARN_TOKENIZE_DEFAULT), {}};
   if (prompt.ids.empty() && model_.info().bos_id >= 0) prompt.ids.push_back(model_.info().bos_id);
   return prompt;
 }

@@ -10,26 +10,30 @@
 #include <vector>
 
 #include "tools/arenite/model.h"
+#include "tools/serve/image_reader.h"
 
 namespace arn::serve {
 
 struct Prompt {
   std::string text;
   std::vector<int32_t> ids;
+  tool::ImageList images;  // whose tokens are among the ids
 };
 
 class Prompter {
  public:
-  // The model must outlive it. Throws tool::Error if there is no tokenizer.
-  explicit Prompter(const tool::Model& model);
+  // The model must outlive it. Throws tool::Error if there is no tokenizer. `images`: null, or what
+  // encodes images, which must outlive it too.
+  explicit Prompter(const tool::Model& model, ImageReader* images = nullptr);
 
   bool has_template() const { return chat_ != nullptr; }
   // True if the parser of replies knows how the model writes its reasoning.
   bool has_reasoning() const { return !reasoning_end_.empty(); }
-  // Renders messages, tools and variables, each JSON or "". Throws ApiError if the template refuses
-  // them.
+  bool takes_images() const { return images_ != nullptr; }
+  // Renders messages, tools and variables, each JSON or "", with the images of the messages. Throws
+  // ApiError if the template refuses them.
   Prompt OfMessages(const std::string& messages, const std::string& tools,
-                    const std::string& variables) const;
+                    const std::string& variables, const std::vector<ImageSource>& images) const;
   Prompt OfText(const std::string& text) const;
   // Returns the tokens of a sentence and of the mark that ends the reasoning.
   std::vector<int32_t> ReasoningEnd(const std::string& sentence) const;
@@ -43,6 +47,7 @@ class Prompter {
   };
 
   const tool::Model& model_;
+  ImageReader* const images_;
   std::unique_ptr<arn_chat, DestroyChat> chat_;
   std::string reasoning_end_;
   arn_detokenizer in_text_ = {};  // behind some token

@@ -163,7 +163,9 @@ void RequestReader::ReadReasoning(Fields* fields, Settings* settings, Json* vari
 }
 
 Prompt RequestReader::ReadPrompt(Fields* fields, Settings* settings) const {
-  const std::string messages = ReadMessages(fields->Need("messages")).dump();
+  std::vector<ImageSource> images;
+  const std::string messages =
+      ReadMessages(fields->Need("messages"), prompter_.takes_images() ? &images : nullptr).dump();
   const Json none = Json::array();
   const Json* given_tools = fields->Find("tools");
   const Json& tools = given_tools == nullptr ? none : *given_tools;
@@ -178,7 +180,8 @@ Prompt RequestReader::ReadPrompt(Fields* fields, Settings* settings) const {
     variables = *given;
   }
   ReadReasoning(fields, settings, &variables);
-  return prompter_.OfMessages(messages, settings->tools, variables.empty() ? "" : variables.dump());
+  return prompter_.OfMessages(messages, settings->tools, variables.empty() ? "" : variables.dump(),
+                              images);
 }
 
 void RequestReader::AddPart(const Prompt& prompt, const std::string& param, uint32_t n,
@@ -189,6 +192,7 @@ void RequestReader::AddPart(const Prompt& prompt, const std::string& param, uint
   Work work;
   work.settings = request->settings;
   work.ids = prompt.ids;
+  work.embeddings = tool::EmbeddingsOf(prompt.images);
   const size_t from = prompt.text.size() - std::min(prompt.text.size(), kTailBytes);
   work.prompt_tail = prompt.text.substr(from);
   work.n = n;

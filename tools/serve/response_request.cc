@@ -1,5 +1,7 @@
 #include "tools/serve/response_request.h"
 
+#include <algorithm>
+
 #include "tools/cli/format.h"
 #include "tools/serve/answer.h"
 
@@ -29,6 +31,31 @@ std::string ReadParts(const Json& content, const std::string& path,
   return text;
 }
 
+// Returns the parts as those of a chat message if there is an image among them; their text if not.
+Json ReadInput(const Json& content, const std::string& path) {
+  const auto is_image = [](const Json& part) {
+    return part.is_object() && part.contains("type") && part["type"] == "input_image";
+  };
+  if (!content.is_array() || std::none_of(content.begin(), content.end(), is_image)) {
+    return ReadParts(content, path, {"input_text", "text"});
+  }
+  Json parts = Json::array();
+  for (size_t i = 0; i < content.size(); ++i) {
+    Fields part(content[i], cli::Format("%s[%zu]", path.c_str(), i));
+    if (is_image(content[i])) {
+      parts.push_back(
+          {{"type", "image_url"}, {"image_url", {{"url", part.NeedText("image_url")}}}});
+      part.Ignore({"type", "detail"});
+      part.End();
+    } else {
+      parts.push_back(
+          {{"type", "text"},
+           {"text", ReadParts(Json::array({content[i]}), path, {"input_text", "text"})}});
+    }
+  }
+  return parts;
+}
+
 // The items of `input` as chat messages. Calls and reasoning belong to the assistant's message that
 // they stand beside.
 class MessageList {
@@ -46,6 +73,11 @@ class MessageList {
     }
     is_open_ = false;
     messages_.push_back({{"role", role}, {"content", text}});
+  }
+  // A message of a user: a text, or parts of a chat message.
+  void AddInput(const std::string& role, Json content) {
+    is_open_ = false;
+    messages_.push_back({{"role", role}, {"content", std::move(content)}});
   }
   void AddReasoning(const std::string& text) {
     if (is_open_ &&
@@ -91,10 +123,15 @@ void ReadMessage(Fields* item, MessageList* messages) {
     throw BadField(item->PathOf("role"),
                    "is \"" + role + "\", expected user, assistant, system or developer");
   }
-  static const std::vector<std::string> kInput = {"input_text", "text"};
-  static const std::vector<std::string> kOutput = {"output_text", "input_text", "text"};
-  messages->AddText(role, ReadParts(item->Need("content"), item->PathOf("content"),
-                                    role == "assistant" ? kOutput : kInput));
+  const Json& content = item->Need("content");
+  if (role == "user") {
+    messages->AddInput(role, ReadInput(content, item->PathOf("content")));
+  } else {
+    static const std::vector<std::string> kInput = {"input_text", "text"};
+    static const std::vector<std::string> kOutput = {"output_text", "input_text", "text"};
+    messages->AddText(
+        role, ReadParts(content, item->PathOf("content"), role == "assistant" ? kOutput : kInput));
+  }
   item->Ignore({"phase"});
 }
 

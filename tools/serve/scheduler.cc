@@ -17,6 +17,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kBlockAlign = 64;
 
+// All 0, and no token, if the model takes no images.
+arn_image_info ImageInfoOf(const tool::Model& model) {
+  arn_image_info info = ARN_IMAGE_INFO_INIT;
+  if (arn_image_get_info(model.get(), &info) != ARN_OK) info.token_id = -1;
+  return info;
+}
+
 ApiError Ending() { return Unavailable("the server is ending", "shutting_down"); }
 
 }  // namespace
@@ -32,7 +39,8 @@ Scheduler::Scheduler(const tool::Model& model, const arn_session_options& sessio
       plan_(model.Plan(session_options)),
       options_(std::move(options)),
       session_(model, session_options),
-      slots_(session_.get(), plan_) {
+      image_(ImageInfoOf(model)),
+      slots_(session_.get(), plan_, image_.token_id) {
   for (uint32_t s = 0; s < plan_.max_sequences; ++s) {
     blocks_.emplace_back(::operator new (kReplyBytes, std::align_val_t{kBlockAlign}));
   }
@@ -162,6 +170,7 @@ void Scheduler::Save() {
   is_saved_ = true;  // a disk that is full is not written to again until something changes
   if (options_.state_file.empty()) return;
   arn_session_clear_cancel(session_.get());
+  slots_.DropImages();
   if (arn_session_save(session_.get(), options_.state_file.c_str()) != ARN_OK) {
     std::fprintf(stderr, "arenite: warning: %s: %s\n", options_.state_file.c_str(),
                  arn_session_last_error(session_.get()));
@@ -310,7 +319,11 @@ void Scheduler::RunChunk() {
   arn_session_select(session_.get(), running->sequences[0]);
   uint32_t kept = 0;
   const std::vector<int32_t>& ids = running->work.ids;
-  const arn_status status = arn_session_follow(session_.get(), ids.data(), ids.size(), &kept);
+  const std::vector<float>& rows = running->work.embeddings;
+  const arn_status status =
+      rows.empty() ? arn_session_follow(session_.get(), ids.data(), ids.size(), &kept)
+                   : arn_session_follow_embeddings(session_.get(), ids.data(), ids.size(),
+                                                   rows.data(), rows.size() / image_.width, &kept);
   if (!running->has_begun) {
     running->has_begun = true;
     running->n_cached = kept;

@@ -110,6 +110,7 @@ class Scheduler {
   arn_memory_plan plan_;
   const SchedulerOptions options_;
   const tool::Session session_;
+  const arn_image_info image_;
   Slots slots_;
   std::vector<std::unique_ptr<void, FreeBlock>> blocks_;  // one for each sequence's reply
   std::vector<std::unique_ptr<Running>> running_;

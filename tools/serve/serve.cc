@@ -13,11 +13,13 @@
 #include "CLI/CLI.hpp"
 #include "tools/arenite/adapters.h"
 #include "tools/arenite/commands.h"
+#include "tools/arenite/images.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
 #include "tools/serve/api.h"
 #include "tools/serve/heap.h"
+#include "tools/serve/image_reader.h"
 #include "tools/serve/sampling_fields.h"
 
 namespace arn::tool {
@@ -48,8 +50,8 @@ struct ServeArguments {
 constexpr uint64_t kParseFactor = 64;
 // Bytes of samples for a byte of a file: 8 bits at kLowestRate become f32, then twice as many.
 constexpr uint64_t kSampleFactor = 12;
-// Longest body with sound: four minutes of it, with 16 bits a sample.
-constexpr const char* kSpeechBody = "8M";
+// Longest body with sound, four minutes of it with 16 bits a sample, or with images.
+constexpr const char* kMediaBody = "8M";
 // Longest text of a request for vectors or scores: 8,192 tokens of any language. The tokenizer
 // reserves about 100 times as much.
 constexpr size_t kMaxScoredBytes = 256 * 1024;
@@ -84,6 +86,14 @@ arn_session_options SessionOptions(const ServeArguments& arguments, const Model&
   plain.constraint_bytes = 0;
   if (!model.CanPlan(options) && model.CanPlan(plain)) return plain;
   return options;
+}
+
+// Room for as many embeddings as the cache has tokens, where the backend takes them.
+arn_session_options WithImages(const Model& model, arn_session_options options) {
+  const arn_session_options text_only = options;
+  if (!TakesImages(model) || !model.CanPlan(options)) return text_only;
+  options.embedding_rows = model.Plan(options).kv_tokens;
+  return model.CanPlan(options) ? options : text_only;
 }
 
 // A bundle of --embedder or --reranker, if there is one.
@@ -185,12 +195,17 @@ struct TextModel {
   TextModel(Model opened, const ServeArguments& arguments, serve::Metrics* metrics)
       : model(std::move(opened)),
         adapters(model, arguments.adapters),
-        prompter(model),
-        scheduler(model, SessionOptions(arguments, model, adapters), OptionsOf(arguments),
-                  metrics) {}
+        session(WithImages(model, SessionOptions(arguments, model, adapters))),
+        images(session.embedding_rows == 0
+                   ? nullptr
+                   : std::make_unique<serve::ImageReader>(model, arguments.session.threads)),
+        prompter(model, images.get()),
+        scheduler(model, session, OptionsOf(arguments), metrics) {}
 
   const Model model;
   const Adapters adapters;
+  const arn_session_options session;
+  const std::unique_ptr<serve::ImageReader> images;  // null: the model or the backend takes none
   const serve::Prompter prompter;
   serve::Scheduler scheduler;
 };
@@ -215,7 +230,7 @@ std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, bo
   }
   return lines + Format(
                      "requests %s at most, for %zu connections\n"
-                     "others   %s for embedder, reranker and transcriber\n"
+                     "others   %s for embedder, reranker, transcriber and images\n"
                      "whole    %s at most, and the program itself%s\n",
                      HumanBytes(requests).c_str(), http.n_connections,
                      HumanBytes(other_bytes).c_str(), HumanBytes(total).c_str(), weights.c_str());
@@ -296,7 +311,8 @@ int Run(ServeArguments arguments) {
   serve::HttpOptions http;
   http.n_connections = arguments.connections;
   if (arguments.max_body.empty()) {
-    arguments.max_body = arguments.transcriber.empty() ? "1M" : kSpeechBody;
+    const bool has_images = text && text->images != nullptr;
+    arguments.max_body = arguments.transcriber.empty() && !has_images ? "1M" : kMediaBody;
   }
   http.max_body_bytes = ParseBytes(arguments.max_body, "--max-body");
   serve::ServedModels* const models = &api_options.limits.models;
@@ -333,7 +349,8 @@ int Run(ServeArguments arguments) {
                  text->scheduler.state_problem().c_str());
   }
   Print(MemoryText(text.get(), http, speech.bytes() != 0,
-                   embedder.bytes() + reranker.bytes() + speech.bytes()));
+                   embedder.bytes() + reranker.bytes() + speech.bytes() +
+                       (text && text->images != nullptr ? text->images->bytes() : 0)));
   const int port = server.Bind(arguments.host, static_cast<int>(arguments.port));
   if (port == 0) {
     throw Error(Format("cannot listen on %s, port %u: is another server there?",
@@ -388,7 +405,8 @@ Command AddServe(CLI::App* app) {
       ->capture_default_str();
   sub->add_option(
       "--max-body", arguments->max_body,
-      Format("Longest body of a request; more is 413 [1M; %s with a transcriber]", kSpeechBody));
+      Format("Longest body of a request; more is 413 [1M; %s with a transcriber or images]",
+             kMediaBody));
   sub->add_option("--max-tokens", arguments->max_tokens,
                   "Tokens of a reply whose request sets no limit (0: what the context holds)")
       ->capture_default_str();

@@ -9,11 +9,12 @@ constexpr uint32_t kLeastShared = 8;  // tokens for which a copy of a sequence i
 
 }  // namespace
 
-Slots::Slots(arn_session* session, const arn_memory_plan& plan)
+Slots::Slots(arn_session* session, const arn_memory_plan& plan, int32_t image_token)
     : session_(session),
       page_tokens_(plan.kv_page_tokens),
       n_pages_(plan.kv_tokens / plan.kv_page_tokens),
       context_(plan.context_tokens),
+      image_token_(image_token),
       slots_(plan.max_sequences) {}
 
 uint32_t Slots::PagesFor(uint64_t n_tokens) const {
@@ -32,7 +33,11 @@ uint32_t Slots::CommonPrefix(uint32_t sequence, const std::vector<int32_t>& ids)
   uint32_t n = 0;
   if (arn_session_tokens(session_, &held, &n) != ARN_OK) return 0;
   const size_t most = std::min<size_t>(n, ids.size());
-  return static_cast<uint32_t>(std::mismatch(held, held + most, ids.begin()).first - held);
+  const auto is_equal = [this](int32_t own, int32_t id) {
+    return own == id || (own < 0 && id == image_token_);
+  };
+  return static_cast<uint32_t>(std::mismatch(held, held + most, ids.begin(), is_equal).first -
+                               held);
 }
 
 uint32_t Slots::PagesInUse() const {
@@ -61,6 +66,19 @@ bool Slots::DropOldest() {
   const std::optional<uint32_t> oldest = Oldest(std::nullopt);
   if (oldest) Clear(*oldest);
   return oldest.has_value();
+}
+
+void Slots::DropImages() {
+  for (uint32_t s = 0; s < size(); ++s) {
+    if (slots_[s].is_busy) continue;
+    arn_session_select(session_, s);
+    const int32_t* held = nullptr;
+    uint32_t n = 0;
+    if (arn_session_tokens(session_, &held, &n) == ARN_OK &&
+        std::any_of(held, held + n, [](int32_t id) { return id < 0; })) {
+      Clear(s);
+    }
+  }
 }
 
 void Slots::SetAdapters(uint32_t sequence, const AdapterUses& adapters) {

@@ -16,8 +16,8 @@ namespace arn::serve {
 
 class Slots {
  public:
-  // The session must outlive the slots.
-  Slots(arn_session* session, const arn_memory_plan& plan);
+  // The session must outlive the slots. image_token: of arn_image_info; -1: there is none.
+  Slots(arn_session* session, const arn_memory_plan& plan, int32_t image_token);
 
   uint32_t size() const { return static_cast<uint32_t>(slots_.size()); }
   uint32_t n_pages() const { return n_pages_; }
@@ -35,6 +35,8 @@ class Slots {
   arn_status Fork(uint32_t from, uint32_t to);
   // Drops the tokens of the least recently used sequence. Returns false if all are busy or empty.
   bool DropOldest();
+  // Drops the tokens of idle sequences with images: they cannot be saved.
+  void DropImages();
 
   struct Use {
     uint32_t n_tokens;
@@ -51,6 +53,7 @@ class Slots {
   };
 
   uint32_t Length(uint32_t sequence) const;
+  // Embeddings count as equal to an image's token: the session compares them.
   uint32_t CommonPrefix(uint32_t sequence, const std::vector<int32_t>& ids) const;
   uint32_t PagesInUse() const;
   std::optional<uint32_t> Oldest(std::optional<uint32_t> but) const;
@@ -60,6 +63,7 @@ class Slots {
 
   arn_session* session_;
   uint32_t page_tokens_, n_pages_, context_;
+  int32_t image_token_;
   uint64_t clock_ = 0;
   std::vector<Slot> slots_;
 };

@@ -43,7 +43,8 @@ struct Settings {
 struct Work {
   std::shared_ptr<const Settings> settings;
   std::vector<int32_t> ids;
-  std::string prompt_tail;  // last bytes of the prompt's text, for what looks at how it ends
+  std::vector<float> embeddings;  // of the images whose tokens are among them
+  std::string prompt_tail;        // last bytes of the prompt's text, for what looks at how it ends
   uint32_t n = 1;
   uint32_t first_choice = 0;
   std::string param;  // "messages" or "prompt"
