@@ -9,14 +9,14 @@
 namespace arn {
 namespace {
 
-constexpr uint64_t kStepsOutsideLayers = 6;
+constexpr uint64_t kStepsOutsideTowerLayers = 6;
 constexpr uint64_t kStepsPerStage = 2;
 
 uint64_t MaxVisionSteps(uint64_t n_layers, uint64_t n_stages) {
-  return n_layers * kStepsPerEncoderLayer + n_stages * kStepsPerStage + kStepsOutsideLayers;
+  return n_layers * kStepsPerEncoderLayer + n_stages * kStepsPerStage + kStepsOutsideTowerLayers;
 }
 
-void AddFeatures(uint32_t first, uint32_t stride, ValueId out, StepList* steps) {
+void AddPartOfPatches(uint32_t first, uint32_t stride, ValueId out, StepList* steps) {
   FeaturesParams features;
   features.first = first;
   features.stride = stride;
@@ -27,8 +27,8 @@ void AddFeatures(uint32_t first, uint32_t stride, ValueId out, StepList* steps) 
 void AddPatches(const VisionSpec& vision, ValueId x, StepList* steps) {
   const ValueId pixels = steps->NewValue("pixels", vision.patch_floats());
   const uint32_t stride = vision.patch_floats() + vision.hidden;
-  AddFeatures(0, stride, pixels, steps);
-  AddFeatures(vision.patch_floats(), stride, x, steps);
+  AddPartOfPatches(0, stride, pixels, steps);
+  AddPartOfPatches(vision.patch_floats(), stride, x, steps);
   LinearParams linear;
   linear.weight = vision.patch_embedding;
   linear.accumulate = true;

@@ -12,12 +12,8 @@ constexpr uint32_t kMaxSide = 64;
 constexpr uint64_t kMaxPlanBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxEmbeddings = 4096;
 
-struct DestroyEncoder {
-  void operator()(arn_image_encoder* encoder) const { arn_image_encoder_destroy(encoder); }
-};
-struct DestroySession {
-  void operator()(arn_session* session) const { arn_session_destroy(session); }
-};
+using EncoderPtr = std::unique_ptr<arn_image_encoder, decltype(&arn_image_encoder_destroy)>;
+using SessionPtr = std::unique_ptr<arn_session, decltype(&arn_session_destroy)>;
 
 std::vector<uint8_t> Pixels() {
   std::vector<uint8_t> pixels(size_t{3} * kSize.width * kSize.height);
@@ -53,7 +49,7 @@ std::vector<float> Encode(const arn_model* model, const arn_image_info& info,
       ARN_OK) {
     return {};
   }
-  const std::unique_ptr<arn_image_encoder, DestroyEncoder> encoder(created);
+  const EncoderPtr encoder(created, &arn_image_encoder_destroy);
   const std::vector<uint8_t> pixels = Pixels();
   const arn_image image = {pixels.data(), kSize.width, kSize.height, 0};
   std::vector<float> rows(size_t{layout.n_embeddings} * info.width);
@@ -101,7 +97,7 @@ bool ExerciseImages(const arn_model* model, std::string* problem) {
   if (arn_session_create(model, &options, nullptr, 0, error, sizeof error, &created) != ARN_OK) {
     return false;
   }
-  const std::unique_ptr<arn_session, DestroySession> session(created);
+  const SessionPtr session(created, &arn_session_destroy);
   int32_t id = -1;
   if (arn_session_prefill_embeddings(session.get(), ids.data(), ids.size(), rows.data(), n_rows) !=
           ARN_OK ||
