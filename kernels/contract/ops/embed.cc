@@ -30,7 +30,6 @@ struct EmbedContract : OpDefaults<EmbedParams> {
     text->PrintWeight("weight", p.weight);
     text->PrintWeight("positions", p.positions);
     text->PrintFloat("factor", p.factor, 1.0f);
-    if (p.takes_embeddings) text->Print(" or embeddings");
   }
 };
 
