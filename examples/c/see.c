@@ -118,8 +118,11 @@ int main(int argc, char** argv) {
   size_t n_ids = 0;
   int32_t* ids = prompt_ids(model, &image, argv[3], &n_ids);
 
+  arn_model_info about = ARN_MODEL_INFO_INIT;
+  check(arn_model_get_info(model, &about), "the model's context");
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  options.context_tokens = (uint32_t)n_ids + 256;
+  options.context_tokens = (uint32_t)n_ids + 256; /* prompt and answer */
+  if (options.context_tokens > about.max_context) options.context_tokens = about.max_context;
   options.embedding_rows = n_embeddings; /* those of all images in all sequences */
   arn_session* session = NULL;
   check(arn_session_create(model, &options, NULL, 0, error, sizeof error, &session), error);

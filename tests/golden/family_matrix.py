@@ -222,7 +222,8 @@ def run(*command):
 
 def last_line(result):
   lines = [line for line in (result.stderr or result.stdout).splitlines() if line.strip()]
-  return re.sub(r"^(arenite-convert: )?(error: )?(\S*config\.json: )?", "", lines[-1]) if lines else "?"
+  return re.sub(r"^(arenite-convert: )?(error: )?(\S*config\.json: )?", "",
+                lines[-1]) if lines else "?"
 
 
 def difference(bin_dir, folder, logits, ids, source):
