@@ -277,7 +277,7 @@ struct DecoderSpec;
 
 // Fields of fbs::ImageText.
 struct ImageTextSpec {
-  std::string placeholder, token;
+  std::string marker, token;
   std::string begin, tile_begin, row_end, tiles_end, whole_begin, alone_begin, end;
 
   bool operator==(const ImageTextSpec&) const = default;

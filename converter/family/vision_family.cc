@@ -302,7 +302,7 @@ std::optional<VisionSpec> ReadVision(const json& config, const std::string& labe
   if (spec.token_id >= vocab) {
     Fail("%s: image_token_id: %u, the vocabulary has %u", label.c_str(), spec.token_id, vocab);
   }
-  spec.text = {family->placeholder, family->token,       family->begin,
+  spec.text = {family->marker,      family->token,       family->begin,
                family->tile_begin,  family->row_end,     family->tiles_end,
                family->whole_begin, family->alone_begin, family->end};
   spec.sees_both_ways = family->sees_both_ways;

@@ -53,7 +53,7 @@ struct VisionFamily {
   ImageRule rule;
   Resample resample = Resample::kBilinear;
   uint32_t tile_size = 0, longest_edge = 0;
-  const char* placeholder;
+  const char* marker;
   const char* token;
   const char* begin = "";
   const char* tile_begin = "";
@@ -101,7 +101,7 @@ constexpr VisionFamily Idefics3Like(const char* architecture) {
           .resample = Resample::kLanczos,
           .tile_size = 364,
           .longest_edge = 4 * 364,
-          .placeholder = "<image>",
+          .marker = "<image>",
           .token = "<image>",
           .tile_begin = "<fake_token_around_image><row_{row}_col_{col}>",
           .row_end = "\n",
@@ -135,7 +135,7 @@ inline constexpr VisionFamily kVisionFamilies[] = {
      .sees_both_ways = true,
      .rule = ImageRule::kSquare,
      .tile_size = 224,
-     .placeholder = "<start_of_image>",
+     .marker = "<start_of_image>",
      .token = "<image_soft_token>",
      .begin = "\n\n<start_of_image>",
      .end = "<end_of_image>\n\n"},
@@ -165,7 +165,7 @@ inline constexpr VisionFamily kVisionFamilies[] = {
      .default_token = 396,
      .rule = ImageRule::kTokenBudget,
      .tile_size = 512,
-     .placeholder = "<image>",
+     .marker = "<image>",
      .token = "<image>",
      .begin = "<|image_start|>",
      .tile_begin = "<|img_row_{row}_col_{col}|>",

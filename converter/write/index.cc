@@ -96,11 +96,11 @@ Offset<fbs::ImageText> BuildImageText(const ImageTextSpec& text,
   const auto string = [&](const std::string& value) {
     return value.empty() ? Offset<flatbuffers::String>() : builder->CreateString(value);
   };
-  const auto placeholder = string(text.placeholder), token = string(text.token);
+  const auto marker = string(text.marker), token = string(text.token);
   const auto begin = string(text.begin), tile_begin = string(text.tile_begin);
   const auto row_end = string(text.row_end), tiles_end = string(text.tiles_end);
   const auto whole_begin = string(text.whole_begin), alone_begin = string(text.alone_begin);
-  return fbs::CreateImageText(*builder, placeholder, token, begin, tile_begin, row_end, tiles_end,
+  return fbs::CreateImageText(*builder, marker, token, begin, tile_begin, row_end, tiles_end,
                               whole_begin, alone_begin, string(text.end));
 }
 

@@ -46,8 +46,8 @@ static float* encode(const arn_model* model, const arn_image* image, const arn_i
   return embeddings;
 }
 
-/* Renders the message, puts the image's tokens where the template has its placeholder, and returns
- * the ids. Only the template's own placeholders and special tokens count, not those of the text. */
+/* Renders the message, puts the image's tokens where the template has its marker, and returns
+ * the ids. Only the template's own markers and special tokens count, not those of the text. */
 static int32_t* prompt_ids(const arn_model* model, const arn_image* image, const char* question,
                            size_t* n_ids) {
   char error[512] = "", messages[4096], rendered[8192];

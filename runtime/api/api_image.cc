@@ -69,8 +69,7 @@ arn_status arn_image_get_info(const arn_model* model, arn_image_info* out_info) 
   info.width = spec.hidden;
   info.max_embeddings = BoundsOf(spec.vision).most_tokens;
   info.token_id = spec.vision.token_id;
-  info.placeholder =
-      ToModel(model)->bundle.index->model()->vision()->text()->placeholder()->c_str();
+  info.marker = ToModel(model)->bundle.index->model()->vision()->text()->marker()->c_str();
   return ToC(WriteStruct(info, out_info));
 }
 

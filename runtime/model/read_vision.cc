@@ -195,9 +195,9 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
   out.sees_both_ways = vision.sees_both_ways();
   ARN_TRY(CheckWindows(*spec, out, diag));
   const fbs::ImageText* text = vision.text();
-  if (text == nullptr || text->placeholder() == nullptr || text->placeholder()->size() == 0 ||
+  if (text == nullptr || text->marker() == nullptr || text->marker()->size() == 0 ||
       text->token() == nullptr || text->token()->size() == 0) {
-    return diag->Fail(Status::kBadBundle, "model.vision.text has no placeholder or no token");
+    return diag->Fail(Status::kBadBundle, "model.vision.text has no marker or no token");
   }
   spec->vision = out;
   return Status::kOk;

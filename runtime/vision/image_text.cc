@@ -133,13 +133,13 @@ Status ExpandImages(const fbs::ImageText& text, const VisionSpec& vision,
                     Span<char> out, size_t* out_bytes, TextSpan* out_plain, Diag* diag) {
   *out_bytes = 0;
   ARN_TRY(CheckSpans(prompt, plain, diag));
-  const flatbuffers::String& placeholder = *text.placeholder();
-  const size_t n = placeholder.size();
+  const flatbuffers::String& marker = *text.marker();
+  const size_t n = marker.size();
   Writer writer(out);
   Copier copier(prompt, plain, out_plain, &writer);
   size_t n_found = 0;
   for (size_t at = 0; at + n <= prompt.size;) {
-    if (std::memcmp(prompt.data + at, placeholder.data(), n) != 0 || copier.IsPlain(at, n)) {
+    if (std::memcmp(prompt.data + at, marker.data(), n) != 0 || copier.IsPlain(at, n)) {
       ++at;
       continue;
     }
@@ -155,8 +155,8 @@ Status ExpandImages(const fbs::ImageText& text, const VisionSpec& vision,
   }
   copier.CopyTo(prompt.size);
   if (n_found != images.size()) {
-    return diag->Fail(Status::kBadArgument, "%zu images for %zu placeholders (%s) in the prompt",
-                      images.size(), n_found, placeholder.c_str());
+    return diag->Fail(Status::kBadArgument, "%zu images for %zu markers (%s) in the prompt",
+                      images.size(), n_found, marker.c_str());
   }
   *out_bytes = writer.size();
   return Status::kOk;

@@ -60,7 +60,7 @@ std::vector<float> Encode(const arn_model* model, const arn_image_info& info,
 }
 
 void Expand(const arn_model* model, const arn_image_info& info, std::string* problem) {
-  const std::string text = std::string("a ") + info.placeholder + " b";
+  const std::string text = std::string("a ") + info.marker + " b";
   char error[256] = "";
   size_t bytes = 0, again = 0;
   if (arn_image_expand(model, &kSize, 1, text.data(), text.size(), nullptr, 0, error, sizeof error,

@@ -239,10 +239,10 @@ TEST_P(VisionSessionTest, Encoder_TakesCallersMemory_IsCancelled_AndRefusesWhatD
   EXPECT_EQ(ARN_UNSUPPORTED, arn_image_plan(model_.get(), &options, nullptr, 0, &plan));
 }
 
-TEST_P(VisionSessionTest, Expand_ReplacesPlaceholders_ButNotThoseOfUsers) {
+TEST_P(VisionSessionTest, Expand_ReplacesMarkers_ButNotThoseOfUsers) {
   arn_image_info info = ARN_IMAGE_INFO_INIT;
   ASSERT_EQ(ARN_OK, arn_image_get_info(model_.get(), &info));
-  const std::string mark = info.placeholder, text = "a" + mark + "b " + mark + " c" + mark;
+  const std::string mark = info.marker, text = "a" + mark + "b " + mark + " c" + mark;
   const arn_text_span plain[] = {{1 + mark.size(), 1 + 1 + mark.size() + 1}};
   const arn_image_size sizes[] = {{images_[0].width, images_[0].height},
                                   {images_[1].width, images_[1].height}};
@@ -263,7 +263,7 @@ TEST_P(VisionSessionTest, Expand_ReplacesPlaceholders_ButNotThoseOfUsers) {
   EXPECT_EQ(ARN_BAD_ARGUMENT,
             arn_image_expand(model_.get(), sizes, 1, text.data(), text.size(), plain, 1, error,
                              sizeof error, out.data(), out.size(), &bytes, moved));
-  EXPECT_NE(nullptr, std::strstr(error, "1 images for 2 placeholders")) << error;
+  EXPECT_NE(nullptr, std::strstr(error, "1 images for 2 markers")) << error;
 }
 
 // int8 and int4 towers stay close to the f32 one.

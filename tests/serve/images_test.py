@@ -108,7 +108,7 @@ class ImagesTest(server.RefusalAssertions, unittest.TestCase):
     again, _ = self.ask(image(self.first), text("0"))
     self.assertEqual(first, again)
 
-  def test_a_users_placeholder_is_text(self):
+  def test_a_users_marker_is_text(self):
     _, plain = self.ask(text("an <image> here"))
     self.assertLess(plain["prompt_tokens"], 60)
     _, usage = self.ask(text("an <image> here"), image(self.first))

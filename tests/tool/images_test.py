@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""arenite run and chat with images: PNG and JPEG files, placeholders, and what is refused.
+"""arenite run and chat with images: PNG and JPEG files, markers, and what is refused.
 
 usage: images_test.py ARENITE CONVERTER
 """
@@ -55,7 +55,7 @@ class ImagesTest(unittest.TestCase):
     self.assertNotEqual(0, done.returncode)
     self.assertIn(part, done.stderr)
 
-  def test_run_takes_images_where_the_placeholders_are(self):
+  def test_run_takes_images_where_the_markers_are(self):
     first, second = self.folder / "0.png", self.folder / "1.png"
     made = self.run_json("--image", first, "--image", second, "--prompt", "a <image> b <image> c")
     counts = [text.count("<image>") for text in self.case["texts"]]
@@ -66,7 +66,7 @@ class ImagesTest(unittest.TestCase):
     self.assertEqual(sum(counts), swapped["prompt_ids"].count(IMAGE))
     self.assertNotEqual(made["prompt_ids"], swapped["prompt_ids"])
 
-  def test_images_without_placeholders_come_first(self):
+  def test_images_without_markers_come_first(self):
     image = self.folder / "0.png"
     marked = self.run_json("--image", image, "--prompt", "<image>what?")
     plain = self.run_json("--image", image, "--prompt", "what?")
@@ -101,7 +101,7 @@ class ImagesTest(unittest.TestCase):
     self.assertIn("holds an image", done.stderr)  # what /save refuses
     self.assertRegex(done.stderr, r"last turn  0 tokens reused, 1[3-9]\d computed")
 
-  def test_a_users_placeholder_is_text(self):
+  def test_a_users_marker_is_text(self):
     done = self.call("chat", self.bundle, "--max-tokens", "2", "--history", "none",
                      text="an <image> of mine\n")
     self.assertEqual(0, done.returncode, done.stderr)
@@ -110,7 +110,7 @@ class ImagesTest(unittest.TestCase):
   def test_refusals_say_what_to_do(self):
     image = self.folder / "0.png"
     self.refused("no vision tower", "run", self.blind, "--image", image, "--prompt", "x")
-    self.refused("1 images for 2 placeholders", "run", self.bundle, "--image", image, "--prompt",
+    self.refused("1 images for 2 markers", "run", self.bundle, "--image", image, "--prompt",
                  "<image><image>")
     self.refused("not a PNG or JPEG image", "run", self.bundle, "--image", self.bundle, "--prompt",
                  "x")

@@ -1,4 +1,4 @@
-// Images of prompts: files to embeddings, and placeholders to the tokens of images.
+// Images of prompts: files to embeddings, and markers to the tokens of images.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -49,7 +49,7 @@ class ImageEncoder {
 ImageList EncodeImages(const Model& model, const std::vector<std::string>& files,
                        uint32_t n_threads);
 
-// Replaces the placeholders of a prompt by the images' tokens. Throws Error unless it has as many.
+// Replaces the markers of a prompt by the images' tokens. Throws Error unless it has as many.
 PromptText ExpandImages(const Model& model, const PromptText& prompt, const ImageList& images);
 // Returns the embeddings of all, one after the other.
 std::vector<float> EmbeddingsOf(const ImageList& images);

@@ -101,14 +101,14 @@ std::vector<int32_t> IdsToPrefill(const Model& model, const RunArguments& argume
   return model.Tokenize(ReadPrompt(prompt), ARN_TOKENIZE_NO_SPECIAL);
 }
 
-// Reads the images, and the prompt with their tokens. Images without a placeholder come first.
+// Reads the images, and the prompt with their tokens. Images without a marker come first.
 void ReadImages(const Model& model, const RunArguments& arguments, Outcome* outcome) {
   if (arguments.prompt.ids) throw Error("--image: give the prompt as text");
   const ImageList images = EncodeImages(model, arguments.images, arguments.session.threads);
-  const std::string placeholder = ImageInfo(model).placeholder;
+  const std::string marker = ImageInfo(model).marker;
   PromptText prompt = {ReadPrompt(arguments.prompt), {}};
-  if (prompt.text.find(placeholder) == std::string::npos) {
-    for (size_t i = 0; i < images.size(); ++i) prompt.text.insert(0, placeholder);
+  if (prompt.text.find(marker) == std::string::npos) {
+    for (size_t i = 0; i < images.size(); ++i) prompt.text.insert(0, marker);
   }
   outcome->prompt_ids =
       model.Tokenize(ExpandImages(model, prompt, images).text, ARN_TOKENIZE_DEFAULT);
@@ -455,7 +455,7 @@ Command AddRun(CLI::App* app) {
   CLI::Option* image =
       sub->add_option("--image", arguments->images,
                       "PNG or JPEG file; may be repeated. Images are where the prompt has the "
-                      "model's placeholder (<image>), or come first");
+                      "model's marker (<image>), or come first");
   CLI::Option* restore =
       sub->add_option("--restore", arguments->restore,
                       "Continues the session saved in this file; a prompt is appended to it. Its "

@@ -348,7 +348,7 @@ class arn_embed_counts(Struct):
 
 class arn_image_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("width", c_uint32), ("max_embeddings", c_uint32),
-      ("token_id", c_int32), ("placeholder", c_char_p)]
+      ("token_id", c_int32), ("marker", c_char_p)]
   _initial_ = (0, 0, 0, None)
 
 

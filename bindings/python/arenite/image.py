@@ -20,7 +20,7 @@ class ImageInfo:
   width: int  # floats of an embedding
   max_embeddings: int  # most embeddings of an image
   token_id: int  # the token whose places embeddings take
-  placeholder: str  # of an image in a prompt
+  marker: str  # of an image in a prompt
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ImageEncoder(Closing):
       self._model.release()
       raise
     self.info = ImageInfo(info.width, info.max_embeddings, info.token_id,
-                          info.placeholder.decode())
+                          info.marker.decode())
     self.memory_bytes: int = plan.total_bytes
     self._handle = Handle("image encoder", pointer, self._destroy, shared=False)
 
@@ -118,7 +118,7 @@ def embedding_width(model: Model) -> int:
 
 def expand(model: Model, text: bytes, images: Sequence[Image],
            spans: Optional[Any] = None, n_spans: int = 0) -> tuple[bytes, Any]:
-  """Replaces a prompt's placeholders. Returns the new text, and its plain spans."""
+  """Replaces a prompt's markers. Returns the new text, and its plain spans."""
   library, error = model._library, ErrorText()
   sizes = (_abi.arn_image_size * len(images))(*[
       _abi.arn_image_size(image.width, image.height) for image in images])

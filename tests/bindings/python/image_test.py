@@ -29,7 +29,7 @@ class ImageEncoderTest(unittest.TestCase):
   def encode(self):
     with arenite.ImageEncoder(self.model, n_threads=1) as encoder:
       self.assertGreater(encoder.memory_bytes, 0)
-      self.assertEqual("<image>", encoder.info.placeholder)
+      self.assertEqual("<image>", encoder.info.marker)
       self.assertEqual(IMAGE, encoder.info.token_id)
       return [encoder.encode(b"".join(golden_image(*size, i)), *size)
               for i, size in enumerate(self.case["images"])]
@@ -58,7 +58,7 @@ class ImageEncoderTest(unittest.TestCase):
       other = [images[1], images[0]]
       self.assertEqual(prompt.index(IMAGE), session.follow(prompt, other))
 
-  def test_chat_expands_the_placeholders_of_the_template_alone(self):
+  def test_chat_expands_the_markers_of_the_template_alone(self):
     images = self.encode()
     message = {"role": "user", "content": [{"type": "image"}, {"type": "image"},
                                            {"type": "text", "text": "What is an <image>?"}]}
@@ -66,7 +66,7 @@ class ImageEncoderTest(unittest.TestCase):
       ids = chat.tokenize([message], images=images)
       self.assertEqual(self.case["prompt"].count(IMAGE), ids.count(IMAGE))
       session.follow(ids, images)
-      with self.assertRaisesRegex(arenite.BadArgument, "placeholder"):
+      with self.assertRaisesRegex(arenite.BadArgument, "marker"):
         chat.tokenize([message], images=images[:1])
 
   def test_text_prompts_are_expanded(self):

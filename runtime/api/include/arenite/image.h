@@ -14,9 +14,9 @@ extern "C" {
  * An image encoder makes embeddings of an image: rows as wide as the decoder, each in the place of
  * a token. A prompt with an image goes through these steps:
  *
- *   1. Render the messages. A chat template writes arn_image_info.placeholder for the part
+ *   1. Render the messages. A chat template writes arn_image_info.marker for the part
  *      {"type": "image"} of a message.
- *   2. arn_image_expand replaces the placeholders; tokenize what it writes.
+ *   2. arn_image_expand replaces the markers; tokenize what it writes.
  *   3. arn_image_encode gives the embeddings of each image.
  *   4. arn_session_prefill_embeddings, or arn_session_follow_embeddings, runs the tokens with all
  *      embeddings, in the order of the images. The session has room for embedding_rows of them.
@@ -31,7 +31,7 @@ typedef struct arn_image_info {
   uint32_t width;          /* floats of an embedding */
   uint32_t max_embeddings; /* most embeddings of an image */
   int32_t token_id;        /* the token whose places embeddings take */
-  const char* placeholder; /* of an image in a prompt; lives as long as the model */
+  const char* marker;      /* of an image in a prompt; lives as long as the model */
 } arn_image_info;
 #define ARN_IMAGE_INFO_INIT \
   { sizeof(arn_image_info), 0, 0, 0, NULL }
@@ -53,7 +53,7 @@ typedef struct arn_image_layout {
 ARN_API arn_status arn_image_get_layout(const arn_model* model, uint32_t width, uint32_t height,
                                         char* error, size_t error_bytes,
                                         arn_image_layout* out_layout);
-/* Writes the text that takes the place of an image's placeholder in a prompt: its tokens, and what
+/* Writes the text that takes the place of an image's marker in a prompt: its tokens, and what
  * its tiles are called. text: capacity bytes, not NUL-terminated. Errors as above. */
 ARN_API arn_status arn_image_text(const arn_model* model, uint32_t width, uint32_t height,
                                   char* text, size_t capacity, size_t* out_bytes);
@@ -63,11 +63,11 @@ typedef struct arn_image_size {
   uint32_t width;
   uint32_t height;
 } arn_image_size;
-/* Replaces the placeholders of a prompt by arn_image_text of the images, in their order. plain:
- * spans of the prompt in which a placeholder is plain text (arn_chat_plain_spans), so that no user
+/* Replaces the markers of a prompt by arn_image_text of the images, in their order. plain:
+ * spans of the prompt in which a marker is plain text (arn_chat_plain_spans), so that no user
  * can insert one; NULL if n_plain is 0. out_plain [n_plain]: these spans in the new text, for
  * arn_tokenize_options. out_text: capacity bytes, not NUL-terminated. ARN_BUFFER_TOO_SMALL sets
- * *out_bytes to the size. ARN_BAD_ARGUMENT: the prompt has another number of placeholders than
+ * *out_bytes to the size. ARN_BAD_ARGUMENT: the prompt has another number of markers than
  * there are images, or as arn_image_get_layout. */
 ARN_API arn_status arn_image_expand(const arn_model* model, const arn_image_size* images,
                                     size_t n_images, const char* text, size_t text_bytes,
