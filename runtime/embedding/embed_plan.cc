@@ -1,9 +1,6 @@
 #include "runtime/embedding/embed_plan.h"
 
 #include "platform/base/arith.h"
-#include "platform/os/thread_pool.h"
-#include "platform/os/topology.h"
-#include "runtime/memory/activation_plan.h"
 
 namespace arn {
 namespace {
@@ -15,8 +12,6 @@ constexpr uint32_t kMostBatchTokens = 1u << 20;
 constexpr uint64_t kTextBytesPerToken = 32;
 constexpr uint64_t kBaseTextBytes = 16384;
 constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;
-
-constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations};
 
 Status CheckRange(const char* name, uint64_t value, uint64_t least, uint64_t most, Diag* diag) {
   if (value >= least && value <= most) return Status::kOk;
@@ -36,10 +31,7 @@ Status Resolve(const Model& model, EmbedOptions* options, Diag* diag) {
                      diag));
   if (options->max_texts == 0) options->max_texts = kDefaultTexts;
   ARN_TRY(CheckRange("max_texts", options->max_texts, 1, kMostTexts, diag));
-  if (options->n_threads == 0) {
-    options->n_threads = Min(Max(ReadTopology().performance.count(), 1u), kMaxThreads);
-  }
-  ARN_TRY(CheckRange("n_threads", options->n_threads, 1, kMaxThreads, diag));
+  ARN_TRY(ResolveThreads(&options->n_threads, diag));
   if (pooling.is_score && options->width != 0) {
     return diag->Fail(Status::kUnsupported, "width is %u, but the model makes scores",
                       options->width);
@@ -53,37 +45,21 @@ Status Resolve(const Model& model, EmbedOptions* options, Diag* diag) {
 }
 
 void CopyProgram(const Model& model, EmbedPlan* plan) {
-  Program& program = plan->program;
-  program = model.pooled;
-  for (size_t i = 0; i < program.values.size(); ++i) plan->values[i] = program.values[i];
+  plan->Copy(model.pooled);
   for (uint32_t i = 0; i < model.spec.ropes.size(); ++i) {
     const RopeVariants& variants = model.spec.rope_variants[i];
-    plan->ropes[i] = model.spec.ropes[i];
     if (variants.short_context == 0 || plan->options.max_tokens <= variants.short_context) continue;
     plan->ropes[i].inv_freq = variants.long_inv_freq;
   }
-  program.max_rows = 1;
-  program.max_context = plan->options.max_tokens;
-  program.max_encoder_rows = plan->options.batch_tokens;
-  program.max_pooled_rows = plan->options.max_texts;
-  plan->Bind();
+  plan->program.max_context = plan->options.max_tokens;
+  plan->program.max_encoder_rows = plan->options.batch_tokens;
+  plan->program.max_pooled_rows = plan->options.max_texts;
 }
 
 }  // namespace
 
-void EmbedPlan::Bind() {
-  program.values = {values, program.values.size()};
-  program.ropes = {ropes, program.ropes.size()};
-}
-
 uint32_t EmbedPlan::ResultWidth(const PoolingSpec& pooling) const {
   return pooling.is_score && pooling.score == ScoreRule::kLastOfSoftmax ? 1 : options.width;
-}
-
-uint64_t EmbedPlan::TotalBytes() const {
-  uint64_t total = 0;
-  for (const Region region : kBlockOrder) total += region_bytes[static_cast<uint32_t>(region)];
-  return total;
 }
 
 Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptions& options,
@@ -93,10 +69,7 @@ Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptio
     return diag->Fail(Status::kUnsupported,
                       "the bundle makes no vectors or scores: its checkpoint has no pooling");
   }
-  if (backend == nullptr || backend->host_kv == nullptr) {
-    return diag->Fail(Status::kUnsupported, "embedders run on the CPU, not on the %s backend",
-                      backend == nullptr ? "missing" : backend->name);
-  }
+  ARN_TRY(CheckRunsOnHost(backend, "embedders", diag));
   out->options = options;
   out->backend = backend;
   ARN_TRY(Resolve(model, &out->options, diag));
@@ -117,26 +90,9 @@ Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptio
     ARN_ASSIGN(out->scratch,
                layout.Add(Region::kIo, model.tokenizer->EncodeScratchBytes(text_bytes)));
   }
-  ARN_TRY(PlanActivations(out->program, &layout));
-  BackendOptions backend_options;
-  backend_options.cpu.n_threads = backend_options.cpu.n_prefill_threads = o.n_threads;
-  ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
-  for (uint32_t r = 0; r < kRegionCount; ++r) {
-    out->region_bytes[r] = layout.RegionBytes(static_cast<Region>(r));
-  }
+  ARN_TRY(PlanProgram(o.n_threads, &layout, out, diag));
   out->region_bytes[static_cast<uint32_t>(Region::kWeights)] = model.spec.weight_bytes;
   return Status::kOk;
-}
-
-Memory PartitionBlock(const EmbedPlan& plan, std::byte* block) {
-  Memory memory;
-  uint64_t offset = 0;
-  for (const Region region : kBlockOrder) {
-    const uint64_t bytes = plan.region_bytes[static_cast<uint32_t>(region)];
-    memory.region[static_cast<uint32_t>(region)] = {block + offset, static_cast<size_t>(bytes)};
-    offset += bytes;
-  }
-  return memory;
 }
 
 }  // namespace arn

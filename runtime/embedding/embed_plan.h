@@ -3,11 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/contract/backend.h"
 #include "platform/base/diag.h"
-#include "platform/base/layout.h"
 #include "platform/base/status.h"
-#include "runtime/model/decoder_program.h"
+#include "runtime/memory/whole_input_plan.h"
 #include "runtime/model/model.h"
 
 namespace arn {
@@ -21,35 +19,21 @@ struct EmbedOptions {
   uint64_t text_bytes = 0;    // of a text with its prompt, or of a pair; 0: by max_tokens
 };
 
-struct EmbedPlan {
+struct EmbedPlan : WholeInputPlan {
   EmbedOptions options;  // without zeros
-  const Backend* backend = nullptr;
-  Program program;
-  BackendPlan backend_plan;
-  Slice object;     // Embedder
   Slice tokens;     // int32 [batch_tokens + max_tokens]: of a run, and a text that may not fit it
   Slice sequences;  // SequenceRows [max_texts]
   Slice ids[2];     // int32 [max_tokens], of the text, or of a pair's texts
   Slice text;       // a prompt and a text, or a pair
   Slice scratch;    // Tokenizer::Encode; empty without a tokenizer
-  uint64_t region_bytes[kRegionCount] = {};
 
   // Floats that a text gives: a vector's width, or the number of scores.
   uint32_t ResultWidth(const PoolingSpec& pooling) const;
-  uint64_t TotalBytes() const;
-  // Points the program to this plan's copies. Call after copying the plan.
-  void Bind();
-
-  Value values[kMaxValues];
-  RopeKind ropes[kMaxRopeKinds];
 };
 
 // object_bytes: sizeof(Embedder). kUnsupported: the model makes no vectors or scores, or the
 // backend keeps activations on a device; kBadArgument: an option out of its range.
 Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptions& options,
                     uint64_t object_bytes, EmbedPlan* out, Diag* diag);
-
-// Splits a block of TotalBytes().
-Memory PartitionBlock(const EmbedPlan& plan, std::byte* block);
 
 }  // namespace arn

@@ -57,10 +57,8 @@ Status Embedder::Create(const Model& model, const EmbedPlan& plan, Span<std::byt
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   auto* embedder = new (memory.At(plan.object)) Embedder(model, plan, block, owned);
-  BackendOptions options;
-  options.cpu.n_threads = options.cpu.n_prefill_threads = plan.options.n_threads;
-  const Status status = plan.backend->load(embedder->plan_.program, options, plan.backend_plan,
-                                           memory, &embedder->state_, diag);
+  const Status status =
+      LoadProgram(embedder->plan_, plan.options.n_threads, memory, &embedder->state_, diag);
   if (status != Status::kOk) {
     embedder->~Embedder();
     return status;

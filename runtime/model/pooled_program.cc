@@ -5,6 +5,7 @@
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/layer_program.h"
 #include "runtime/model/step_list.h"
+#include "runtime/model/whole_input_program.h"
 
 namespace arn {
 namespace {
@@ -73,24 +74,20 @@ uint64_t PooledProgramBytes(const fbs::Model& model) {
   if (model.pooling() == nullptr) return 0;
   const uint64_t n_steps = CountOf(model.layers()) * kStepsPerLayer + kStepsOutsideLayers +
                            CountOf(model.pooling()->dense()) * kStepsPerDense;
-  return n_steps * sizeof(Step) + kMaxValues * sizeof(Value) +
-         CountOf(model.kinds()) * sizeof(AttentionKind) + 3 * kSliceAlign;
+  return WholeInputProgramBytes(n_steps, CountOf(model.kinds()));
 }
 
 Status BuildPooledProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
-  *out = Program();
   const uint64_t max_steps = spec.layers.size() * kStepsPerLayer + kStepsOutsideLayers +
                              spec.pooling.dense.size() * kStepsPerDense;
-  ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
-  ARN_ASSIGN(Span<Value> values, arena->AllocateArray<Value>(kMaxValues));
-  ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(spec.kinds.size()));
-  for (uint32_t i = 0; i < kinds.size(); ++i) {
-    kinds[i] = AttentionOf(spec.kinds[i]);
-    kinds[i].group = kNoGroup;
-    kinds[i].is_causal = !spec.is_bidirectional;
+  ProgramParts parts;
+  ARN_TRY(AllocateParts(spec.kinds, max_steps, arena, &parts));
+  for (AttentionKind& kind : parts.kinds) {
+    kind.group = kNoGroup;
+    kind.is_causal = !spec.is_bidirectional;
   }
 
-  StepList builder(steps, values);
+  StepList builder(parts.steps, parts.values);
   const LayerValues v = NewLayerValues(spec, &builder);
   AddEmbedding(spec, v.x, &builder);
   ValueId angles[kMaxRopeKinds];
@@ -100,30 +97,12 @@ Status BuildPooledProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
     params.rope = static_cast<uint16_t>(i);
     builder.Add(Step(params, kNoValue, angles[i]));
   }
-  for (uint32_t i = 0; i < spec.layers.size(); ++i) {
-    const LayerSpec& layer = spec.layers[i];
-    const LayerKindSpec& kind = spec.kinds[layer.kind];
-    const LayerPlace place = {i, layer.kind, 0, true};
-    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), angles, &builder);
-  }
+  AddWholeInputLayers(spec.kinds, spec.layers, v, angles, &builder);
   AddNorm(spec.final_norm_kind, spec.final_norm, spec.final_norm_bias, spec.final_norm_epsilon, v.x,
           &builder);
-  AddPooling(spec.pooling, spec.hidden, v.x, &builder, values);
-  builder.FinishViews();
-  if (builder.is_full()) {
-    return diag->Fail(Status::kUnsupported,
-                      "model.kinds: more than %u intermediate values of different widths",
-                      kMaxValues);
-  }
-  out->steps = steps.subspan(0, builder.n_steps());
-  out->values = values.subspan(0, builder.n_values());
-  for (Value& value : out->values) value.is_encoder = true;
-  out->weights = spec.weights;
-  out->kinds = kinds;
-  out->ropes = spec.ropes;
-  out->vocab = spec.vocab;
+  AddPooling(spec.pooling, spec.hidden, v.x, &builder, parts.values);
+  ARN_TRY(FinishProgram(spec, parts, "model.kinds", &builder, out, diag));
   out->max_context = spec.pooling.max_tokens;
-  out->n_encoder_steps = builder.n_steps();
   return Status::kOk;
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/model/encoder_program.h"
 #include "runtime/model/layer_program.h"
 #include "runtime/model/step_list.h"
+#include "runtime/model/whole_input_program.h"
 
 namespace arn {
 namespace {
@@ -75,28 +76,18 @@ uint64_t VisionProgramBytes(const fbs::Model& model) {
   if (model.vision() == nullptr) return 0;
   const uint64_t n_steps =
       MaxVisionSteps(CountOf(model.vision()->layers()), CountOf(model.vision()->projector()));
-  return n_steps * sizeof(Step) + kMaxValues * sizeof(Value) +
-         CountOf(model.vision()->kinds()) * sizeof(AttentionKind) + 3 * kSliceAlign;
+  return WholeInputProgramBytes(n_steps, CountOf(model.vision()->kinds()));
 }
 
 Status BuildVisionProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
-  *out = Program();
   const VisionSpec& vision = spec.vision;
   const uint64_t max_steps = MaxVisionSteps(vision.layers.size(), vision.projector.size());
-  ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
-  ARN_ASSIGN(Span<Value> values, arena->AllocateArray<Value>(kMaxValues));
-  ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(vision.kinds.size()));
-  for (uint32_t i = 0; i < kinds.size(); ++i) kinds[i] = AttentionOf(vision.kinds[i]);
-
-  StepList builder(steps, values);
+  ProgramParts parts;
+  ARN_TRY(AllocateParts(vision.kinds, max_steps, arena, &parts));
+  StepList builder(parts.steps, parts.values);
   const LayerValues v = NewEncoderValues(vision.kinds, vision.layers, vision.hidden, &builder);
   AddPatches(vision, v.x, &builder);
-  for (uint32_t i = 0; i < vision.layers.size(); ++i) {
-    const LayerSpec& layer = vision.layers[i];
-    const LayerKindSpec& kind = vision.kinds[layer.kind];
-    const LayerPlace place = {i, layer.kind, 0, true};
-    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), nullptr, &builder);
-  }
+  AddWholeInputLayers(vision.kinds, vision.layers, v, nullptr, &builder);
   ValueId at = v.x;
   if (vision.final_norm != kNoWeight) {
     NormParams norm;
@@ -107,23 +98,10 @@ Status BuildVisionProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
     at = v.normed;
     builder.Add(Step(norm, v.x, at));
   }
-  AddProjector(vision, at, &builder, values);
-  builder.FinishViews();
-  if (builder.is_full()) {
-    return diag->Fail(Status::kUnsupported,
-                      "model.vision.kinds: more than %u intermediate values of different widths",
-                      kMaxValues);
-  }
-  out->steps = steps.subspan(0, builder.n_steps());
-  out->values = values.subspan(0, builder.n_values());
-  for (Value& value : out->values) value.is_encoder = true;
-  out->weights = spec.weights;
-  out->kinds = kinds;
-  out->ropes = spec.ropes;
-  out->vocab = spec.vocab;
+  AddProjector(vision, at, &builder, parts.values);
+  ARN_TRY(FinishProgram(spec, parts, "model.vision.kinds", &builder, out, diag));
   out->max_context = vision.max_patches;
   out->pool_rows = vision.merged_patches();
-  out->n_encoder_steps = builder.n_steps();
   return Status::kOk;
 }
 

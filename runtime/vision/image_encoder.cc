@@ -49,10 +49,8 @@ Status ImageEncoder::Create(const Model& model, const ImagePlan& plan, Span<std:
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   auto* encoder = new (memory.At(plan.object)) ImageEncoder(model, plan, block, owned);
-  BackendOptions options;
-  options.cpu.n_threads = options.cpu.n_prefill_threads = plan.options.n_threads;
-  const Status status = plan.backend->load(encoder->plan_.program, options, plan.backend_plan,
-                                           memory, &encoder->state_, diag);
+  const Status status =
+      LoadProgram(encoder->plan_, plan.options.n_threads, memory, &encoder->state_, diag);
   if (status != Status::kOk) {
     encoder->~ImageEncoder();
     return status;

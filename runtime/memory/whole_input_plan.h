@@ -1,0 +1,46 @@
+// WholeInputPlan: the memory of a program that sees whole inputs and has no KV cache, on the host.
+// Embedders and image encoders add what is theirs.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/backend.h"
+#include "platform/base/diag.h"
+#include "platform/base/layout.h"
+#include "platform/base/status.h"
+#include "runtime/model/decoder_program.h"
+#include "runtime/model/model_spec.h"
+
+namespace arn {
+
+struct WholeInputPlan {
+  const Backend* backend = nullptr;
+  Program program;
+  BackendPlan backend_plan;
+  Slice object;  // that the block is for
+  uint64_t region_bytes[kRegionCount] = {};
+
+  uint64_t TotalBytes() const;
+  // Copies a model's program, whose sizes then belong to this plan.
+  void Copy(const Program& of_model);
+  // Points the program to this plan's copies. Call after copying the plan.
+  void Bind();
+
+  Value values[kMaxValues];
+  RopeKind ropes[kMaxRopeKinds];
+};
+
+// kUnsupported unless the backend keeps activations on the host. `who`: "image encoders".
+Status CheckRunsOnHost(const Backend* backend, const char* who, Diag* diag);
+// 0 becomes the number of performance CPUs. kBadArgument: too many.
+Status ResolveThreads(uint32_t* n_threads, Diag* diag);
+// Adds activations and what the backend needs, and sets region_bytes. REQUIRES: the program's sizes
+// are set, and everything else is in the layout.
+Status PlanProgram(uint32_t n_threads, Layout* layout, WholeInputPlan* plan, Diag* diag);
+// Splits a block of TotalBytes().
+Memory PartitionBlock(const WholeInputPlan& plan, std::byte* block);
+// Loads the plan's program. Errors are those of Backend::load.
+Status LoadProgram(const WholeInputPlan& plan, uint32_t n_threads, const Memory& memory,
+                   void** state, Diag* diag);
+
+}  // namespace arn
