@@ -80,6 +80,54 @@ constexpr Family kSandwichEncoder = {.architecture = "T5GemmaEncoder",
 constexpr EncoderFamily kSandwichEncoderFamily = {
     .names = &kSandwichEncoderNames, .family = &kSandwichEncoder, .config_key = "encoder"};
 
+// The family of T5: mT5 and UMT5 differ in their head's scale and tie.
+constexpr Family T5Like(const char* architecture, const char* model_type) {
+  return {.architecture = architecture,
+          .model_type = model_type,
+          .names = &kT5DecoderNames,
+          .keys = {.hidden = "d_model",
+                   .layers = "num_decoder_layers",
+                   .heads = "num_heads",
+                   .ffn = "d_ff",
+                   .context = "max_target_length",
+                   .epsilon = "layer_norm_epsilon",
+                   .head_dim = "d_kv",
+                   .layers_fallback = "num_layers"},
+          .activation = "gated-gelu",
+          .has_feed_forward_proj = true,
+          .kv_heads = KvHeadRule::kAsHeads,
+          .has_relative_position_buckets = true,
+          .encoder = &kT5Encoder,
+          .rope = RopeRule::kNone,
+          .scale = ScaleRule::kOne,
+          .default_head_dim = 64,
+          .default_max_context = 4096,
+          .default_tied = true};
+}
+
+constexpr Family T5() {
+  Family family = T5Like("T5ForConditionalGeneration", "t5");
+  family.activation = "relu";
+  family.scales_tied_head = true;
+  return family;
+}
+
+constexpr Family Mt5() {
+  Family family = T5Like("MT5ForConditionalGeneration", "mt5");
+  family.is_always_tied = true;
+  return family;
+}
+
+constexpr Family Umt5() {
+  Family family = T5Like("UMT5ForConditionalGeneration", "umt5");
+  family.names = &kUmt5DecoderNames;
+  family.encoder = &kUmt5Encoder;
+  family.scales_tied_head = true;
+  family.is_always_tied = true;
+  family.required[0] = {"scale_decoder_outputs", "true"};
+  return family;
+}
+
 constexpr Family WithSandwichEncoder() {
   Family family = kSandwichEncoder;
   family.architecture = "T5GemmaForConditionalGeneration";
@@ -379,74 +427,9 @@ constexpr Family kFamilies[] = {
      .default_max_context = 131072,
      .default_tied = true,
      .older_architecture = "Ernie4_5_ForCausalLM"},
-    {.architecture = "T5ForConditionalGeneration",
-     .model_type = "t5",
-     .names = &kT5DecoderNames,
-     .keys = {.hidden = "d_model",
-              .layers = "num_decoder_layers",
-              .heads = "num_heads",
-              .ffn = "d_ff",
-              .context = "max_target_length",
-              .epsilon = "layer_norm_epsilon",
-              .head_dim = "d_kv",
-              .layers_fallback = "num_layers"},
-     .activation = "relu",
-     .has_feed_forward_proj = true,
-     .kv_heads = KvHeadRule::kAsHeads,
-     .has_relative_position_buckets = true,
-     .scales_tied_head = true,
-     .encoder = &kT5Encoder,
-     .rope = RopeRule::kNone,
-     .scale = ScaleRule::kOne,
-     .default_head_dim = 64,
-     .default_max_context = 4096,
-     .default_tied = true},
-    {.architecture = "MT5ForConditionalGeneration",
-     .model_type = "mt5",
-     .names = &kT5DecoderNames,
-     .keys = {.hidden = "d_model",
-              .layers = "num_decoder_layers",
-              .heads = "num_heads",
-              .ffn = "d_ff",
-              .context = "max_target_length",
-              .epsilon = "layer_norm_epsilon",
-              .head_dim = "d_kv",
-              .layers_fallback = "num_layers"},
-     .activation = "gated-gelu",
-     .has_feed_forward_proj = true,
-     .kv_heads = KvHeadRule::kAsHeads,
-     .has_relative_position_buckets = true,
-     .encoder = &kT5Encoder,
-     .rope = RopeRule::kNone,
-     .scale = ScaleRule::kOne,
-     .default_head_dim = 64,
-     .default_max_context = 4096,
-     .default_tied = true,
-     .is_always_tied = true},
-    {.architecture = "UMT5ForConditionalGeneration",
-     .model_type = "umt5",
-     .names = &kUmt5DecoderNames,
-     .keys = {.hidden = "d_model",
-              .layers = "num_decoder_layers",
-              .heads = "num_heads",
-              .ffn = "d_ff",
-              .context = "max_target_length",
-              .epsilon = "layer_norm_epsilon",
-              .head_dim = "d_kv",
-              .layers_fallback = "num_layers"},
-     .activation = "gated-gelu",
-     .has_feed_forward_proj = true,
-     .kv_heads = KvHeadRule::kAsHeads,
-     .has_relative_position_buckets = true,
-     .scales_tied_head = true,
-     .encoder = &kUmt5Encoder,
-     .rope = RopeRule::kNone,
-     .scale = ScaleRule::kOne,
-     .default_head_dim = 64,
-     .default_max_context = 4096,
-     .default_tied = true,
-     .is_always_tied = true,
-     .required = {{"scale_decoder_outputs", "true"}}},
+    T5(),
+    Mt5(),
+    Umt5(),
     WithSandwichEncoder(),
     {.architecture = "WhisperForConditionalGeneration",
      .model_type = "whisper",

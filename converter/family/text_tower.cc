@@ -17,9 +17,7 @@
 namespace arn::convert {
 namespace {
 
-using nlohmann::json;
-
-const Wrapper* FindWrapper(const json& config) {
+const Wrapper* FindWrapper(const nlohmann::json& config) {
   if (!config.is_object()) return nullptr;
   const auto names = config.find("architectures");
   if (names == config.end() || !names->is_array() || names->empty()) return nullptr;
@@ -32,16 +30,16 @@ bool StartsWith(const std::string& text, const std::string& start) {
   return text.compare(0, start.size(), start) == 0;
 }
 
-void FillAbsent(const char* defaults, json* config) {
+void FillAbsent(const char* defaults, nlohmann::json* config) {
   if (defaults == nullptr) return;
-  const json object = json::parse(defaults);
+  const nlohmann::json object = nlohmann::json::parse(defaults);
   for (const auto& [key, value] : object.items()) {
     if (!config->contains(key)) (*config)[key] = value;
   }
 }
 
 // A text_config is written as what differs from its class.
-void FillSizes(const Family& family, json* config) {
+void FillSizes(const Family& family, nlohmann::json* config) {
   const auto fill = [&](const char* key, uint32_t value) {
     if (value != 0 && (!config->contains(key) || (*config)[key].is_null())) (*config)[key] = value;
   };
@@ -54,10 +52,10 @@ void FillSizes(const Family& family, json* config) {
 }
 
 // A token of text has the same position in each dimension of mrope.
-void MakeRopePlain(json* config) {
+void MakeRopePlain(nlohmann::json* config) {
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     if (!config->contains(key) || !(*config)[key].is_object()) continue;
-    json& rope = (*config)[key];
+    nlohmann::json& rope = (*config)[key];
     rope.erase("mrope_section");
     rope.erase("mrope_interleaved");
     for (const char* type : {"type", "rope_type"}) {
@@ -69,7 +67,7 @@ void MakeRopePlain(json* config) {
 constexpr const char* kCrossLayers = "cross_attention_layers";
 
 // Takes the layers that attend to an image away from the config; returns which.
-std::set<uint32_t> TakeCrossLayers(const std::string& label, json* config) {
+std::set<uint32_t> TakeCrossLayers(const std::string& label, nlohmann::json* config) {
   constexpr const char* kLayers = "num_hidden_layers";
   ConfigReader reader(*config, label);
   const uint32_t n_layers = reader.RequiredCount(kLayers);
@@ -86,14 +84,14 @@ std::set<uint32_t> TakeCrossLayers(const std::string& label, json* config) {
 
 // Gives the config the keys of the family that computes what it says.
 void AdaptToFamily(TextTower* tower) {
-  json& config = tower->config;
+  nlohmann::json& config = tower->config;
   const auto type =
       std::find_if(std::begin(kTextTypes), std::end(kTextTypes),
                    [&](const TextType& row) { return config["model_type"] == row.model_type; });
   if (type != std::end(kTextTypes)) {
-    if (config.value(kCrossLayers, json()).is_null()) config.erase(kCrossLayers);
+    if (config.value(kCrossLayers, nlohmann::json()).is_null()) config.erase(kCrossLayers);
     FillAbsent(type->defaults, &config);
-    config.update(json::parse(type->always));
+    config.update(nlohmann::json::parse(type->always));
     config["model_type"] = type->family;
     MakeRopePlain(&config);
     if (type->has_cross_layers) {
@@ -109,19 +107,21 @@ void AdaptToFamily(TextTower* tower) {
 // The whole models have a head of their own, which in transformers 5 does to logits nothing that
 // the decoder's own does.
 void LeaveLogitsAlone(TextTower* tower) {
-  json& config = tower->config;
+  nlohmann::json& config = tower->config;
   for (const Family& family : Families()) {
     if (config["model_type"] != family.model_type) continue;
-    const auto set = [&](const char* key, const json& off, const json& fallback) {
-      const json value = config.contains(key) ? config[key] : fallback;
+    const auto set = [&](const char* key, const nlohmann::json& off,
+                         const nlohmann::json& fallback) {
+      const nlohmann::json value = config.contains(key) ? config[key] : fallback;
       config[key] = off;
       if (value.is_null() || value == off) return;
       tower->notes.push_back(tower->label + ": " + key + " " + Shown(value) + " has no effect in " +
                              tower->wrapper + ", as in transformers 5");
     };
     if (family.caps_logits) {
-      set("final_logit_softcapping", json(),
-          family.default_logits_softcap == 0 ? json() : json(family.default_logits_softcap));
+      set("final_logit_softcapping", nlohmann::json(),
+          family.default_logits_softcap == 0 ? nlohmann::json()
+                                             : nlohmann::json(family.default_logits_softcap));
     }
     if (family.has_multipliers) set("logits_scaling", 1.0, 1.0);
     if (family.default_logit_scale != 0) set("logit_scale", 1.0, family.default_logit_scale);
@@ -173,7 +173,7 @@ bool CountLayerAnew(const std::set<uint32_t>& left_out, const std::string& prefi
 
 }  // namespace
 
-TextTower FindTextTower(const json& config, const std::string& label) {
+TextTower FindTextTower(const nlohmann::json& config, const std::string& label) {
   const Wrapper* wrapper = FindWrapper(config);
   if (wrapper == nullptr) return {config, label, ""};
   if (wrapper->refusal != nullptr) {
@@ -181,7 +181,7 @@ TextTower FindTextTower(const json& config, const std::string& label) {
          wrapper->refusal);
   }
   ConfigReader outer(config, label);
-  const json* text = outer.Find("text_config");
+  const nlohmann::json* text = outer.Find("text_config");
   const bool is_flat = wrapper->is_flat && text == nullptr;
   if (is_flat) text = &config;
   if (text == nullptr || !text->is_object()) outer.FailKey("text_config", "an object");
@@ -189,12 +189,12 @@ TextTower FindTextTower(const json& config, const std::string& label) {
   // The type alone decides: the name is left over from the checkpoint that the decoder was taken
   // from.
   tower.config.erase("architectures");
-  if (is_flat || tower.config.value("model_type", json()).is_null()) {
+  if (is_flat || tower.config.value("model_type", nlohmann::json()).is_null()) {
     tower.config["model_type"] = wrapper->text_type;
   }
   for (const char* key : kOtherKeys) tower.config.erase(key);
   for (const char* key : kOuterKeys) {
-    if (const json* value = outer.Find(key)) tower.config[key] = *value;
+    if (const nlohmann::json* value = outer.Find(key)) tower.config[key] = *value;
   }
   // Either may say it: a head that is there and differs is kept apart anyway.
   constexpr const char* kTied = "tie_word_embeddings";

@@ -14,10 +14,9 @@
 namespace arn::convert {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
-const VisionFamily* FindVisionFamily(const json& config) {
+const VisionFamily* FindVisionFamily(const nlohmann::json& config) {
   const auto names = config.find("architectures");
   if (names == config.end() || !names->is_array() || names->empty()) return nullptr;
   const auto at =
@@ -28,7 +27,7 @@ const VisionFamily* FindVisionFamily(const json& config) {
 
 // An image processor's config. Null: there is no file of one.
 struct ProcessorFile {
-  json config;
+  nlohmann::json config;
   std::string label;
 };
 
@@ -37,7 +36,7 @@ ProcessorFile LoadProcessor(const fs::path& folder) {
   if (fs::exists(own)) return {LoadJson(own), own.string()};
   const fs::path whole = folder / "processor_config.json";
   if (!fs::exists(whole)) return {};
-  const json config = LoadJson(whole);
+  const nlohmann::json config = LoadJson(whole);
   const auto at = config.find("image_processor");
   if (at == config.end() || !at->is_object()) return {};
   return {*at, whole.string() + ": image_processor"};
@@ -70,11 +69,11 @@ void RequireFlag(ConfigReader* reader, const char* key, bool wanted) {
 
 void ReadChannels(ConfigReader* reader, const char* key, float* out) {
   std::fill(out, out + kPixelChannels, 0.5f);
-  const json* values = reader->Find(key);
+  const nlohmann::json* values = reader->Find(key);
   if (values == nullptr) return;
   const bool is_list = values->is_array() && values->size() == kPixelChannels;
   if (!is_list || !std::all_of(values->begin(), values->end(),
-                               [](const json& value) { return value.is_number(); })) {
+                               [](const nlohmann::json& value) { return value.is_number(); })) {
     reader->FailKey(key, "three numbers");
   }
   for (uint32_t c = 0; c < kPixelChannels; ++c) out[c] = (*values)[c].get<float>();
@@ -97,7 +96,7 @@ void ReadPixels(const VisionFamily& family, ConfigReader* reader, ImageRules* ou
 
 // An object's key, as "size" has.
 uint32_t InnerCount(ConfigReader* reader, const char* key, const char* inner, uint32_t fallback) {
-  const json* object = reader->Find(key);
+  const nlohmann::json* object = reader->Find(key);
   if (object == nullptr) return fallback;
   if (!object->is_object()) reader->FailKey(key, "an object");
   ConfigReader own(*object, reader->label() + ": " + key);
@@ -264,7 +263,7 @@ std::string VisionTensorName(const std::string& name) {
   return "";
 }
 
-std::optional<VisionSpec> ReadVision(const json& config, const std::string& label,
+std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::string& label,
                                      const fs::path& folder, uint32_t hidden, uint32_t vocab,
                                      std::vector<std::string>* warnings) {
   const VisionFamily* family = FindVisionFamily(config);
@@ -277,8 +276,8 @@ std::optional<VisionSpec> ReadVision(const json& config, const std::string& labe
     return std::nullopt;
   }
   ConfigReader whole(config, label);
-  const json no_tower = json::object();
-  const json* tower_config = whole.Find("vision_config");
+  const nlohmann::json no_tower = nlohmann::json::object();
+  const nlohmann::json* tower_config = whole.Find("vision_config");
   ConfigReader tower_reader(tower_config == nullptr ? no_tower : *tower_config,
                             label + ": vision_config");
   VisionSpec spec;

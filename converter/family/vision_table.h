@@ -50,11 +50,11 @@ struct VisionFamily {
   uint32_t default_token = 0;
   bool sees_both_ways = false;
   // Defaults of the image processor's class, and of its texts.
-  ImageRule rule;
+  ImageRule rule = ImageRule::kSquare;
   Resample resample = Resample::kBilinear;
   uint32_t tile_size = 0, longest_edge = 0;
-  const char* marker;
-  const char* token;
+  const char* marker = "";
+  const char* token = "";
   const char* begin = "";
   const char* tile_begin = "";
   const char* row_end = "";
@@ -81,96 +81,101 @@ inline constexpr TensorNames kSiglipNames = {
 };
 #undef ARN_SIGLIP_LAYER
 
-// SigLIP's tower, whose patches are concatenated; square tiles of an image, and the whole image.
-constexpr VisionFamily Idefics3Like(const char* architecture) {
+// SigLIP's tower, with the defaults of its base size.
+constexpr VisionFamily SiglipTower(const char* architecture) {
   return {.architecture = architecture,
           .names = &kSiglipNames,
           .patch_embedding = "vision.tower.embeddings.patch_embedding",
           .positions = "vision.tower.embeddings.position_embedding",
-          .hidden = 1152,
+          .hidden = 768,
           .ffn = 3072,
           .layers = 12,
-          .heads = 16,
-          .patch_size = 32,
-          .image_size = 224,
-          .merge_key = "scale_factor",
-          .default_merge = 2,
-          .projector = {{.name = "vision.connector.modality_projection.proj"}},
-          .default_token = 128257,
-          .rule = ImageRule::kLongestEdge,
-          .resample = Resample::kLanczos,
-          .tile_size = 364,
-          .longest_edge = 4 * 364,
-          .marker = "<image>",
-          .token = "<image>",
-          .tile_begin = "<fake_token_around_image><row_{row}_col_{col}>",
-          .row_end = "\n",
-          .tiles_end = "\n",
-          .whole_begin = "<fake_token_around_image><global-img>",
-          .alone_begin = "<fake_token_around_image><global-img>",
-          .end = "<fake_token_around_image>"};
+          .heads = 12,
+          .patch_size = 16};
+}
+
+// Patches are concatenated; square tiles of an image, and the whole image.
+constexpr VisionFamily Idefics3Like(const char* architecture) {
+  VisionFamily family = SiglipTower(architecture);
+  family.hidden = 1152;
+  family.heads = 16;
+  family.patch_size = 32;
+  family.image_size = 224;
+  family.merge_key = "scale_factor";
+  family.default_merge = 2;
+  family.projector[0] = {.name = "vision.connector.modality_projection.proj"};
+  family.default_token = 128257;
+  family.rule = ImageRule::kLongestEdge;
+  family.resample = Resample::kLanczos;
+  family.tile_size = 364;
+  family.longest_edge = 4 * 364;
+  family.marker = "<image>";
+  family.token = "<image>";
+  family.tile_begin = "<fake_token_around_image><row_{row}_col_{col}>";
+  family.row_end = "\n";
+  family.tiles_end = "\n";
+  family.whole_begin = "<fake_token_around_image><global-img>";
+  family.alone_begin = "<fake_token_around_image><global-img>";
+  family.end = "<fake_token_around_image>";
+  return family;
+}
+
+// Patches are averaged; one square.
+constexpr VisionFamily Gemma3() {
+  VisionFamily family = SiglipTower("Gemma3ForConditionalGeneration");
+  family.image_size = 224;
+  family.tokens_key = "mm_tokens_per_image";
+  family.default_merge = 256;
+  family.merge = PoolKind::kMean;
+  family.merged_norm = {"vision.projector.mm_soft_emb_norm", nullptr, NormKind::kRms, 1.0f};
+  family.projector[0] = {.name = "vision.projector.mm_input_projection_weight",
+                         .is_whole_name = true,
+                         .is_transposed = true};
+  family.default_token = 262144;
+  family.sees_both_ways = true;
+  family.rule = ImageRule::kSquare;
+  family.tile_size = 224;
+  family.marker = "<start_of_image>";
+  family.token = "<image_soft_token>";
+  family.begin = "\n\n<start_of_image>";
+  family.end = "<end_of_image>\n\n";
+  return family;
+}
+
+// Patches are concatenated; a budget of tokens, beyond which a grid of tiles and a thumbnail.
+constexpr VisionFamily Lfm2Vl() {
+  VisionFamily family = SiglipTower("Lfm2VlForConditionalGeneration");
+  family.has_channels_last = true;
+  family.n_positions = 256;
+  family.grid_positions = GridPositions::kBilinear;
+  family.merge_key = "downsample_factor";
+  family.default_merge = 2;
+  family.merged_norm = {"vision.projector.layer_norm", "projector_use_layernorm", NormKind::kLayer,
+                        0.0f, 1e-5};
+  family.projector[0] = {.name = "vision.projector.linear_1",
+                         .width_key = "projector_hidden_size",
+                         .default_width = 2560,
+                         .bias_key = "projector_bias",
+                         .activation_key = "projector_hidden_act",
+                         .default_activation = "gelu"};
+  family.projector[1] = {.name = "vision.projector.linear_2", .bias_key = "projector_bias"};
+  family.default_token = 396;
+  family.rule = ImageRule::kTokenBudget;
+  family.tile_size = 512;
+  family.marker = "<image>";
+  family.token = "<image>";
+  family.begin = "<|image_start|>";
+  family.tile_begin = "<|img_row_{row}_col_{col}|>";
+  family.whole_begin = "<|img_thumbnail|>";
+  family.end = "<|image_end|>";
+  return family;
 }
 
 inline constexpr VisionFamily kVisionFamilies[] = {
     Idefics3Like("Idefics3ForConditionalGeneration"),
     Idefics3Like("SmolVLMForConditionalGeneration"),
-    {.architecture = "Gemma3ForConditionalGeneration",
-     .names = &kSiglipNames,
-     .patch_embedding = "vision.tower.embeddings.patch_embedding",
-     .positions = "vision.tower.embeddings.position_embedding",
-     .hidden = 768,
-     .ffn = 3072,
-     .layers = 12,
-     .heads = 12,
-     .patch_size = 16,
-     .image_size = 224,
-     .tokens_key = "mm_tokens_per_image",
-     .default_merge = 256,
-     .merge = PoolKind::kMean,
-     .merged_norm = {"vision.projector.mm_soft_emb_norm", nullptr, NormKind::kRms, 1.0f},
-     .projector = {{.name = "vision.projector.mm_input_projection_weight",
-                    .is_whole_name = true,
-                    .is_transposed = true}},
-     .default_token = 262144,
-     .sees_both_ways = true,
-     .rule = ImageRule::kSquare,
-     .tile_size = 224,
-     .marker = "<start_of_image>",
-     .token = "<image_soft_token>",
-     .begin = "\n\n<start_of_image>",
-     .end = "<end_of_image>\n\n"},
-    {.architecture = "Lfm2VlForConditionalGeneration",
-     .names = &kSiglipNames,
-     .patch_embedding = "vision.tower.embeddings.patch_embedding",
-     .positions = "vision.tower.embeddings.position_embedding",
-     .has_channels_last = true,
-     .hidden = 768,
-     .ffn = 3072,
-     .layers = 12,
-     .heads = 12,
-     .patch_size = 16,
-     .n_positions = 256,
-     .grid_positions = GridPositions::kBilinear,
-     .merge_key = "downsample_factor",
-     .default_merge = 2,
-     .merged_norm = {"vision.projector.layer_norm", "projector_use_layernorm", NormKind::kLayer,
-                     0.0f, 1e-5},
-     .projector = {{.name = "vision.projector.linear_1",
-                    .width_key = "projector_hidden_size",
-                    .default_width = 2560,
-                    .bias_key = "projector_bias",
-                    .activation_key = "projector_hidden_act",
-                    .default_activation = "gelu"},
-                   {.name = "vision.projector.linear_2", .bias_key = "projector_bias"}},
-     .default_token = 396,
-     .rule = ImageRule::kTokenBudget,
-     .tile_size = 512,
-     .marker = "<image>",
-     .token = "<image>",
-     .begin = "<|image_start|>",
-     .tile_begin = "<|img_row_{row}_col_{col}|>",
-     .whole_begin = "<|img_thumbnail|>",
-     .end = "<|image_end|>"},
+    Gemma3(),
+    Lfm2Vl(),
 };
 
 // Where the tensors of a tower lie, and their names under kVisionPrefix. The first that fits

@@ -11,8 +11,6 @@
 namespace arn::convert {
 namespace {
 
-using nlohmann::json;
-
 // Keys after "ARCHITECTURE." that do not change the computation.
 constexpr const char* kHarmless[] = {
     "vocab_size",
@@ -33,7 +31,7 @@ class ConfigMaker {
         metadata_(metadata),
         prefix_(std::string(row.name) + ".") {}
 
-  json Make() {
+  nlohmann::json Make() {
     config_["architectures"] = {row_.architecture};
     AddSizes();
     AddEncoder();
@@ -54,14 +52,14 @@ class ConfigMaker {
   // Reads a number, or a list with the same number for all layers.
   std::optional<uint32_t> Count(const char* name) {
     const std::string key = Key(name);
-    const json* value = metadata_->Find(key);
+    const nlohmann::json* value = metadata_->Find(key);
     if (value == nullptr || !value->is_array()) {
       // 0 means that the architecture does not use the key.
       return value != nullptr && *value == 0 ? std::nullopt : metadata_->Count(key);
     }
     const bool is_one =
-        !value->empty() &&
-        std::all_of(value->begin(), value->end(), [&](const json& v) { return v == (*value)[0]; });
+        !value->empty() && std::all_of(value->begin(), value->end(),
+                                       [&](const nlohmann::json& v) { return v == (*value)[0]; });
     if (!is_one || !(*value)[0].is_number_integer() || (*value)[0] <= 0 ||
         (*value)[0] > INT32_MAX) {
       metadata_->FailKey(key, "one number for all layers");
@@ -125,14 +123,14 @@ class ConfigMaker {
   // A 0 in the list of heads per layer means a layer without attention.
   uint32_t KvHeads() {
     constexpr const char* kKey = "attention.head_count_kv";
-    const json* value = metadata_->Find(Key(kKey));
+    const nlohmann::json* value = metadata_->Find(Key(kKey));
     const bool is_list = value != nullptr && value->is_array();
     if (family_.mixer != MixerRule::kConvByLayer || !is_list) {
       return Count(kKey).value_or(n_heads_);
     }
-    json types = json::array();
+    nlohmann::json types = nlohmann::json::array();
     int64_t heads = 0;
-    for (const json& layer : *value) {
+    for (const nlohmann::json& layer : *value) {
       const int64_t n = layer.is_number_integer() ? layer.get<int64_t>() : -1;
       if (n < 0 || n > INT32_MAX || (n != 0 && heads != 0 && n != heads)) {
         metadata_->FailKey(Key(kKey), "0 or the same number for each layer");
@@ -225,11 +223,11 @@ class ConfigMaker {
       metadata_->FailKey(key, "a number of tokens");
     }
     const bool is_off = !window || *window == 0;
-    config_["sliding_window"] = is_off ? json() : json(*window);
+    config_["sliding_window"] = is_off ? nlohmann::json() : nlohmann::json(*window);
     if (family_.window != WindowRule::kPattern) return;
     const std::string pattern_key = Key("attention.sliding_window_pattern");
-    const json* pattern = metadata_->Find(pattern_key);
-    json types = json::array();
+    const nlohmann::json* pattern = metadata_->Find(pattern_key);
+    nlohmann::json types = nlohmann::json::array();
     for (uint32_t i = 0; i < n_layers_; ++i) {
       bool is_local = (i + 1) % family_.default_pattern != 0;
       if (pattern != nullptr && pattern->is_array()) {
@@ -246,7 +244,7 @@ class ConfigMaker {
   }
 
   // Returns rope scaling in transformers' form.
-  json Scaling() {
+  nlohmann::json Scaling() {
     std::string type = metadata_->String(Key("rope.scaling.type")).value_or("none");
     const std::optional<double> old_factor = Number("rope.scale_linear");
     std::optional<double> factor = Number("rope.scaling.factor");
@@ -256,7 +254,7 @@ class ConfigMaker {
     }
     const std::optional<double> original = Number("rope.scaling.original_context_length");
     const std::optional<double> attention = Number("rope.scaling.attn_factor");
-    json scaling = json::object();
+    nlohmann::json scaling = nlohmann::json::object();
     if (!facts_.long_factors.empty()) type = "longrope";
     if (type != "longrope" && attention.value_or(1) != 1) {
       metadata_->FailKey(Key("rope.scaling.attn_factor"), "1 (longrope may have others)");
@@ -286,7 +284,7 @@ class ConfigMaker {
     return scaling;
   }
 
-  void AddYarn(json* scaling) {
+  void AddYarn(nlohmann::json* scaling) {
     const auto copy = [&](const char* name, const char* to) {
       if (const std::optional<double> value = Number(name)) (*scaling)[to] = *value;
     };
@@ -317,7 +315,7 @@ class ConfigMaker {
     if (family_.rope == RopeRule::kByWindow) {
       config_["rope_local_base_freq"] = Number("rope.freq_base_swa").value_or(10000.0);
     }
-    json scaling = Scaling();
+    nlohmann::json scaling = Scaling();
     if (!scaling.empty()) config_["rope_scaling"] = std::move(scaling);
   }
 
@@ -366,7 +364,7 @@ class ConfigMaker {
     for (const char* name : kHarmless) metadata_->MarkRead(Key(name));
     for (const std::string& key : metadata_->Unread()) {
       if (key.compare(0, prefix_.size(), prefix_) != 0) continue;
-      const json* value = metadata_->Find(key);
+      const nlohmann::json* value = metadata_->Find(key);
       const bool says_nothing = value == nullptr || *value == false || *value == 0 ||
                                 *value == "" || (value->is_array() && value->empty());
       if (says_nothing) continue;
@@ -381,7 +379,7 @@ class ConfigMaker {
   ConfigReader* metadata_;
   const std::string prefix_;
   uint32_t hidden_ = 0, n_layers_ = 0, n_heads_ = 0, head_dim_ = 0;
-  json config_ = json::object();
+  nlohmann::json config_ = nlohmann::json::object();
 };
 
 const Family& FamilyOf(const GgufArchitecture& row) {
@@ -440,7 +438,8 @@ std::string UnsaidOf(const GgufArchitecture& row, const GgufFacts& facts, Config
                 row.name, row.unsaid.assumption);
 }
 
-json MakeConfig(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {
+nlohmann::json MakeConfig(const GgufArchitecture& row, const GgufFacts& facts,
+                          ConfigReader* metadata) {
   return ConfigMaker(row, FamilyOf(row), facts, metadata).Make();
 }
 

@@ -13,7 +13,6 @@ namespace arn::convert {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using Tensors = std::map<std::string, SourceTensor>;
 
 constexpr const char* kRopeFactors = "rope_freqs.weight";
@@ -94,8 +93,8 @@ void ApplyRopeFactors(const std::string& label, const std::vector<float>& factor
 }
 
 // Returns the file's recommended sampling with the keys of generation_config.json.
-json GenerationOf(const GgufArchitecture& row, ConfigReader* metadata) {
-  json generation = json::object();
+nlohmann::json GenerationOf(const GgufArchitecture& row, ConfigReader* metadata) {
+  nlohmann::json generation = nlohmann::json::object();
   generation["eos_token_id"] = EndTokens(metadata);
   const auto id = [&](const char* key, const char* to) {
     const std::optional<int64_t> value = metadata->Int(key);
@@ -115,7 +114,7 @@ json GenerationOf(const GgufArchitecture& row, ConfigReader* metadata) {
       {"general.sampling.xtc_threshold", "xtc_threshold"},
   };
   for (const auto& [key, to] : kSampling) {
-    if (const json* value = metadata->Find(key)) {
+    if (const nlohmann::json* value = metadata->Find(key)) {
       generation[to] = *value;
       generation["do_sample"] = true;
     }
@@ -177,7 +176,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   const GgufArchitecture& row = ReadGgufArchitecture(facts, &metadata);
   const std::string unsaid = UnsaidOf(row, facts, &metadata);
   if (!unsaid.empty()) warnings->push_back(unsaid);
-  const json config = MakeConfig(row, facts, &metadata);
+  const nlohmann::json config = MakeConfig(row, facts, &metadata);
   if (scaling != nullptr && facts.has_rope_factors) {
     Fail("%s: --rope: the model has RoPE factors of its own", path.c_str());
   }
@@ -192,7 +191,8 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   spec.norm_offset = 0.0f;
   ApplyRopeFactors(path.string(), factors, &spec);
 
-  const json generation = GenerationOf(row, &metadata), nothing = json::object();
+  const nlohmann::json generation = GenerationOf(row, &metadata),
+                       nothing = nlohmann::json::object();
   GenerationSources sources;
   sources.generation = &generation;
   sources.generation_label = path.string();
@@ -207,7 +207,7 @@ std::optional<TokenizerTables> ReadGgufTokenizer(const fs::path& path,
                                                  std::vector<std::string>* warnings) {
   const GgufFile file(path);
   ConfigReader metadata(file.metadata(), path.string());
-  const json tokenizer = MakeTokenizerJson(&metadata, warnings);
+  const nlohmann::json tokenizer = MakeTokenizerJson(&metadata, warnings);
   if (tokenizer.is_null()) return std::nullopt;
   TokenizerTables tables;
   std::string error;
@@ -221,7 +221,7 @@ std::optional<TokenizerTables> ReadGgufTokenizer(const fs::path& path,
 ChatTemplates ReadGgufChatTemplates(const fs::path& path) {
   const GgufFile file(path);
   ConfigReader metadata(file.metadata(), path.string());
-  json templates = json::array();
+  nlohmann::json templates = nlohmann::json::array();
   const auto add = [&](const std::string& key, const std::string& name) {
     const std::optional<std::string> text = metadata.String(key);
     if (text) templates.push_back({{"name", name}, {"template", *text}});
@@ -229,16 +229,16 @@ ChatTemplates ReadGgufChatTemplates(const fs::path& path) {
   constexpr const char* kKey = "tokenizer.chat_template";
   add(kKey, "default");
   // Named templates.
-  if (const json* names = metadata.Find("tokenizer.chat_templates"); names != nullptr) {
+  if (const nlohmann::json* names = metadata.Find("tokenizer.chat_templates"); names != nullptr) {
     if (!names->is_array()) metadata.FailKey("tokenizer.chat_templates", "a list of names");
-    for (const json& name : *names) {
+    for (const nlohmann::json& name : *names) {
       if (!name.is_string()) metadata.FailKey("tokenizer.chat_templates", "a list of names");
       add(std::string(kKey) + "." + name.get<std::string>(), name.get<std::string>());
     }
   }
   if (templates.empty()) return {};
-  json config = {{"chat_template", std::move(templates)}};
-  const json* tokens = metadata.Find("tokenizer.ggml.tokens");
+  nlohmann::json config = {{"chat_template", std::move(templates)}};
+  const nlohmann::json* tokens = metadata.Find("tokenizer.ggml.tokens");
   constexpr std::pair<const char*, const char*> kTokens[] = {
       {"bos_token", "tokenizer.ggml.bos_token_id"},
       {"eos_token", "tokenizer.ggml.eos_token_id"},

@@ -13,8 +13,6 @@
 namespace arn::convert {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kModelKey = "tokenizer.ggml.model";
 constexpr const char* kTokensKey = "tokenizer.ggml.tokens";
 constexpr const char* kTypesKey = "tokenizer.ggml.token_type";
@@ -62,12 +60,12 @@ struct Token {
 };
 
 std::vector<Token> ReadTokens(ConfigReader* metadata) {
-  const json* texts = metadata->Find(kTokensKey);
+  const nlohmann::json* texts = metadata->Find(kTokensKey);
   if (texts == nullptr || !texts->is_array() || texts->empty()) {
     metadata->FailKey(kTokensKey, "a list of texts");
   }
   const auto list = [&](const char* key) {
-    const json* values = metadata->Find(key);
+    const nlohmann::json* values = metadata->Find(key);
     if (values != nullptr && (!values->is_array() || values->size() != texts->size())) {
       metadata->FailKey(key, ("a list of " + std::to_string(texts->size()) +
                               " values, one for each "
@@ -77,8 +75,8 @@ std::vector<Token> ReadTokens(ConfigReader* metadata) {
     }
     return values;
   };
-  const json* types = list(kTypesKey);
-  const json* scores = list(kScoresKey);
+  const nlohmann::json* types = list(kTypesKey);
+  const nlohmann::json* scores = list(kScoresKey);
   std::vector<Token> tokens(texts->size());
   std::unordered_map<std::string, size_t> seen;
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -125,8 +123,8 @@ bool IsAdded(const Token& token) {
   return token.type == kControl || token.type == kUnknown || token.type == kUserDefined;
 }
 
-json AddedTokens(const std::vector<Token>& tokens) {
-  json added = json::array();
+nlohmann::json AddedTokens(const std::vector<Token>& tokens) {
+  nlohmann::json added = nlohmann::json::array();
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (!IsAdded(tokens[i]) || tokens[i].text.empty()) continue;
     added.push_back({{"id", i},
@@ -153,8 +151,8 @@ size_t FirstAddedBehind(const std::vector<Token>& tokens) {
   return has_gaps ? tokens.size() : first;
 }
 
-json Vocabulary(const std::vector<Token>& tokens) {
-  json vocabulary = json::object();
+nlohmann::json Vocabulary(const std::vector<Token>& tokens) {
+  nlohmann::json vocabulary = nlohmann::json::object();
   const size_t end = FirstAddedBehind(tokens);
   for (size_t i = 0; i < end; ++i) {
     if (tokens[i].type != kUnused && !tokens[i].text.empty()) vocabulary[tokens[i].text] = i;
@@ -163,14 +161,14 @@ json Vocabulary(const std::vector<Token>& tokens) {
 }
 
 // Returns the post-processor that adds BOS and EOS around a text.
-json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool adds_bos,
-              bool adds_eos = false) {
+nlohmann::json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool adds_bos,
+                        bool adds_eos = false) {
   const std::optional<uint32_t> bos = TokenId(metadata, "bos_token_id", tokens.size());
   const std::optional<uint32_t> eos = TokenId(metadata, "eos_token_id", tokens.size());
   const bool with_bos = metadata->Bool("tokenizer.ggml.add_bos_token", adds_bos) && bos;
   const bool with_eos = metadata->Bool("tokenizer.ggml.add_eos_token", adds_eos) && eos;
   if (!with_bos && !with_eos) return nullptr;
-  json single = json::array(), special = json::object();
+  nlohmann::json single = nlohmann::json::array(), special = nlohmann::json::object();
   const auto add = [&](uint32_t id) {
     single.push_back({{"SpecialToken", {{"id", tokens[id].text}, {"type_id", 0}}}});
     special[tokens[id].text] = {{"id", tokens[id].text}, {"ids", {id}}};
@@ -183,11 +181,11 @@ json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool add
 
 // Splits each "left right" at the first space after the first character: left may start with a
 // space.
-json Merges(ConfigReader* metadata) {
-  const json* texts = metadata->Find(kMergesKey);
+nlohmann::json Merges(ConfigReader* metadata) {
+  const nlohmann::json* texts = metadata->Find(kMergesKey);
   if (texts == nullptr || !texts->is_array()) metadata->FailKey(kMergesKey, "a list of texts");
-  json merges = json::array();
-  for (const json& text : *texts) {
+  nlohmann::json merges = nlohmann::json::array();
+  for (const nlohmann::json& text : *texts) {
     const size_t space =
         text.is_string() ? text.get_ref<const std::string&>().find(' ', 1) : std::string::npos;
     if (space == std::string::npos) metadata->FailKey(kMergesKey, "two tokens and a space");
@@ -197,8 +195,8 @@ json Merges(ConfigReader* metadata) {
   return merges;
 }
 
-json ByteLevelTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
-                        std::vector<std::string>* warnings) {
+nlohmann::json ByteLevelTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
+                                  std::vector<std::string>* warnings) {
   const std::optional<std::string> named = metadata->String("tokenizer.ggml.pre");
   const std::string pre = named.value_or("default");
   if (pre == "default") {
@@ -230,7 +228,7 @@ size_t CharacterCount(std::string_view text) {
 
 // As transformers' generate_merges: all splits of a piece into two other pieces, sorted by the
 // piece's score, then by the lengths of the two, all descending.
-json MergesOfScores(const std::vector<Token>& tokens) {
+nlohmann::json MergesOfScores(const std::vector<Token>& tokens) {
   struct Merge {
     uint32_t left, right;
     double score;
@@ -262,15 +260,15 @@ json MergesOfScores(const std::vector<Token>& tokens) {
     if (a.left_characters != b.left_characters) return a.left_characters > b.left_characters;
     return a.right_characters > b.right_characters;
   });
-  json list = json::array();
+  nlohmann::json list = nlohmann::json::array();
   for (const Merge& merge : merges) {
     list.push_back({tokens[merge.left].text, tokens[merge.right].text});
   }
   return list;
 }
 
-json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
-                            std::vector<std::string>* warnings) {
+nlohmann::json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
+                                      std::vector<std::string>* warnings) {
   if (!metadata->Has(kScoresKey)) metadata->FailKey(kScoresKey, "a score for each token");
   const bool is_flat = std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
     return token.type != kNormal || token.score == tokens.back().score;
@@ -283,10 +281,10 @@ json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& to
     metadata->FailKey("tokenizer.ggml.remove_extra_whitespaces", "false");
   }
   const bool adds_space = metadata->Bool("tokenizer.ggml.add_space_prefix", true);
-  json normalizers = json::array();
+  nlohmann::json normalizers = nlohmann::json::array();
   if (adds_space) normalizers.push_back({{"type", "Prepend"}, {"prepend", kBlank}});
   normalizers.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kBlank}});
-  json decoders = {
+  nlohmann::json decoders = {
       {{"type", "Replace"}, {"pattern", {{"String", kBlank}}}, {"content", " "}},
       {{"type", "ByteFallback"}},
       {{"type", "Fuse"}},
@@ -300,11 +298,11 @@ json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& to
   }
   const bool has_bytes = std::any_of(tokens.begin(), tokens.end(),
                                      [](const Token& token) { return token.type == kByte; });
-  json model = {{"type", "BPE"},
-                {"fuse_unk", true},
-                {"byte_fallback", has_bytes},
-                {"vocab", Vocabulary(tokens)},
-                {"merges", MergesOfScores(tokens)}};
+  nlohmann::json model = {{"type", "BPE"},
+                          {"fuse_unk", true},
+                          {"byte_fallback", has_bytes},
+                          {"vocab", Vocabulary(tokens)},
+                          {"merges", MergesOfScores(tokens)}};
   if (unknown) model["unk_token"] = tokens[*unknown].text;
   return {{"normalizer", {{"type", "Sequence"}, {"normalizers", normalizers}}},
           {"pre_tokenizer", nullptr},
@@ -315,13 +313,13 @@ json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& to
 }
 
 // Returns the table of replacements in base64; null without one.
-json Charsmap(ConfigReader* metadata) {
+nlohmann::json Charsmap(ConfigReader* metadata) {
   constexpr const char* kKey = "tokenizer.ggml.precompiled_charsmap";
-  const json* values = metadata->Find(kKey);
+  const nlohmann::json* values = metadata->Find(kKey);
   if (values == nullptr) return nullptr;
   if (!values->is_array()) metadata->FailKey(kKey, "a list of bytes");
   std::vector<uint8_t> bytes;
-  for (const json& value : *values) {
+  for (const nlohmann::json& value : *values) {
     const int64_t byte = value.is_number_integer() ? value.get<int64_t>() : INT64_MAX;
     if (byte < INT8_MIN || byte > UINT8_MAX) metadata->FailKey(kKey, "a list of bytes");
     bytes.push_back(static_cast<uint8_t>(byte));
@@ -330,32 +328,33 @@ json Charsmap(ConfigReader* metadata) {
 }
 
 // Builds SentencePiece's Unigram model, as in T5.
-json UnigramTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens) {
+nlohmann::json UnigramTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens) {
   if (!metadata->Has(kScoresKey)) metadata->FailKey(kScoresKey, "a score for each token");
   size_t end = tokens.size();
   while (end > 0 && tokens[end - 1].type == kUnused) --end;
-  json vocab = json::array();
+  nlohmann::json vocab = nlohmann::json::array();
   for (size_t i = 0; i < end; ++i) vocab.push_back({tokens[i].text, tokens[i].score});
-  json model = {{"type", "Unigram"}, {"vocab", std::move(vocab)}, {"byte_fallback", false}};
+  nlohmann::json model = {
+      {"type", "Unigram"}, {"vocab", std::move(vocab)}, {"byte_fallback", false}};
   std::optional<uint32_t> unknown = TokenId(metadata, "unknown_token_id", end);
   for (uint32_t i = 0; i < end; ++i) {
     if (tokens[i].type == kUnknown && !unknown) unknown = i;
     if (tokens[i].type == kByte) model["byte_fallback"] = true;
   }
   if (unknown) model["unk_id"] = *unknown;
-  const json charsmap = Charsmap(metadata);
-  const json pieces = {
+  const nlohmann::json charsmap = Charsmap(metadata);
+  const nlohmann::json pieces = {
       {"type", "Metaspace"},
       {"replacement", kBlank},
       {"add_prefix_space", metadata->Bool("tokenizer.ggml.add_space_prefix", true)}};
-  json steps = json::array();
+  nlohmann::json steps = nlohmann::json::array();
   if (metadata->Bool("tokenizer.ggml.remove_extra_whitespaces", true)) {
     steps.push_back({{"type", "WhitespaceSplit"}});
   }
   steps.push_back(pieces);
-  return {{"normalizer", charsmap.is_null()
-                             ? json()
-                             : json({{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}})},
+  return {{"normalizer", charsmap.is_null() ? nlohmann::json()
+                                            : nlohmann::json({{"type", "Precompiled"},
+                                                              {"precompiled_charsmap", charsmap}})},
           {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", steps}}},
           {"decoder", pieces},
           {"post_processor", Template(metadata, tokens, /*adds_bos=*/false, /*adds_eos=*/true)},
@@ -371,7 +370,7 @@ constexpr const char* kEnds[] = {
 
 }  // namespace
 
-json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string>* warnings) {
+nlohmann::json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string>* warnings) {
   const std::string model = metadata->String(kModelKey).value_or("none");
   if (model == "none" || model == "no_vocab") return nullptr;
   const bool is_pieces = model == "llama";
@@ -390,8 +389,8 @@ std::vector<int64_t> EndTokens(ConfigReader* metadata) {
   const auto add = [&](int64_t id) {
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   };
-  const json* texts = metadata->Find(kTokensKey);
-  const json* types = metadata->Find(kTypesKey);
+  const nlohmann::json* texts = metadata->Find(kTokensKey);
+  const nlohmann::json* types = metadata->Find(kTypesKey);
   const size_t n_tokens = texts != nullptr && texts->is_array() ? texts->size() : 0;
   for (const char* name : {"eos_token_id", "eot_token_id", "eom_token_id"}) {
     if (n_tokens == 0) {

@@ -8,8 +8,6 @@
 namespace arn::convert {
 namespace {
 
-using nlohmann::json;
-
 // Words with one leading character, digits, punctuation, white space.
 std::string WordsAndMarks(const char* digits) {
   return std::string(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)") + digits +
@@ -68,22 +66,22 @@ constexpr Row kRows[] = {
     {"llama4", Cut::kByCaseOfDigitGroups, false, true},
 };
 
-json Split(const std::string& regex) {
+nlohmann::json Split(const std::string& regex) {
   return {{"type", "Split"},
           {"pattern", {{"Regex", regex}}},
           {"behavior", "Isolated"},
           {"invert", false}};
 }
 
-json ByteLevel(bool use_regex) {
+nlohmann::json ByteLevel(bool use_regex) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", false},
           {"trim_offsets", true},
           {"use_regex", use_regex}};
 }
 
-json Steps(const Row& row) {
-  json steps = json::array();
+nlohmann::json Steps(const Row& row) {
+  nlohmann::json steps = nlohmann::json::array();
   switch (row.cut) {
     case Cut::kNothing: break;
     case Cut::kDigits: steps.push_back({{"type", "Digits"}, {"individual_digits", true}}); break;
