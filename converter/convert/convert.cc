@@ -279,9 +279,9 @@ class Conversion {
       lora->Merge(&checkpoint);
     }
     if (options_.images) {
-      spec.vision =
-          ReadVision(config, path.string(), options_.folder, spec.hidden, spec.vocab, &warnings_)
-              .value_or(VisionSpec());
+      spec.vision = ReadVision(config, path.string(), options_.folder, spec.hidden, spec.vocab,
+                               &spec.ropes, &warnings_)
+                        .value_or(VisionSpec());
     }
     KeepTextTower(tower, *spec.names, spec.vocab, spec.vision.exists(), &checkpoint, &warnings_);
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);

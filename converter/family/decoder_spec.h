@@ -21,6 +21,7 @@ struct RopeSpec {
   std::vector<float> long_inv_freq;  // for sessions with more than short_context tokens; empty:
                                      // none
   uint32_t short_context = 0;
+  std::vector<uint8_t> axes = {};  // [rotary_dim / 2], as RopeKind::axes; empty: none
   float theta = 0.0f;              // base of inv_freq, if sessions may scale it; 0: they may not
   float query_temperature = 0.0f;  // in the layers that use this RoPE, with shift 0; 0: none
   uint32_t query_temperature_step = 0;
@@ -289,6 +290,7 @@ struct VisionSpec {
   std::shared_ptr<const DecoderSpec> tower;
   uint32_t patch_size = 0;
   bool has_channels_last = false;          // stored columns of a patch: y, x, channel
+  uint32_t frames = 1;                     // of a patch; those of an image are equal
   std::string patch_embedding, positions;  // names in the checkpoint, without ".weight"
   uint32_t position_side = 0;
   GridPositions grid_positions = GridPositions::kExact;
@@ -304,6 +306,7 @@ struct VisionSpec {
   uint32_t token_id = 0;
   ImageTextSpec text;
   bool sees_both_ways = false;
+  bool has_mrope = false;
 
   bool exists() const { return tower != nullptr; }
   bool operator==(const VisionSpec&) const = default;

@@ -9,12 +9,16 @@
 #include "converter/family/vision_table.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
+#include "kernels/math/rope_frequencies.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {
 
 namespace fs = std::filesystem;
+
+// kMaxPatches of runtime/model/vision_spec.h.
+constexpr uint32_t kMostPatches = 1u << 16;
 
 const VisionFamily* FindVisionFamily(const nlohmann::json& config) {
   const auto names = config.find("architectures");
@@ -67,8 +71,8 @@ void RequireFlag(ConfigReader* reader, const char* key, bool wanted) {
   if (reader->Bool(key, wanted) != wanted) reader->FailKey(key, wanted ? "true" : "false or null");
 }
 
-void ReadChannels(ConfigReader* reader, const char* key, float* out) {
-  std::fill(out, out + kPixelChannels, 0.5f);
+void ReadChannels(ConfigReader* reader, const char* key, const float* fallback, float* out) {
+  std::copy(fallback, fallback + kPixelChannels, out);
   const nlohmann::json* values = reader->Find(key);
   if (values == nullptr) return;
   const bool is_list = values->is_array() && values->size() == kPixelChannels;
@@ -85,8 +89,8 @@ void ReadPixels(const VisionFamily& family, ConfigReader* reader, ImageRules* ou
   RequireFlag(reader, "do_normalize", true);
   RequireFlag(reader, "do_center_crop", false);
   out->scale = static_cast<float>(reader->Number("rescale_factor").value_or(1.0 / 255));
-  ReadChannels(reader, "image_mean", out->mean);
-  ReadChannels(reader, "image_std", out->std);
+  ReadChannels(reader, "image_mean", family.mean, out->mean);
+  ReadChannels(reader, "image_std", family.deviation, out->std);
   out->resample = family.resample;
   if (const std::optional<int64_t> filter = reader->Int("resample")) {
     if (*filter < 1 || *filter > 3) reader->FailKey("resample", "1 to 3");
@@ -104,12 +108,52 @@ uint32_t InnerCount(ConfigReader* reader, const char* key, const char* inner, ui
   return count;
 }
 
+void RequireEqual(ConfigReader* reader, const char* key, uint32_t fallback, uint32_t wanted,
+                  const char* what) {
+  if (CountOr(reader, key, fallback) != wanted) reader->FailKey(key, what);
+}
+
+// An image becomes one tile of at most max_pixels. Sides are rounded to a token's, so that images
+// that are much longer than wide, or grow to the least size, may take more than their share.
+void ReadPixelBudget(const VisionFamily& family, ConfigReader* reader, VisionSpec* spec) {
+  ImageRules& rules = spec->image;
+  rules.min_pixels = InnerCount(reader, "size", "shortest_edge", family.min_pixels);
+  rules.max_pixels = InnerCount(reader, "size", "longest_edge", family.max_pixels);
+  rules.min_pixels = CountOr(reader, "min_pixels", rules.min_pixels);
+  rules.max_pixels = CountOr(reader, "max_pixels", rules.max_pixels);
+  RequireEqual(reader, "patch_size", 14, spec->patch_size, "the tower's patch_size");
+  RequireEqual(reader, "temporal_patch_size", 2, spec->frames, "the tower's temporal_patch_size");
+  RequireEqual(reader, "merge_size", 2, spec->merge_side, "the tower's spatial_merge_size");
+  const uint32_t token = spec->patch_size * spec->merge_side;
+  if (rules.min_pixels == 0 || rules.min_pixels > rules.max_pixels ||
+      rules.max_pixels < token * token) {
+    reader->FailKey("size",
+                    Format("shortest_edge at most longest_edge, the pixels of an image, and "
+                           "longest_edge at least %u",
+                           token * token)
+                        .c_str());
+  }
+  constexpr double kMostAspect = 200;
+  const double side = token, least = rules.min_pixels, most = rules.max_pixels;
+  const double longest = std::max(most / side, std::sqrt(kMostAspect * most)) / side;
+  const double grown = least / side / side + 2 * std::sqrt(kMostAspect * least) / side + 1;
+  const double tokens = std::floor(std::max(longest, grown));
+  const double patches = tokens * spec->merge_side * spec->merge_side;
+  if (patches > kMostPatches) {
+    reader->FailKey("size", Format("longest_edge for at most %u patches of %u pixels a side",
+                                   kMostPatches, spec->patch_size)
+                                .c_str());
+  }
+  spec->max_patches = static_cast<uint32_t>(patches);
+}
+
 void ReadRules(const VisionFamily& family, ConfigReader* reader, VisionSpec* spec) {
   ImageRules& rules = spec->image;
   const uint32_t token = spec->patch_size * spec->merge_side;
   const uint32_t trained = spec->position_side * spec->patch_size;
   rules.rule = family.rule;
   rules.tile_size = family.tile_size;
+  if (family.rule == ImageRule::kPixelBudget) return ReadPixelBudget(family, reader, spec);
   switch (family.rule) {
     case ImageRule::kSquare: {
       RequireFlag(reader, "do_pan_and_scan", false);
@@ -157,6 +201,7 @@ void ReadRules(const VisionFamily& family, ConfigReader* reader, VisionSpec* spe
         reader->FailKey("min_tiles", "2 to max_tiles");
       }
       break;
+    case ImageRule::kPixelBudget: break;
   }
   if (rules.tile_size % token != 0) {
     Fail("%s: tiles of %u pixels are not a multiple of %u, a token's side", reader->label().c_str(),
@@ -169,6 +214,41 @@ void ReadRules(const VisionFamily& family, ConfigReader* reader, VisionSpec* spe
   spec->max_patches = rules.splits ? std::max(budget, side * side) : budget;
 }
 
+// A half of the pairs turns by a patch's row, the other by its column.
+RopeSpec TowerRope(double theta, uint32_t head_dim) {
+  RopeSpec rope;
+  rope.rotary_dim = head_dim;
+  const uint32_t n = head_dim / 4;
+  for (const uint8_t axis : {uint8_t{1}, uint8_t{2}}) {
+    for (uint32_t i = 0; i < n; ++i) {
+      rope.inv_freq.push_back(LinearRopeFrequency(theta, head_dim / 2, i, 1.0f));
+      rope.axes.push_back(axis);
+    }
+  }
+  return rope;
+}
+
+// Time, row and column take turns, until each has its number of pairs; time has the rest
+// (apply_interleaved_mrope in transformers' modeling_qwen3_vl.py).
+void GiveAxes(ConfigReader* whole, RopeSpec* rope) {
+  std::vector<int64_t> sections = {11, 11, 10};
+  if (const nlohmann::json* text = whole->Find("text_config")) {
+    ConfigReader reader(*text, whole->label() + ": text_config");
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+      const nlohmann::json* parameters = reader.Find(key);
+      if (parameters == nullptr || !parameters->is_object()) continue;
+      ConfigReader inner(*parameters, reader.label() + ": " + key);
+      if (parameters->contains("mrope_section")) sections = inner.IntOrList("mrope_section");
+      if (sections.size() != kRopeAxes) inner.FailKey("mrope_section", "three numbers");
+    }
+  }
+  rope->axes.assign(rope->rotary_dim / 2, 0);
+  for (uint32_t i = 0; i < rope->axes.size(); ++i) {
+    const uint32_t axis = i % kRopeAxes;
+    if (axis != 0 && i < kRopeAxes * sections[axis]) rope->axes[i] = static_cast<uint8_t>(axis);
+  }
+}
+
 // The tower's layers, in a decoder's fields.
 DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSpec* spec) {
   DecoderSpec tower;
@@ -176,9 +256,9 @@ DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSp
   tower.names = family.names;
   tower.hidden = CountOr(reader, "hidden_size", family.hidden);
   LayerKindSpec kind;
-  kind.n_heads = kind.n_kv_heads = CountOr(reader, "num_attention_heads", family.heads);
+  kind.n_heads = kind.n_kv_heads = CountOr(reader, family.keys.heads, family.heads);
   if (tower.hidden % kind.n_heads != 0) {
-    reader->FailKey("num_attention_heads", "a divisor of hidden_size");
+    reader->FailKey(family.keys.heads, "a divisor of hidden_size");
   }
   kind.head_dim = tower.hidden / kind.n_heads;
   kind.attention_scale = 1.0f / std::sqrt(static_cast<float>(kind.head_dim));
@@ -193,11 +273,14 @@ DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSp
   kind.is_gated = false;
   kind.has_qkv_bias = kind.has_attention_out_bias = kind.has_mlp_bias = true;
   tower.kinds = {kind};
-  tower.layer_kinds.assign(CountOr(reader, "num_hidden_layers", family.layers), 0);
+  tower.layer_kinds.assign(CountOr(reader, family.keys.layers, family.layers), 0);
   tower.final_norm_kind = NormKind::kLayer;
   tower.final_norm_epsilon = kind.norm_epsilon;
-  if (CountOr(reader, "num_channels", kPixelChannels) != kPixelChannels) {
-    reader->FailKey("num_channels", "3");
+  RequireEqual(reader, family.keys.channels, kPixelChannels, kPixelChannels, "3");
+  if (family.frames != 0) spec->frames = CountOr(reader, "temporal_patch_size", family.frames);
+  if (family.rope_theta != 0) {
+    if (kind.head_dim % 4 != 0) reader->FailKey(family.keys.heads, "heads of a multiple of 4");
+    tower.ropes.push_back(TowerRope(family.rope_theta, kind.head_dim));
   }
   spec->patch_size = CountOr(reader, "patch_size", family.patch_size);
   if (family.image_size != 0) {
@@ -205,14 +288,18 @@ DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSp
     if (image % spec->patch_size != 0) reader->FailKey("image_size", "a multiple of patch_size");
     spec->position_side = image / spec->patch_size;
   } else {
-    const uint32_t n = CountOr(reader, "num_patches", family.n_positions);
-    spec->position_side = SideOf(reader, "num_patches", n);
+    const uint32_t n = CountOr(reader, family.keys.positions, family.n_positions);
+    spec->position_side = SideOf(reader, family.keys.positions, n);
   }
   return tower;
 }
 
-uint32_t MergeSide(const VisionFamily& family, ConfigReader* whole, uint32_t position_side) {
-  if (family.tokens_key == nullptr) return CountOr(whole, family.merge_key, family.default_merge);
+uint32_t MergeSide(const VisionFamily& family, ConfigReader* whole, ConfigReader* tower,
+                   uint32_t position_side) {
+  if (family.tokens_key == nullptr) {
+    return CountOr(family.has_merge_in_tower ? tower : whole, family.merge_key,
+                   family.default_merge);
+  }
   const uint32_t n = CountOr(whole, family.tokens_key, family.default_merge);
   const uint32_t side = SideOf(whole, family.tokens_key, n);
   if (position_side % side != 0) {
@@ -222,7 +309,7 @@ uint32_t MergeSide(const VisionFamily& family, ConfigReader* whole, uint32_t pos
 }
 
 void ReadProjector(const VisionFamily& family, ConfigReader* whole, float tower_epsilon,
-                   uint32_t hidden, VisionSpec* spec) {
+                   uint32_t merged, uint32_t hidden, VisionSpec* spec) {
   const MergedNorm& norm = family.merged_norm;
   if (norm.name != nullptr && (norm.key == nullptr || whole->Bool(norm.key, true))) {
     spec->merged_norm = norm.name;
@@ -231,19 +318,27 @@ void ReadProjector(const VisionFamily& family, ConfigReader* whole, float tower_
     spec->merged_norm_epsilon =
         norm.epsilon == 0 ? tower_epsilon : static_cast<float>(norm.epsilon);
   }
+  uint32_t width = merged;
   for (const ProjectorStage& from : family.projector) {
     if (from.name == nullptr) break;
     DenseSpec stage;
     stage.weight = from.name;
-    stage.width =
-        from.width_key == nullptr ? hidden : CountOr(whole, from.width_key, from.default_width);
-    stage.has_bias = from.bias_key != nullptr && whole->Bool(from.bias_key, true);
+    if (from.width_key != nullptr) {
+      width = CountOr(whole, from.width_key, from.default_width);
+    } else if (!from.keeps_width) {
+      width = hidden;
+    }
+    stage.width = width;
+    stage.has_bias =
+        from.has_bias || (from.bias_key != nullptr && whole->Bool(from.bias_key, true));
     stage.is_whole_name = from.is_whole_name;
     stage.is_transposed = from.is_transposed;
     if (from.activation_key != nullptr) {
       stage.activation =
           ActivationOf(whole->String(from.activation_key).value_or(from.default_activation));
       if (!stage.activation) whole->FailKey(from.activation_key, "a known activation");
+    } else if (from.default_activation != nullptr) {
+      stage.activation = ActivationOf(from.default_activation);
     }
     spec->projector.push_back(stage);
   }
@@ -265,6 +360,7 @@ std::string VisionTensorName(const std::string& name) {
 
 std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::string& label,
                                      const fs::path& folder, uint32_t hidden, uint32_t vocab,
+                                     std::vector<RopeSpec>* ropes,
                                      std::vector<std::string>* warnings) {
   const VisionFamily* family = FindVisionFamily(config);
   if (family == nullptr) return std::nullopt;
@@ -282,14 +378,30 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
                             label + ": vision_config");
   VisionSpec spec;
   DecoderSpec tower = ReadTower(*family, &tower_reader, &spec);
+  spec.merge_side = MergeSide(*family, &whole, &tower_reader, spec.position_side);
+  // Of towers whose layers' outputs also go to the decoder's first layers.
+  if (!tower_reader.IntOrList("deepstack_visual_indexes").empty()) {
+    tower_reader.FailKey("deepstack_visual_indexes", "an empty list");
+  }
+  if (family->mrope != MropeOrder::kNone) {
+    RequireEqual(&tower_reader, "out_hidden_size", hidden, hidden, "the decoder's hidden_size");
+    for (RopeSpec& rope : *ropes) GiveAxes(&whole, &rope);
+    spec.has_mrope = true;
+  }
+  for (LayerKindSpec& kind : tower.kinds) {
+    if (!tower.ropes.empty()) kind.rope = static_cast<uint32_t>(ropes->size());
+  }
+  ropes->insert(ropes->end(), tower.ropes.begin(), tower.ropes.end());
+  tower.ropes.clear();
   RefuseUnread(&tower_reader, kSilentTowerKeys);
   spec.has_channels_last = family->has_channels_last;
   spec.patch_embedding = family->patch_embedding;
   spec.positions = family->positions;
   spec.grid_positions = family->grid_positions;
-  spec.merge_side = MergeSide(*family, &whole, spec.position_side);
   spec.merge = family->merge;
-  ReadProjector(*family, &whole, tower.final_norm_epsilon, hidden, &spec);
+  const bool concats = spec.merge == PoolKind::kConcat;
+  const uint32_t merged = (concats ? spec.merge_side * spec.merge_side : 1) * tower.hidden;
+  ReadProjector(*family, &whole, tower.final_norm_epsilon, merged, hidden, &spec);
   ConfigReader processor(file.config, file.label);
   ReadPixels(*family, &processor, &spec.image);
   ReadRules(*family, &processor, &spec);

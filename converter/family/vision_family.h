@@ -21,10 +21,12 @@ std::string VisionTensorName(const std::string& name);
 // Reads the tower of the model that `config`, the contents of config.json, describes, and how its
 // image processor prepares images: preprocessor_config.json, or image_processor in
 // processor_config.json. hidden, vocab: of the decoder. Nothing: its towers are not supported, or
-// neither file exists, which is added to `warnings`. Throws ConvertError for values that are not
+// neither file exists, which is added to `warnings`. ropes: the decoder's, which get axes if images
+// have them, and are followed by the tower's. Throws ConvertError for values that are not
 // supported.
 std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::string& label,
                                      const std::filesystem::path& folder, uint32_t hidden,
-                                     uint32_t vocab, std::vector<std::string>* warnings);
+                                     uint32_t vocab, std::vector<RopeSpec>* ropes,
+                                     std::vector<std::string>* warnings);
 
 }  // namespace arn::convert

@@ -21,12 +21,26 @@ struct ProjectorStage {
   const char* name = nullptr;       // null: there are no more
   const char* width_key = nullptr;  // null: the decoder's width
   uint32_t default_width = 0;
-  const char* bias_key = nullptr;  // null: no bias
+  bool keeps_width = false;  // that of its input
+  bool has_bias = false;
+  const char* bias_key = nullptr;  // of a flag that it has one
   const char* activation_key = nullptr;
   const char* default_activation = nullptr;
   bool is_whole_name = false;
   bool is_transposed = false;
 };
+
+// Keys of a tower's config whose names differ.
+struct TowerKeys {
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* channels = "num_channels";
+  const char* positions = "num_patches";
+};
+
+// Which pairs of the decoder's RoPE turn by time, row and column: mrope_section says how many, in
+// this order.
+enum class MropeOrder : uint8_t { kNone, kInterleaved };
 
 struct VisionFamily {
   const char* architecture;
@@ -34,6 +48,11 @@ struct VisionFamily {
   const char* patch_embedding;
   const char* positions;
   bool has_channels_last = false;
+  TowerKeys keys = {};
+  // A patch has as many frames as temporal_patch_size says; 0: it is flat.
+  uint32_t frames = 0;
+  // Pairs of q and k turn by a patch's row, then by its column, with this base. 0: they do not.
+  double rope_theta = 0;
   // Defaults of the tower's configuration class.
   uint32_t hidden, ffn, layers, heads, patch_size;
   uint32_t image_size = 0;   // 0: num_patches instead
@@ -42,17 +61,21 @@ struct VisionFamily {
   // Keys of how many patches become a row: a side of merge_key, or what leaves tokens_key tokens.
   const char* merge_key = nullptr;
   const char* tokens_key = nullptr;
-  uint32_t default_merge = 0;  // of either key
+  uint32_t default_merge = 0;       // of either key
+  bool has_merge_in_tower = false;  // merge_key is one of vision_config
   PoolKind merge = PoolKind::kConcat;
   MergedNorm merged_norm = {};
   ProjectorStage projector[2] = {};
   const char* token_keys[2] = {"image_token_id", "image_token_index"};
   uint32_t default_token = 0;
   bool sees_both_ways = false;
+  MropeOrder mrope = MropeOrder::kNone;
   // Defaults of the image processor's class, and of its texts.
   ImageRule rule = ImageRule::kSquare;
   Resample resample = Resample::kBilinear;
   uint32_t tile_size = 0, longest_edge = 0;
+  uint32_t min_pixels = 0, max_pixels = 0;
+  float mean[kPixelChannels] = {0.5f, 0.5f, 0.5f}, deviation[kPixelChannels] = {0.5f, 0.5f, 0.5f};
   const char* marker = "";
   const char* token = "";
   const char* begin = "";
@@ -171,11 +194,64 @@ constexpr VisionFamily Lfm2Vl() {
   return family;
 }
 
+#define ARN_QWEN_LAYER "vision.tower.blocks.{}."
+inline constexpr TensorNames kQwenNames = {
+    .prefix = kVisionPrefix,
+    .embedding = nullptr,
+    .final_norm = "vision.tower.merger.norm",
+    .attention_norm = ARN_QWEN_LAYER "norm1",
+    .qkv = ARN_QWEN_LAYER "attn.qkv",
+    .attention_out = ARN_QWEN_LAYER "attn.proj",
+    .ffn_norm = ARN_QWEN_LAYER "norm2",
+    .up = ARN_QWEN_LAYER "mlp.linear_fc1",
+    .down = ARN_QWEN_LAYER "mlp.linear_fc2",
+};
+#undef ARN_QWEN_LAYER
+
+// Patches of equal frames, with positions between those of the trained grid and 2-D RoPE, are
+// concatenated; a budget of pixels. The decoder turns by time, row and column.
+constexpr VisionFamily Qwen35(const char* architecture) {
+  return {.architecture = architecture,
+          .names = &kQwenNames,
+          .patch_embedding = "vision.tower.patch_embed.proj",
+          .positions = "vision.tower.pos_embed",
+          .keys = {"depth", "num_heads", "in_channels", "num_position_embeddings"},
+          .frames = 2,
+          .rope_theta = 10000.0,
+          .hidden = 1152,
+          .ffn = 4304,
+          .layers = 27,
+          .heads = 16,
+          .patch_size = 16,
+          .n_positions = 2304,
+          .grid_positions = GridPositions::kCorners,
+          .merge_key = "spatial_merge_size",
+          .default_merge = 2,
+          .has_merge_in_tower = true,
+          .projector = {{.name = "vision.tower.merger.linear_fc1",
+                         .keeps_width = true,
+                         .has_bias = true,
+                         .default_activation = "gelu"},
+                        {.name = "vision.tower.merger.linear_fc2", .has_bias = true}},
+          .default_token = 248056,
+          .mrope = MropeOrder::kInterleaved,
+          .rule = ImageRule::kPixelBudget,
+          .resample = Resample::kBicubic,
+          .min_pixels = 56 * 56,
+          .max_pixels = 28 * 28 * 1280,
+          .mean = {0.48145466f, 0.4578275f, 0.40821073f},
+          .deviation = {0.26862954f, 0.26130258f, 0.27577711f},
+          .marker = "<|image_pad|>",
+          .token = "<|image_pad|>"};
+}
+
 inline constexpr VisionFamily kVisionFamilies[] = {
     Idefics3Like("Idefics3ForConditionalGeneration"),
     Idefics3Like("SmolVLMForConditionalGeneration"),
     Gemma3(),
     Lfm2Vl(),
+    Qwen35("Qwen3_5ForConditionalGeneration"),
+    Qwen35("Qwen3_5MoeForConditionalGeneration"),
 };
 
 // Where the tensors of a tower lie, and their names under kVisionPrefix. The first that fits
@@ -190,6 +266,7 @@ inline constexpr VisionPlace kVisionPlaces[] = {
     {"vision_model.", "tower."},
     {"connector.", "connector."},
     {"multi_modal_projector.", "projector."},
+    {"visual.", "tower."},
 };
 
 // Keys of image processors and towers that say nothing of the pixels.

@@ -39,6 +39,9 @@ struct SourcePart {
   uint64_t first_bias = 0;
   // Not 0: reorders each row from [cols / taps, taps] to [taps, cols / taps].
   uint32_t taps = 0;
+  // Not 0: sums the frames of a convolution over images that repeat: each row is stored as
+  // [cols / frame_cols, frames, frame_cols].
+  uint32_t frames = 0, frame_cols = 0;
   // Not 0: the columns are three blocks of these sizes, stored last first.
   uint32_t stored_blocks[3] = {};
   float factor = 1.0f;           // of weights and biases

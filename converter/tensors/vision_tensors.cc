@@ -29,6 +29,10 @@ uint32_t Planner::AddPatchEmbedding(const VisionSpec& vision) {
   if (vision.has_channels_last) {
     part.weight = sources_.Take(name, {spec_.hidden, cols});
     part.taps = kPixelChannels;
+  } else if (vision.frames > 1) {
+    part.weight = sources_.Take(name, {spec_.hidden, kPixelChannels, vision.frames, side, side});
+    part.frames = vision.frames;
+    part.frame_cols = pixels;
   } else {
     part.weight = sources_.Take(name, {spec_.hidden, kPixelChannels, side, side});
   }

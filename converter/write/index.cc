@@ -86,10 +86,10 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   return b.Finish();
 }
 
-static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kTokenBudget));
+static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kPixelBudget));
 static_assert(static_cast<int>(fbs::Resample::MAX) == static_cast<int>(Resample::kBicubic));
 static_assert(static_cast<int>(fbs::GridPositions::MAX) ==
-              static_cast<int>(GridPositions::kBilinear));
+              static_cast<int>(GridPositions::kCorners));
 
 Offset<fbs::ImageText> BuildImageText(const ImageTextSpec& text,
                                       flatbuffers::FlatBufferBuilder* builder) {
@@ -115,6 +115,8 @@ void AddImageRules(const ImageRules& rules, fbs::VisionBuilder* b) {
   b->add_max_tiles(rules.max_tiles);
   b->add_tolerance(rules.tolerance);
   b->add_has_whole(rules.has_whole);
+  b->add_min_pixels(rules.min_pixels);
+  b->add_max_pixels(rules.max_pixels);
   b->add_resample(static_cast<fbs::Resample>(rules.resample));
   b->add_scale(rules.scale);
 }
@@ -168,6 +170,7 @@ Offset<fbs::Vision> BuildVision(const VisionSpec& vision, const VisionTensors& t
   b.add_token_id(vision.token_id);
   b.add_text(text);
   b.add_sees_both_ways(vision.sees_both_ways);
+  b.add_has_mrope(vision.has_mrope);
   return b.Finish();
 }
 
@@ -232,8 +235,10 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   for (const RopeSpec& rope : spec.ropes) {
     const auto inv_freq = builder->CreateVector(rope.inv_freq);
     const auto long_inv_freq = builder->CreateVector(rope.long_inv_freq);
+    const auto axes = rope.axes.empty() ? Offset<flatbuffers::Vector<uint8_t>>()
+                                        : builder->CreateVector(rope.axes);
     ropes.push_back(fbs::CreateRopeKind(*builder, rope.rotary_dim, rope.amplitude, inv_freq,
-                                        long_inv_freq, rope.short_context, rope.theta));
+                                        long_inv_freq, rope.short_context, rope.theta, axes));
   }
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < plan.layers.size(); ++i) {

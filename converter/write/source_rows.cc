@@ -77,6 +77,23 @@ void PutTapsFirst(uint32_t taps, uint32_t n, uint32_t cols, float* rows) {
   }
 }
 
+// Reads rows [row, row + n) of a part with frames. REQUIRES: its rows are consecutive.
+void ReadSummed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t cols, float* out) {
+  std::vector<float> stored(uint64_t{part.frames} * cols);
+  for (uint32_t r = 0; r < n; ++r, out += cols) {
+    ReadFinite(*part.weight, part.first_element + part.SourceRow(row + r) * stored.size(),
+               stored.size(), stored.data());
+    const float* from = stored.data();
+    for (uint32_t first = 0; first < cols; first += part.frame_cols) {
+      for (uint32_t f = 0; f < part.frames; ++f, from += part.frame_cols) {
+        for (uint32_t i = 0; i < part.frame_cols; ++i) {
+          out[first + i] = f == 0 ? from[i] : out[first + i] + from[i];
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
@@ -98,6 +115,8 @@ std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_
     float* to = values.data() + done * cols;
     if (is_transposed) {
       ReadTransposed(part, row, n, tensor.cols, to);
+    } else if (part.frames != 0) {
+      ReadSummed(part, row, n, tensor.cols, to);
     } else {
       ReadFinite(*part.weight, part.first_element + part.SourceRow(row) * cols, n * cols, to);
     }

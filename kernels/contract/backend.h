@@ -115,6 +115,9 @@ struct RunArgs {
   // f32 [rows, hidden] in place of the embeddings of tokens below 0. REQUIRES, if there are any:
   // Backend::takes_embeddings, and no encoder run.
   Span<const float> embeddings;
+  // [n_rows, kRopeAxes] for RoPE with axes, each below 2^24. Empty: all of a row are its position
+  // in its text. REQUIRES, unless empty: Backend::takes_embeddings.
+  Span<const uint32_t> axis_positions;
   // Null, or REQUIRES: Backend::takes_masks, one sequence, and a program without recurrent states.
   // With positions: and without relative position biases.
   const RowMask* mask = nullptr;

@@ -209,6 +209,15 @@ Status CheckProgram(const Program& program, Diag* diag) { return Checker(program
 
 namespace {
 
+Status CheckAxisPositions(const RunArgs& args, Diag* diag) {
+  if (args.axis_positions.empty()) return Status::kOk;
+  uint64_t n_rows = 0;
+  for (const SequenceRows& s : args.sequences) n_rows += s.n_rows;
+  if (args.axis_positions.size() == n_rows * kRopeAxes) return Status::kOk;
+  return diag->Fail(Status::kBadArgument, "%zu positions on axes of %llu rows, expected %u a row",
+                    args.axis_positions.size(), static_cast<unsigned long long>(n_rows), kRopeAxes);
+}
+
 Status CheckMask(const Program& program, const RunArgs& args, Diag* diag) {
   if (args.mask == nullptr) return Status::kOk;
   if (args.sequences.size() != 1) {
@@ -239,6 +248,7 @@ Status CheckMask(const Program& program, const RunArgs& args, Diag* diag) {
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
   *n_logit_rows = 0;
   ARN_TRY(CheckTokens(program, args, diag));
+  ARN_TRY(CheckAxisPositions(args, diag));
   if (args.is_encoder) return CheckEncoderRun(program, args, diag);
   const size_t n_rows = args.tokens.size();
   if ((n_rows == 0 && args.edits.empty()) || n_rows > program.max_rows) {

@@ -67,6 +67,13 @@ inline uint32_t TextPosition(const RunArgs& args, uint32_t row, uint32_t positio
   return has_own ? args.mask->positions[row] : position;
 }
 
+// Returns the positions that pairs of a row turn by: [kRopeAxes], or null if it is the one in its
+// text for all of them.
+inline const uint32_t* AxisPositions(const RunArgs& args, const RopeKind& rope, uint32_t row) {
+  if (rope.axes.empty() || args.axis_positions.empty()) return nullptr;
+  return args.axis_positions.data() + size_t{row} * kRopeAxes;
+}
+
 // Returns which positions a row of a sequence, and those after it, attend to.
 inline VisibleCells VisibleFrom(const RunArgs& args, const SequenceRows& sequence, uint32_t row) {
   if (args.mask == nullptr || args.mask->visible == nullptr) return {};

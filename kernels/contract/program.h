@@ -77,6 +77,10 @@ AttentionKind WithoutQueries(AttentionKind kind);
 // attn_scale and floor_scale).
 float QueryTemperature(const AttentionKind& kind, uint32_t position);
 
+// Positions of a row that a RoPE may turn by: of an image's token they are its time, row and
+// column.
+inline constexpr uint32_t kRopeAxes = 3;
+
 // RoPE with half-split pairs: element i is paired with element i + rotary_dim / 2. The angle of
 // pair i at position p is p * inv_freq[i], in f32 as transformers computes it. cos and sin are
 // multiplied by `amplitude` (YaRN's attention factor, otherwise 1).
@@ -84,6 +88,9 @@ struct RopeKind {
   uint32_t rotary_dim = 0;  // even, <= head_dim; elements past it are not rotated
   float amplitude = 1.0f;
   Span<const float> inv_freq;  // [rotary_dim / 2]
+  // [rotary_dim / 2], each below kRopeAxes: pair i turns by that of the row's axis_positions
+  // (RunArgs). Empty: all pairs turn by the row's position in its text.
+  Span<const uint8_t> axes;
 };
 
 struct Program {

@@ -52,9 +52,11 @@ class Runner {
     const uint32_t half = rope.rotary_dim / 2;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t place) {
       float* out = Row(step.out, row);
-      const auto position = static_cast<float>(TextPosition(args_, row, place));
+      const uint32_t position = TextPosition(args_, row, place);
+      const uint32_t* by_axis = AxisPositions(args_, rope, row);
       for (uint32_t i = 0; i < half; ++i) {
-        const float angle = position * rope.inv_freq[i];
+        const uint32_t turn = by_axis == nullptr ? position : by_axis[rope.axes[i]];
+        const float angle = static_cast<float>(turn) * rope.inv_freq[i];
         out[i] = std::cos(angle) * rope.amplitude;
         out[half + i] = std::sin(angle) * rope.amplitude;
       }

@@ -118,8 +118,9 @@ class Runner {
 
   void Run(const Step& step, const RopeAnglesParams& p) {
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-      reference::RopeAngles(TextPosition(args_, row, position), program_.ropes[p.rope],
-                            Row(step.out, row));
+      const RopeKind& rope = program_.ropes[p.rope];
+      reference::RopeAngles(TextPosition(args_, row, position), AxisPositions(args_, rope, row),
+                            rope, Row(step.out, row));
     });
   }
 

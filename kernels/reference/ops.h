@@ -28,7 +28,8 @@ void Embed(int32_t token, const float* embedding, uint32_t position, const Weigh
            float factor, const float* positions, float* out);
 
 // out[rotary_dim]: cos then sin of position * inv_freq[j], times the amplitude.
-void RopeAngles(uint32_t position, const RopeKind& rope, float* out);
+void RopeAngles(uint32_t position, const uint32_t* axis_positions, const RopeKind& rope,
+                float* out);
 
 void Norm(const NormArgs& args, const float* x, uint32_t n, float* out);
 

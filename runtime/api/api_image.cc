@@ -5,6 +5,7 @@
 #include "runtime/api/caller_block.h"
 #include "runtime/api/handles.h"
 #include "runtime/backends.h"
+#include "runtime/model/image_place.h"
 #include "runtime/vision/image_encoder.h"
 #include "runtime/vision/image_text.h"
 
@@ -66,7 +67,7 @@ arn_status arn_image_get_info(const arn_model* model, arn_image_info* out_info) 
   const ModelSpec& spec = ToModel(model)->spec;
   if (!spec.vision.exists()) return ARN_UNSUPPORTED;
   arn_image_info info = ARN_IMAGE_INFO_INIT;
-  info.width = spec.hidden;
+  info.width = EmbeddingFloats(spec);
   info.max_embeddings = BoundsOf(spec.vision).most_tokens;
   info.token_id = spec.vision.token_id;
   info.marker = ToModel(model)->bundle.index->model()->vision()->text()->marker()->c_str();

@@ -1,5 +1,6 @@
 // Implements the arn_session_* calls on whole sequences.
 #include "runtime/api/handles.h"
+#include "runtime/model/image_place.h"
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
 using namespace arn::api;  // NOLINT(google-build-using-namespace)
@@ -35,7 +36,8 @@ arn_status arn_session_prefill_embeddings(arn_session* session, const int32_t* i
     return ARN_BAD_ARGUMENT;
   }
   return OnSession(session, [&](Session& s) {
-    return s.PrefillEmbeddings({ids, n_ids}, {embeddings, n_embeddings * s.model().spec.hidden});
+    return s.PrefillEmbeddings({ids, n_ids},
+                               {embeddings, n_embeddings * EmbeddingFloats(s.model().spec)});
   });
 }
 
@@ -49,7 +51,8 @@ arn_status arn_session_follow_embeddings(arn_session* session, const int32_t* id
   }
   uint32_t kept = 0;
   const arn_status status = OnSession(session, [&](Session& s) {
-    return s.ReusePrefix({ids, n_ids}, {embeddings, n_embeddings * s.model().spec.hidden}, &kept);
+    return s.ReusePrefix({ids, n_ids}, {embeddings, n_embeddings * EmbeddingFloats(s.model().spec)},
+                         &kept);
   });
   if (out_kept != nullptr) *out_kept = kept;
   return status;

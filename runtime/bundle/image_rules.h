@@ -6,8 +6,13 @@
 
 namespace arn {
 
-enum class ImageRule : uint8_t { kSquare = 0, kLongestEdge = 1, kTokenBudget = 2 };
-enum class GridPositions : uint8_t { kExact = 0, kBilinear = 1 };
+enum class ImageRule : uint8_t {
+  kSquare = 0,
+  kLongestEdge = 1,
+  kTokenBudget = 2,
+  kPixelBudget = 3
+};
+enum class GridPositions : uint8_t { kExact = 0, kBilinear = 1, kCorners = 2 };
 // By Pillow's numbers.
 enum class Resample : uint8_t { kLanczos = 1, kBilinear = 2, kBicubic = 3 };
 
@@ -20,6 +25,7 @@ struct ImageRules {
   bool splits = false;
   uint32_t min_tokens = 0, max_tokens = 0;
   uint32_t min_tiles = 0, max_tiles = 0;
+  uint32_t min_pixels = 0, max_pixels = 0;
   float tolerance = 0.0f;
   bool has_whole = false;  // the whole image follows its tiles
   Resample resample = Resample::kBilinear;

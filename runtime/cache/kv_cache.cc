@@ -422,7 +422,7 @@ void KvCache::Cut(uint32_t sequence, uint32_t position) {
   lengths_[sequence] = position;
 }
 
-Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
+Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped, uint32_t unrotated_by) {
   const uint64_t unit = ShiftTokens({groups_, n_groups_});
   if (dropped == 0 || pinned % unit != 0 || dropped % unit != 0 ||
       uint64_t{pinned} + dropped > lengths_[sequence]) {
@@ -468,7 +468,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
         pages[i] = TakeLike(g, from);
       }
       KvEdit* edit = AddEdit(g, from, pages[i]);
-      edit->unrotated_by = dropped;
+      edit->unrotated_by = unrotated_by;
       const uint32_t first_token = (table.first_page + i) * groups_[g].page_tokens;
       edit->n_tokens = Min(groups_[g].page_tokens, length - first_token);
     }

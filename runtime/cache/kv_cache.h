@@ -132,11 +132,11 @@ class KvCache {
   // Returns the tokens that the sequence may append before Commit keeps its next regular snapshot.
   uint32_t TokensToSnapshot(uint32_t sequence) const;
 
-  // Drops the `dropped` tokens after the first `pinned` ones and moves the later ones down.
-  // REQUIRES: both are multiples of ShiftTokens(groups), pinned + dropped <= length. Moved keys
-  // must be re-rotated (RoPE): one edit per page. kContextFull, with nothing changed, if shared
-  // pages must be copied and the pool has too few.
-  Status Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped);
+  // Drops the `dropped` tokens after the first `pinned` ones and moves the later ones down, by
+  // `unrotated_by` positions of RoPE: one edit per page re-rotates its keys. REQUIRES: both are
+  // multiples of ShiftTokens(groups), pinned + dropped <= length. kContextFull, with nothing
+  // changed, if shared pages must be copied and the pool has too few.
+  Status Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped, uint32_t unrotated_by);
 
   // Returns the part of a table worth saving: pages with tokens that the next one attends to.
   PageTable SeenTable(uint32_t sequence, uint32_t g) const;

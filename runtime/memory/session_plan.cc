@@ -5,6 +5,7 @@
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/memory/activation_plan.h"
 #include "runtime/memory/placement.h"
+#include "runtime/model/image_place.h"
 #include "runtime/speculate/availability.h"
 
 namespace arn {
@@ -285,6 +286,12 @@ Status PlanEmbeddings(const Model& model, SessionPlan* plan, Layout* layout, Dia
   }
   ARN_ASSIGN(plan->embeddings, layout->AddArray(Region::kIo, n * model.spec.hidden, sizeof(float)));
   ARN_ASSIGN(plan->embedding_marks, layout->Add(Region::kIo, n));
+  if (model.spec.vision.has_mrope) {
+    ARN_ASSIGN(plan->image_places, layout->AddArray(Region::kIo, n, sizeof(ImagePlace)));
+    ARN_ASSIGN(plan->axis_positions,
+               layout->AddArray(Region::kIo, uint64_t{plan->program.max_rows} * kRopeAxes,
+                                sizeof(uint32_t)));
+  }
   ARN_ASSIGN(plan->mixed_ids,
              layout->AddArray(Region::kIo, options.context_tokens, sizeof(int32_t)));
   ARN_ASSIGN(plan->plain_ids,

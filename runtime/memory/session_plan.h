@@ -191,6 +191,8 @@ struct SessionPlan {
   Slice scratch_history;           // i32 [context] if there are several sequences, else empty
   Slice embeddings;                // f32 [embedding_rows, hidden]
   Slice embedding_marks;           // u8 [embedding_rows]: while free ones are looked for
+  Slice image_places;              // ImagePlace [embedding_rows], with M-RoPE
+  Slice axis_positions;            // u32 [max_rows, kRopeAxes], with M-RoPE: of a run
   Slice mixed_ids;                 // i32 [context] with embedding_rows: ids of a call
   Slice plain_ids;                 // i32 [context] with embedding_rows: ids for processors
   Slice image_mask;                // u8 [chunk, chunk] if images are seen both ways, else empty
@@ -225,8 +227,8 @@ struct SessionPlan {
   }
   // Returns the bytes in the block for embeddings.
   uint64_t EmbeddingBytes() const {
-    return embeddings.bytes + embedding_marks.bytes + mixed_ids.bytes + plain_ids.bytes +
-           image_mask.bytes;
+    return embeddings.bytes + embedding_marks.bytes + image_places.bytes + axis_positions.bytes +
+           mixed_ids.bytes + plain_ids.bytes + image_mask.bytes;
   }
   // Returns the KV bytes of one token once its page is quantised, ignoring windows.
   uint64_t KvBytesPerToken() const;

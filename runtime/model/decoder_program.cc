@@ -174,12 +174,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   }
   if (v.has_streams()) SplitIntoStreams(spec.streams, v, &builder);
   ValueId angles[kMaxRopeKinds];
-  for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
-    angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
-    RopeAnglesParams params;
-    params.rope = static_cast<uint16_t>(i);
-    builder.Add(Step(params, kNoValue, angles[i]));
-  }
+  AddRopeAngles(spec.kinds, spec.ropes, false, angles, &builder);
   bool is_uniform = true;
   for (const LayerSpec& layer : spec.layers) {
     is_uniform = is_uniform && SameSteps(spec, layer, spec.layers[0]);
@@ -214,8 +209,9 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   logits.weight = spec.head;
   builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
   // The first layer need not use every RoPE type; keep all tables alive to the end.
-  for (uint32_t i = 0; i < spec.ropes.size(); ++i)
-    values[angles[i]].last_step = builder.n_steps() - 1;
+  for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
+    if (angles[i] != kNoValue) values[angles[i]].last_step = builder.n_steps() - 1;
+  }
   builder.FinishViews();
   if (builder.is_full()) {
     return diag->Fail(Status::kUnsupported,

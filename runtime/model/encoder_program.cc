@@ -46,19 +46,6 @@ void AddFeatures(const EncoderSpec& encoder, ValueId x, StepList* steps) {
   AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
 }
 
-// Adds the angles of the RoPEs that its layers have.
-void AddAngles(const ModelSpec& spec, ValueId* angles, StepList* steps) {
-  for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
-    bool is_used = false;
-    for (const LayerKindSpec& kind : spec.encoder.kinds) is_used = is_used || kind.rope == i;
-    if (!is_used) continue;
-    angles[i] = NewEncoderValue("encoder_angles", spec.ropes[i].rotary_dim, 1, steps);
-    RopeAnglesParams params;
-    params.rope = static_cast<uint16_t>(i);
-    steps->Add(Step(params, kNoValue, angles[i]));
-  }
-}
-
 // Adds each decoder layer's cross-attention keys and values, stored one after the other.
 void AddCross(const ModelSpec& spec, ValueId encoder, StepList* steps) {
   const KvGroupSpec& shape = spec.groups[spec.encoder.group];
@@ -145,7 +132,7 @@ void AddEncoder(const ModelSpec& spec, StepList* steps) {
     steps->Add(Step(add, v.x));
   }
   ValueId angles[kMaxRopeKinds];
-  AddAngles(spec, angles, steps);
+  AddRopeAngles(encoder.kinds, spec.ropes, true, angles, steps);
   const auto first_kind = static_cast<uint32_t>(2 * spec.kinds.size());
   for (uint32_t i = 0; i < encoder.layers.size(); ++i) {
     const LayerSpec& layer = encoder.layers[i];

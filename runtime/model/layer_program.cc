@@ -420,4 +420,19 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   if (layer.output_scale != kNoWeight) add.AddOutputScale();
 }
 
+void AddRopeAngles(Span<const LayerKindSpec> kinds, Span<const RopeKind> ropes, bool is_encoder,
+                   ValueId* angles, StepList* steps) {
+  for (uint32_t i = 0; i < ropes.size(); ++i) {
+    angles[i] = kNoValue;
+    bool is_used = false;
+    for (const LayerKindSpec& kind : kinds) is_used = is_used || kind.rope == i;
+    if (!is_used) continue;
+    angles[i] = steps->NewValue(is_encoder ? "encoder_angles" : "angles", ropes[i].rotary_dim);
+    if (is_encoder) steps->MarkEncoder(angles[i], 1);
+    RopeAnglesParams params;
+    params.rope = static_cast<uint16_t>(i);
+    steps->Add(Step(params, kNoValue, angles[i]));
+  }
+}
+
 }  // namespace arn

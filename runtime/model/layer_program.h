@@ -23,4 +23,9 @@ struct LayerPlace {
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
               const LayerValues& values, const ValueId* angles, StepList* steps);
 
+// Adds the angles of the RoPEs that these kinds have: angles [number of ropes]; kNoValue for
+// others.
+void AddRopeAngles(Span<const LayerKindSpec> kinds, Span<const RopeKind> ropes, bool is_encoder,
+                   ValueId* angles, StepList* steps);
+
 }  // namespace arn

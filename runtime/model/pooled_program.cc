@@ -91,12 +91,7 @@ Status BuildPooledProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
   const LayerValues v = NewLayerValues(spec, &builder);
   AddEmbedding(spec, v.x, &builder);
   ValueId angles[kMaxRopeKinds];
-  for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
-    angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
-    RopeAnglesParams params;
-    params.rope = static_cast<uint16_t>(i);
-    builder.Add(Step(params, kNoValue, angles[i]));
-  }
+  AddRopeAngles(spec.kinds, spec.ropes, false, angles, &builder);
   AddWholeInputLayers(spec.kinds, spec.layers, v, angles, &builder);
   AddNorm(spec.final_norm_kind, spec.final_norm, spec.final_norm_bias, spec.final_norm_epsilon, v.x,
           &builder);

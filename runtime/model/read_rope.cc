@@ -16,6 +16,16 @@ Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, RopeVariants* out_vari
   out->rotary_dim = rope.rotary_dim();
   out->amplitude = rope.amplitude();
   out->inv_freq = {rope.inv_freq()->data(), half};
+  if (rope.axes() != nullptr && rope.axes()->size() != 0) {
+    if (rope.axes()->size() != half) {
+      return diag->Fail(Status::kBadBundle, "model.ropes.axes: rotary_dim %u needs %u values",
+                        rope.rotary_dim(), half);
+    }
+    for (const uint8_t axis : *rope.axes()) {
+      ARN_TRY(CheckRange("ropes.axes", axis, 0, kRopeAxes - 1, diag));
+    }
+    out->axes = {rope.axes()->data(), half};
+  }
   ARN_TRY(CheckFinite("ropes.theta", rope.theta(), diag));
   if (rope.theta() != 0.0f && !(rope.theta() > 1.0f)) {
     return diag->Fail(Status::kBadBundle, "model.ropes.theta is %g, expected more than 1, or 0",

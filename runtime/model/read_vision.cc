@@ -43,15 +43,28 @@ Status ReadPixels(const fbs::Vision& vision, ImageRules* out, Diag* diag) {
   return Status::kOk;
 }
 
+// An image is one tile of any shape.
+Status ReadPixelBudget(const fbs::Vision& vision, const VisionSpec& spec, ImageRules* out,
+                       Diag* diag) {
+  const uint32_t token_pixels = spec.token_size() * spec.token_size();
+  ARN_TRY(CheckRange("vision.max_pixels", vision.max_pixels(), token_pixels,
+                     uint64_t{kMaxPatches} * spec.patch_size * spec.patch_size, diag));
+  ARN_TRY(CheckRange("vision.min_pixels", vision.min_pixels(), 1, vision.max_pixels(), diag));
+  out->min_pixels = vision.min_pixels();
+  out->max_pixels = vision.max_pixels();
+  return Status::kOk;
+}
+
 // Checks that every tile is a whole number of tokens, and that tiles and tokens are bounded.
 Status ReadRules(const fbs::Vision& vision, const VisionSpec& spec, ImageRules* out, Diag* diag) {
-  if (vision.rule() > fbs::ImageRule::TokenBudget) {
+  if (vision.rule() > fbs::ImageRule::PixelBudget) {
     return UnknownValue("rule", static_cast<uint32_t>(vision.rule()), diag);
   }
   out->rule = static_cast<ImageRule>(vision.rule());
   out->splits = vision.splits();
   out->has_whole = vision.has_whole();
   const uint32_t token = spec.token_size();
+  if (out->rule == ImageRule::kPixelBudget) return ReadPixelBudget(vision, spec, out, diag);
   const bool has_tiles = out->rule != ImageRule::kTokenBudget || out->splits;
   ARN_TRY(CheckRange("vision.tile_size", vision.tile_size(), has_tiles ? token : 0, kMaxTileSize,
                      diag));
@@ -97,7 +110,7 @@ Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec
                       "model.vision.max_patches is %u, expected a multiple of %u", out->max_patches,
                       out->merged_patches());
   }
-  if (vision.grid_positions() > fbs::GridPositions::Bilinear) {
+  if (vision.grid_positions() > fbs::GridPositions::Corners) {
     return UnknownValue("grid_positions", static_cast<uint32_t>(vision.grid_positions()), diag);
   }
   out->grid_positions = static_cast<GridPositions>(vision.grid_positions());
@@ -160,6 +173,17 @@ Status CheckWindows(const ModelSpec& model, const VisionSpec& vision, Diag* diag
   return Status::kOk;
 }
 
+Status CheckMrope(const ModelSpec& model, const VisionSpec& vision, Diag* diag) {
+  bool has_axes = false;
+  for (const LayerKindSpec& kind : model.kinds) {
+    has_axes = has_axes || (kind.rope != kNoRope && !model.ropes[kind.rope].axes.empty());
+  }
+  if (has_axes == vision.has_mrope) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.vision.has_mrope is %s, and the decoder has %s",
+                    vision.has_mrope ? "true" : "false",
+                    has_axes ? "a rope with axes" : "no rope with axes");
+}
+
 }  // namespace
 
 uint64_t VisionSpecBytes(const fbs::Vision* vision) {
@@ -177,9 +201,10 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
   const BidirectionalLayers layers = {"vision", vision.kinds(), vision.layers(), out.hidden};
   ARN_TRY(ReadBidirectionalLayers(layers, arena, *spec, &out.kinds, &out.layers, diag));
   for (const LayerKindSpec& kind : out.kinds) {
-    if (kind.rope == kNoRope && kind.window == 0) continue;
+    const bool has_axes = kind.rope == kNoRope || !spec->ropes[kind.rope].axes.empty();
+    if (has_axes && kind.window == 0) continue;
     return diag->Fail(Status::kUnsupported,
-                      "model.vision.kinds: windows and rope are not supported");
+                      "model.vision.kinds: windows, and rope without axes, are not supported");
   }
   ARN_TRY(
       ReadNormKind("vision.final_norm_kind", vision.final_norm_kind(), &out.final_norm_kind, diag));
@@ -194,6 +219,8 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
   out.token_id = static_cast<int32_t>(vision.token_id());
   out.sees_both_ways = vision.sees_both_ways();
   ARN_TRY(CheckWindows(*spec, out, diag));
+  out.has_mrope = vision.has_mrope();
+  ARN_TRY(CheckMrope(*spec, out, diag));
   const fbs::ImageText* text = vision.text();
   if (text == nullptr || text->marker() == nullptr || text->marker()->size() == 0 ||
       text->token() == nullptr || text->token()->size() == 0) {

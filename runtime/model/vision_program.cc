@@ -10,7 +10,7 @@
 namespace arn {
 namespace {
 
-constexpr uint64_t kStepsOutsideTowerLayers = 6;
+constexpr uint64_t kStepsOutsideTowerLayers = 6 + kMaxRopeKinds;
 constexpr uint64_t kStepsPerStage = 2;
 
 uint64_t MaxVisionSteps(uint64_t n_layers, uint64_t n_stages) {
@@ -87,7 +87,9 @@ Status BuildVisionProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
   StepList builder(parts.steps, parts.values);
   const LayerValues v = NewEncoderValues(vision.kinds, vision.layers, vision.hidden, &builder);
   AddPatches(vision, v.x, &builder);
-  AddWholeInputLayers(vision.kinds, vision.layers, v, nullptr, &builder);
+  ValueId angles[kMaxRopeKinds];
+  AddRopeAngles(vision.kinds, spec.ropes, false, angles, &builder);
+  AddWholeInputLayers(vision.kinds, vision.layers, v, angles, &builder);
   ValueId at = v.x;
   if (vision.final_norm != kNoWeight) {
     NormParams norm;

@@ -44,6 +44,7 @@ struct VisionSpec {
   ImageRules image;
   int32_t token_id = -1;
   bool sees_both_ways = false;
+  bool has_mrope = false;  // the decoder's RoPE turns by the place in an image
 
   bool exists() const { return hidden != 0; }
   uint32_t patch_floats() const { return kPixelChannels * patch_size * patch_size; }

@@ -104,6 +104,8 @@ Status Recompute::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last
     args.tokens = {tokens, growth.n_tokens};
     args.embeddings = sequences_.Embeddings();
     args.sequences = {rows, 1};
+    const SessionPart part{sequence, {}};
+    args.axis_positions = sequences_.AxisPositions(args, {&part, 1});
     args.logit_rows = first + growth.n_tokens == end ? of_last : LogitRows::kNone;
     status = executor_.Run(args);
     cache().ClearEdits();

@@ -35,15 +35,16 @@ void Runner::AskForLogits(RunArgs* args, int32_t* best) {
   args->leaves_logits = !access->finds_best || args->best_id != nullptr;
 }
 
-Status Runner::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows,
+Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitRows logit_rows,
                           const RowMask* mask) {
   RunArgs args;
   args.edits = cache().edits();
   args.tokens = {core_.memory.As<int32_t>(core_.plan.tokens), n_tokens};
-  args.sequences = {core_.memory.As<SequenceRows>(core_.plan.rows), n_rows};
+  args.sequences = {core_.memory.As<SequenceRows>(core_.plan.rows), parts.size()};
   args.logit_rows = logit_rows;
   args.mask = mask;
   args.embeddings = sequences_.Embeddings();
+  args.axis_positions = sequences_.AxisPositions(args, parts);
   args.cancel = is_cancellable_ ? &core_.cancel : nullptr;
   executor_.Observe(&args);
   int32_t best = LogitsState::kNoToken;
@@ -101,7 +102,7 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
   if (core_.plan.image_mask.bytes != 0 && parts.size() == 1 && mask == nullptr) {
     mask = SeeImagesBothWays({tokens, n_tokens}, rows[0].first_position, &image_mask);
   }
-  ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows, mask));
+  ARN_TRY(RunBackend(parts, n_tokens, logit_rows, mask));
   cache().Commit(grown);
   for (const SessionPart& part : parts) {
     uint32_t& n_pending = sequences_.At(part.sequence).n_pending;
@@ -147,11 +148,11 @@ Status Runner::RunWithoutCache(const SessionPart& part, LogitRows logit_rows) {
     *rows = {0, whole.n_tokens, 0, cache().tables(part.sequence),
              cache().encoder_rows(part.sequence)};
     if (kHasAdapters) rows->adapters = sequences_.AdaptersOf(part.sequence);
-    status = RunBackend(whole.n_tokens, 1, logit_rows, nullptr);
+    status = RunBackend({&part, 1}, whole.n_tokens, logit_rows, nullptr);
     if (executor_.CanFallBack(status)) {
       recompute_.SwitchToFallback(status);
       if (core_.model.spec.encoder.exists()) return recompute_.LoseEncoderOutputs();
-      status = RunBackend(whole.n_tokens, 1, logit_rows, nullptr);
+      status = RunBackend({&part, 1}, whole.n_tokens, logit_rows, nullptr);
     }
   }
   cache().Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
@@ -321,7 +322,8 @@ Status Runner::Shift(uint32_t sequence) {
   const auto pinned = static_cast<uint32_t>(CeilDiv(core_.plan.options.pinned_tokens, unit) * unit);
   const uint32_t units = (cache().length(sequence) - pinned) / unit;
   const uint32_t dropped = Max(1u, units / kShiftPart) * unit;
-  const Status status = cache().Shift(sequence, pinned, dropped);
+  const Status status =
+      cache().Shift(sequence, pinned, dropped, sequences_.PositionsOf(sequence, pinned, dropped));
   if (status == Status::kContextFull) {
     return core_.diag.Fail(status, "no free KV pages to copy shared keys for the context shift");
   }

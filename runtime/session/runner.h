@@ -61,7 +61,8 @@ class Runner {
   Status TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
   Status RunLastFromSnapshot(uint32_t sequence);
   Status RunWithoutCache(const SessionPart& part, LogitRows logit_rows);
-  Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows, const RowMask* mask);
+  Status RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitRows logit_rows,
+                    const RowMask* mask);
   const RowMask* SeeImagesBothWays(Span<const int32_t> tokens, uint32_t first_position,
                                    RowMask* out);
   // Decides which logits the run keeps of a single sequence. *best: receives the argmax if the

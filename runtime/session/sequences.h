@@ -74,6 +74,11 @@ class Sequences {
   // kBadToken, or kBadArgument for more or fewer rows than places. A place is an id below 0, or the
   // model's image token; rows take them in order.
   Status CheckMixed(Span<const int32_t> ids, Span<const float> rows) const;
+  // With M-RoPE: returns the positions of the rows of a run (RunArgs::axis_positions), valid until
+  // the next call; empty if no sequence has an image. parts: of each of the run's sequences.
+  Span<const uint32_t> AxisPositions(const RunArgs& args, Span<const SessionPart> parts) const;
+  // Returns how many positions later tokens move if n tokens from `first` on are taken out.
+  uint32_t PositionsOf(uint32_t sequence, uint32_t first, uint32_t n) const;
   // Copies the rows of ids from n_common on: before it they are those that the selected sequence
   // begins with, or began with. *out: the ids with those of the rows. Rows of the selected sequence
   // behind its first n_kept tokens are lost. kContextFull: embedding_rows. REQUIRES: CheckMixed.
@@ -166,8 +171,12 @@ class Sequences {
   void Remember(const SessionPart& part);
 
  private:
+  class AxisCursor;
+
   // True if an id of a caller stands for a row.
   bool IsRow(int32_t id) const;
+  // True if the embedding of a history's id has this place in its image.
+  bool HasPlace(int32_t id, const float* from) const;
   ActiveAdapter* AdapterSlots(uint32_t sequence) const;
   void CopyAdapters(uint32_t from, uint32_t to);
 

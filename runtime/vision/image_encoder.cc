@@ -3,8 +3,10 @@
 #include <cstring>
 #include <new>
 
+#include "platform/base/arith.h"
 #include "platform/os/clock.h"
 #include "platform/os/pages.h"
+#include "runtime/model/image_place.h"
 #include "runtime/vision/patches.h"
 
 namespace arn {
@@ -16,6 +18,10 @@ Status MeasureImage(const VisionSpec& vision, ImageSize image, Tiling* out, Diag
                       image.width, image.height, kMostImageSide);
   }
   *out = TilingOf(vision, image);
+  if (out->n_tiles() == 0) {
+    return diag->Fail(Status::kBadArgument, "an image of %u x %u pixels is too long for its width",
+                      image.width, image.height);
+  }
   const uint32_t longest = BoundsOf(vision).longest_side;
   for (uint32_t i = 0; i < out->n_tiles(); ++i) {
     const ImageSize tile = out->TileSize(i);
@@ -84,11 +90,16 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
       reinterpret_cast<const float*>(model_.spec.weights[vision.positions].data);
   WritePositions(vision, positions, grid,
                  {memory_.As<double>(plan_.taps), static_cast<size_t>(plan_.taps.bytes / 8)}, rows);
-  counts_.resize_ns += MonotonicNs() - start;
   const uint32_t n = grid.rows * grid.cols;
+  RunArgs args;
+  if (plan_.axis_positions.bytes != 0) {
+    auto* by_axis = memory_.As<uint32_t>(plan_.axis_positions);
+    WriteAxisPositions(grid, vision.merge_side, by_axis);
+    args.axis_positions = {by_axis, size_t{n} * kRopeAxes};
+  }
+  counts_.resize_ns += MonotonicNs() - start;
   auto* sequence = memory_.As<SequenceRows>(plan_.sequence);
   *sequence = {0, n, 0, nullptr};
-  RunArgs args;
   args.is_encoder = true;
   args.features = {rows, size_t{n} * PatchRowFloats(vision)};
   args.sequences = {sequence, 1};
@@ -103,8 +114,16 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   ARN_TRY(status);
   const Value& result = plan_.program.values[ResultOf(plan_.program)];
   *out_rows = n / vision.merged_patches();
-  std::memcpy(out, memory_.As<float>(result.slice),
-              uint64_t{*out_rows} * result.width * sizeof(float));
+  const auto* from = memory_.As<float>(result.slice);
+  const uint32_t cols = grid.cols / vision.merge_side;
+  const uint32_t span = Max(grid.rows, grid.cols) / vision.merge_side;
+  for (uint32_t i = 0; i < *out_rows; ++i, from += result.width) {
+    std::memcpy(out, from, result.width * sizeof(float));
+    out += result.width;
+    if (!vision.has_mrope) continue;
+    WritePlace({i / cols, i % cols, span}, out);
+    out += kPlaceFloats;
+  }
   ++counts_.n_tiles;
   counts_.n_rows += *out_rows;
   return Status::kOk;
@@ -124,7 +143,7 @@ Status ImageEncoder::Encode(const ImageView& image, Span<float> out, uint32_t* o
                       "%u",
                       image.width, image.height, most);
   }
-  const uint32_t n_rows = ImageTokens(vision, tiling), width = model_.spec.hidden;
+  const uint32_t n_rows = ImageTokens(vision, tiling), width = EmbeddingFloats(model_.spec);
   if (out.size() / width < n_rows) {
     return diag_.Fail(Status::kBufferTooSmall, "%u rows of %u floats, the buffer has %zu", n_rows,
                       width, out.size());

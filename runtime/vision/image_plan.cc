@@ -41,6 +41,13 @@ Status PlanImageEncoder(const Model& model, const Backend* backend, const ImageO
   ARN_ASSIGN(out->rows,
              layout.AddArray(Region::kIo, uint64_t{vision.max_patches} * PatchRowFloats(vision),
                              sizeof(float)));
+  bool has_rope = false;
+  for (const LayerKindSpec& kind : vision.kinds) has_rope = has_rope || kind.rope != kNoRope;
+  if (has_rope) {
+    ARN_ASSIGN(
+        out->axis_positions,
+        layout.AddArray(Region::kIo, uint64_t{vision.max_patches} * kRopeAxes, sizeof(uint32_t)));
+  }
   ARN_ASSIGN(out->resizer, layout.Add(Region::kIo, Resizer::Bytes(out->options.max_side,
                                                                   out->bounds.longest_side)));
   ARN_ASSIGN(out->whole, layout.Add(Region::kIo, out->bounds.whole_bytes));

@@ -22,9 +22,10 @@ struct ImageOptions {
 struct ImagePlan : WholeInputPlan {
   ImageOptions options;  // without zeros
   TilingBounds bounds;
-  Slice sequence;  // SequenceRows
-  Slice rows;      // f32 [max_patches, PatchRowFloats]
-  Slice taps;      // f64, of WritePositions
+  Slice sequence;        // SequenceRows
+  Slice rows;            // f32 [max_patches, PatchRowFloats]
+  Slice taps;            // f64, of WritePositions
+  Slice axis_positions;  // u32 [max_patches, kRopeAxes], of towers with RoPE
   Slice resizer;
   Slice whole, grid;  // resized images: the first or the whole one; the one that is cut
 };

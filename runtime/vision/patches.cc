@@ -15,6 +15,26 @@ Normaliser NormaliserOf(const ImageRules& rules, uint32_t channel) {
   return {rules.mean[channel] * inverse, rules.std[channel] * inverse};
 }
 
+// Weights of the two trained rows (or columns) around row `i` of n: those of torch.linspace from
+// the first to the last.
+FilterTaps CornerTaps(uint32_t trained, uint32_t n, uint32_t i, Span<double> weights) {
+  const auto last = static_cast<float>(trained - 1);
+  const float step = n == 1 ? 0.0f : last / static_cast<float>(n - 1);
+  const float at = i < n / 2 || n == 1 ? step * static_cast<float>(i)
+                                       : last - step * static_cast<float>(n - 1 - i);
+  const auto first = static_cast<uint32_t>(at);
+  const float fraction = at - static_cast<float>(first);
+  weights[0] = 1.0f - fraction;
+  weights[1] = fraction;
+  return {first, first + 1 < trained ? 2u : 1u};
+}
+
+FilterTaps PositionTaps(GridPositions kind, uint32_t trained, uint32_t n, uint32_t i,
+                        Span<double> weights) {
+  return kind == GridPositions::kCorners ? CornerTaps(trained, n, i, weights)
+                                         : MakeTaps(Resample::kBilinear, trained, n, i, weights);
+}
+
 }  // namespace
 
 void WritePixels(const VisionSpec& vision, const ImageView& tile, float* rows) {
@@ -48,8 +68,8 @@ void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid 
       return;
     }
     const Span<double> of_rows = taps.subspan(0, half), of_cols = taps.subspan(half, half);
-    const FilterTaps ys = MakeTaps(Resample::kBilinear, side, grid.rows, row, of_rows);
-    const FilterTaps xs = MakeTaps(Resample::kBilinear, side, grid.cols, col, of_cols);
+    const FilterTaps ys = PositionTaps(vision.grid_positions, side, grid.rows, row, of_rows);
+    const FilterTaps xs = PositionTaps(vision.grid_positions, side, grid.cols, col, of_cols);
     std::memset(out, 0, width * sizeof(float));
     for (uint32_t y = 0; y < ys.n; ++y) {
       for (uint32_t x = 0; x < xs.n; ++x) {
@@ -58,6 +78,15 @@ void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid 
         for (uint32_t i = 0; i < width; ++i) out[i] += weight * from[i];
       }
     }
+  });
+}
+
+void WriteAxisPositions(PatchGrid grid, uint32_t merge_side, uint32_t* out) {
+  ForEachPatch(grid, merge_side, [&](uint32_t index, uint32_t row, uint32_t col) {
+    uint32_t* positions = out + size_t{index} * kRopeAxes;
+    positions[0] = 0;
+    positions[1] = row;
+    positions[2] = col;
   });
 }
 

@@ -42,9 +42,15 @@ void ForEachPatch(PatchGrid grid, uint32_t merge_side, Visit visit) {
 void WritePixels(const VisionSpec& vision, const ImageView& tile, float* rows);
 
 // Writes the position embeddings of a grid to the same rows. positions: [position_side^2, hidden],
-// resampled as torch's interpolate does (bilinear, antialias) unless the grid is the trained one.
-// taps: room for 2 * (position_side + 3) weights.
+// resampled unless the grid is the trained one: as torch's interpolate does (bilinear, antialias),
+// or between the four nearest, the corners staying where they are (kCorners;
+// get_vision_bilinear_indices_and_weights in transformers' vision_utils.py). taps: room for
+// 2 * (position_side + 3) weights.
 void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid grid,
                     Span<double> taps, float* rows);
+
+// Writes the positions that the tower's RoPE turns by: row 1 and column 2 of kRopeAxes of each
+// patch.
+void WriteAxisPositions(PatchGrid grid, uint32_t merge_side, uint32_t* out);
 
 }  // namespace arn

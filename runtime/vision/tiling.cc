@@ -9,6 +9,8 @@ namespace {
 
 // Idefics3's bound of a side.
 constexpr uint32_t kLongestSide = 4096;
+// Qwen's bound of how much longer one side is.
+constexpr uint32_t kMostAspect = 200;
 
 uint32_t RoundedUp(uint32_t n, uint32_t unit) {
   return static_cast<uint32_t>(CeilDiv(n, unit)) * unit;
@@ -70,14 +72,14 @@ Tiling ByLongestEdge(const ImageRules& rules, ImageSize image) {
   return out;
 }
 
-// Makes both sides multiples of a token's, with min_tokens to max_tokens in all.
-ImageSize ToTokens(const ImageRules& rules, uint32_t token, ImageSize image) {
-  ImageSize out = {Max(token, RoundedTo(image.width, token)),
-                   Max(token, RoundedTo(image.height, token))};
+// Makes both sides multiples of a token's, with `least` to `most` pixels in all, beginning with
+// sides of at least `shortest`.
+ImageSize ToBudget(uint64_t least, uint64_t most, uint32_t token, uint32_t shortest,
+                   ImageSize image) {
+  const ImageSize out = {Max(shortest, RoundedTo(image.width, token)),
+                         Max(shortest, RoundedTo(image.height, token))};
   const uint64_t area = uint64_t{out.width} * out.height;
   const double pixels = static_cast<double>(image.width) * image.height;
-  const uint64_t token_area = uint64_t{token} * token;
-  const uint64_t most = rules.max_tokens * token_area, least = rules.min_tokens * token_area;
   if (area > most) {
     const double shrink = std::sqrt(pixels / static_cast<double>(most));
     const auto shrunk = [&](uint32_t side) {
@@ -93,6 +95,12 @@ ImageSize ToTokens(const ImageRules& rules, uint32_t token, ImageSize image) {
     return {grown(image.width), grown(image.height)};
   }
   return out;
+}
+
+ImageSize ToTokens(const ImageRules& rules, uint32_t token, ImageSize image) {
+  const uint64_t token_area = uint64_t{token} * token;
+  return ToBudget(rules.min_tokens * token_area, rules.max_tokens * token_area, token, token,
+                  image);
 }
 
 // The grid whose shape is closest to the image's; of equally close ones the largest that the image
@@ -135,12 +143,23 @@ Tiling ByTokenBudget(const VisionSpec& vision, ImageSize image) {
   return out;
 }
 
+// smart_resize in transformers' image_processing_qwen2_vl.py.
+Tiling ByPixelBudget(const VisionSpec& vision, ImageSize image) {
+  const ImageRules& rules = vision.image;
+  Tiling out;
+  const uint32_t longer = Max(image.width, image.height), shorter = Min(image.width, image.height);
+  if (longer > kMostAspect * uint64_t{shorter}) return out;
+  out.whole = ToBudget(rules.min_pixels, rules.max_pixels, vision.token_size(), 0, image);
+  return out;
+}
+
 }  // namespace
 
 Tiling TilingOf(const VisionSpec& vision, ImageSize image) {
   const ImageRules& rules = vision.image;
   if (rules.rule == ImageRule::kLongestEdge) return ByLongestEdge(rules, image);
   if (rules.rule == ImageRule::kTokenBudget) return ByTokenBudget(vision, image);
+  if (rules.rule == ImageRule::kPixelBudget) return ByPixelBudget(vision, image);
   Tiling out;
   out.whole = {rules.tile_size, rules.tile_size};
   return out;
@@ -182,6 +201,15 @@ TilingBounds BoundsOf(const VisionSpec& vision) {
       out.whole_bytes = kPixelChannels * whole;
       out.grid_bytes = uint64_t{kPixelChannels} * rules.max_tiles * tile * tile;
       out.most_tokens = rules.max_tokens + rules.max_tiles * a_tile;
+      break;
+    }
+    case ImageRule::kPixelBudget: {
+      // Rounding a side up, in a growing image, may take it over its share.
+      const double side = std::sqrt(static_cast<double>(kMostAspect) * rules.max_pixels);
+      out.longest_side = static_cast<uint32_t>(side) + 2 * token;
+      out.whole_bytes =
+          kPixelChannels * uint64_t{vision.max_patches} * vision.patch_size * vision.patch_size;
+      out.most_tokens = vision.max_patches / vision.merged_patches();
       break;
     }
   }

@@ -24,7 +24,7 @@ struct Tiling {
   }
 };
 
-// REQUIRES: neither side is 0.
+// REQUIRES: neither side is 0. A whole image without size: none fits the rule.
 Tiling TilingOf(const VisionSpec& vision, ImageSize image);
 
 // Returns the tokens of a tile.

@@ -26,6 +26,7 @@ from make_tower_goldens import GEMMA, filled, published_shapes, text, whole
 HERE = pathlib.Path(__file__).parent
 IMAGE = 500  # token id of an image
 NEW_TOKENS = 12
+TOKENS = {"gemma3": "<image_soft_token>", "qwen3_5": "<|image_pad|>"}
 MIN_MARGIN = 0.01
 MIN_DISTINCT = 5
 
@@ -53,6 +54,25 @@ def lfm2_text():
            block_auto_adjust_ff_dim=False, norm_eps=1e-5)
   del c["rms_norm_eps"], c["hidden_act"]
   return c
+
+
+def qwen2_vl(**changes):
+  return {"image_processor_type": "Qwen2VLImageProcessor", **PIXELS, "resample": 3,
+          "size": {"shortest_edge": 256, "longest_edge": 1024}, "patch_size": 4,
+          "temporal_patch_size": 2, "merge_size": 2, **changes}
+
+
+def qwen3_5(layer_types, sections, n_positions):
+  tower = {"model_type": "qwen3_5_vision", "depth": 2, "hidden_size": 24, "intermediate_size": 40,
+           "num_heads": 3, "in_channels": 3, "patch_size": 4, "temporal_patch_size": 2,
+           "spatial_merge_size": 2, "out_hidden_size": 64, "num_position_embeddings": n_positions}
+  decoder = text("qwen3_5_text", head_dim=24, linear_num_key_heads=2, linear_num_value_heads=4,
+                 linear_key_head_dim=8, linear_value_head_dim=12, linear_conv_kernel_dim=4,
+                 layer_types=layer_types,
+                 rope_parameters=rope(10000.0, partial_rotary_factor=0.5, mrope_interleaved=True,
+                                      mrope_section=sections))
+  return whole("Qwen3_5ForConditionalGeneration", "qwen3_5", decoder, tower, image_token_id=IMAGE,
+               video_token_id=501, vision_start_token_id=502, vision_end_token_id=503)
 
 
 # name: (config, image processor, images as (width, height), seed)
@@ -95,6 +115,12 @@ CASES = {
               projector_hidden_size=56, projector_use_layernorm=False, projector_bias=False,
               projector_hidden_act="silu"),
         lfm2_vl(use_thumbnail=False, resample=3), [(32, 32), (95, 60)], 1),
+    "pixel_budget": (
+        qwen3_5(["linear_attention", "full_attention"], [2, 2, 2], 36), qwen2_vl(),
+        [(40, 24), (130, 61), (9, 7)], 1),
+    "pixel_budget_attention": (
+        qwen3_5(["full_attention", "full_attention"], [3, 1, 2], 16), qwen2_vl(),
+        [(32, 32), (17, 90)], 5),
 }
 
 
@@ -113,6 +139,8 @@ def processor_of(config):
 def prepared(c, config, images):
   """What the image processor makes of the images, as arguments of the model, and what of each."""
   processor = processor_of(config)
+  if c["model_type"] == "qwen3_5":
+    return processor(images, return_tensors="pt")
   nested = c["model_type"] != "gemma3"
   options = {"return_row_col_info": True} if nested else {}
   return processor([[i] for i in images] if nested else list(images), return_tensors="pt",
@@ -139,6 +167,9 @@ def text_of(c, made, index, n_tokens):
 
 
 def texts_of(c, config, made, n):
+  if c["model_type"] == "qwen3_5":
+    merged = config["merge_size"] ** 2
+    return ["<|image_pad|>" * (int(grid.prod()) // merged) for grid in made["image_grid_thw"]]
   if c["model_type"] == "gemma3":
     return [text_of(c, made, i, c["mm_tokens_per_image"]) for i in range(n)]
   if c["model_type"] == "lfm2_vl":
@@ -153,6 +184,8 @@ def texts_of(c, config, made, n):
 def model_inputs(c, made):
   if c["model_type"] == "lfm2_vl":
     return {key: made[key] for key in ("pixel_values", "spatial_shapes", "pixel_attention_mask")}
+  if c["model_type"] == "qwen3_5":
+    return {key: made[key] for key in ("pixel_values", "image_grid_thw")}
   if c["model_type"] == "gemma3":
     return {"pixel_values": made["pixel_values"]}
   # One sample that holds the tiles of all images.
@@ -172,6 +205,8 @@ def logits_of(c, model, ids, inputs):
   extra = {}
   if c["model_type"] == "gemma3":
     extra["token_type_ids"] = torch.tensor([[int(i == IMAGE) for i in ids]])
+  if c["model_type"] == "qwen3_5":
+    extra["mm_token_type_ids"] = torch.tensor([[int(i == IMAGE) for i in ids]])
   return model(input_ids=torch.tensor([ids]), use_cache=False, **inputs, **extra).logits[0].double()
 
 
@@ -198,7 +233,7 @@ def make(name, find_seeds):
   if "rows" in made:
     made["n_tiles"] = [int(r[0]) * int(k[0]) + 1 for r, k in zip(made["rows"], made["cols"])]
   texts = texts_of(c, config, made, len(sizes))
-  token = "<image_soft_token>" if c["model_type"] == "gemma3" else "<image>"
+  token = TOKENS.get(c["model_type"], "<image>")
   counts = [t.count(token) for t in texts]
   prompt = []
   for i, n in enumerate(counts):

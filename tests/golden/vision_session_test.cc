@@ -70,7 +70,7 @@ TEST_P(VisionSessionTest, Follow_KeepsEqualImages_AndRunsWhatFollowsAChangedOne)
   EXPECT_EQ(ids.size() - 1, kept);
   // Another last row: everything before it is kept, as far as the layers can go back.
   std::vector<float> changed = rows_;
-  changed.back() += 1.0f;
+  changed[changed.size() - Width()] += 1.0f;
   ASSERT_EQ(ARN_OK, Follow(session.get(), golden_.prompt, changed, &kept))
       << arn_session_last_error(session.get());
   if (SeesBothWays()) {
@@ -134,7 +134,8 @@ TEST_P(VisionSessionTest, Forks_ShareRows_WhichAreFreeOnceNoSequenceHasThem) {
 
 TEST_P(VisionSessionTest, PenaltiesAndGuesses_WorkBesideImages) {
   arn_session_options options = Options(ARN_BACKEND_CPU);
-  const bool has_states = std::strcmp(GetParam(), "token_budget") == 0;
+  const bool has_states =
+      std::strcmp(GetParam(), "token_budget") == 0 || std::strcmp(GetParam(), "pixel_budget") == 0;
   if (!has_states) {  // they take no guesses
     options.speculation = ARN_SPECULATE_NGRAM;
     options.guess_always = 1;
@@ -284,7 +285,8 @@ TEST_P(VisionSessionTest, QuantisedTowers_StayClose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, VisionSessionTest,
-                         testing::Values("squares_and_whole", "mean_both_ways", "token_budget"),
+                         testing::Values("squares_and_whole", "mean_both_ways", "token_budget",
+                                         "pixel_budget", "pixel_budget_attention"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

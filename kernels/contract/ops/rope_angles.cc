@@ -11,6 +11,12 @@ struct RopeAnglesContract : OpDefaults<RopeAnglesParams> {
     if (rope.rotary_dim % 2 != 0 || rope.inv_freq.size() != rope.rotary_dim / 2) {
       return check.ValueError("rope frequencies", rope.inv_freq.size(), rope.rotary_dim / 2);
     }
+    if (!rope.axes.empty() && rope.axes.size() != rope.rotary_dim / 2) {
+      return check.ValueError("rope axes", rope.axes.size(), rope.rotary_dim / 2);
+    }
+    for (const uint8_t axis : rope.axes) {
+      if (axis >= kRopeAxes) return check.ValueError("rope axis", axis, kRopeAxes - 1);
+    }
     return check.HasWidth("output width", check.step().out, rope.rotary_dim);
   }
 

@@ -104,7 +104,7 @@ class Model {
   }
 
   Status Shift(uint32_t s, uint32_t pinned, uint32_t dropped) {
-    const Status status = cache.Shift(s, pinned, dropped);
+    const Status status = cache.Shift(s, pinned, dropped, dropped);
     if (status != Status::kOk) return status;
     CarryOutEdits();
     lists[s].erase(lists[s].begin() + pinned, lists[s].begin() + pinned + dropped);

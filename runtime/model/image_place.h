@@ -1,0 +1,42 @@
+// What an embedding says besides the vector that the decoder takes: with M-RoPE, where its token is
+// in its image. Floats that follow the vector, so that an app passes them on unread.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/model/model_spec.h"
+
+namespace arn {
+
+// Row and column of a token in its image, and the larger of the image's sides, in tokens. The first
+// token of an image has row and column 0.
+struct ImagePlace {
+  uint32_t row = 0, col = 0, span = 0;
+};
+inline constexpr uint32_t kPlaceFloats = 3;
+// Larger ones are not exact in f32, and no image has them.
+inline constexpr uint32_t kMaxImageSpan = 1u << 16;
+
+// Returns the floats of an embedding.
+inline uint32_t EmbeddingFloats(const ModelSpec& spec) {
+  return spec.hidden + (spec.vision.has_mrope ? kPlaceFloats : 0);
+}
+
+inline void WritePlace(const ImagePlace& place, float* out) {
+  out[0] = static_cast<float>(place.row);
+  out[1] = static_cast<float>(place.col);
+  out[2] = static_cast<float>(place.span);
+}
+
+// Returns false for what no encoder writes.
+inline bool ReadPlace(const float* from, ImagePlace* out) {
+  for (uint32_t i = 0; i < kPlaceFloats; ++i) {
+    if (!(from[i] >= 0.0f && from[i] <= static_cast<float>(kMaxImageSpan))) return false;
+  }
+  *out = {static_cast<uint32_t>(from[0]), static_cast<uint32_t>(from[1]),
+          static_cast<uint32_t>(from[2])};
+  return static_cast<float>(out->row) == from[0] && static_cast<float>(out->col) == from[1] &&
+         static_cast<float>(out->span) == from[2] && out->row < out->span && out->col < out->span;
+}
+
+}  // namespace arn
