@@ -46,6 +46,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--pair-template", "FILE", kAdvanced},
       {"--instruction", "TEXT", kAdvanced},
       {"--name", "NAME", kAdvanced},
+      {"--image-pixels", "N", kAdvanced},
       {"--ignore-config-keys", "KEYS", kAdvanced},
 
       {"--prefix-kv", "TYPE", kParts},
@@ -196,6 +197,11 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag("--no-chat-template", arguments->no_chat_template, "Leaves the chat template out");
   app->add_flag("--no-images", arguments->no_images,
                 "Leaves the vision tower out: the bundle takes text only");
+  app->add_option("--image-pixels", arguments->image_pixels,
+                  "Most pixels of an image, in place of the image processor's (the checkpoint's, "
+                  "for families with a budget of pixels): larger images are shrunk to it")
+      ->check(CLI::PositiveNumber)
+      ->excludes("--no-images");
   app->add_flag(
       "--verify", arguments->verify,
       "Compares the finished bundle with the unquantised weights and prints the differences");
@@ -215,7 +221,8 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
   for (const char* name :
        {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
         "--ignore-config-keys", "--tokenizer-only", "--no-tokenizer", "--no-chat-template",
-        "--no-images", "--no-self-test", "--verify", "--prefix-file", "--sign", "--calibrate"}) {
+        "--no-images", "--image-pixels", "--no-self-test", "--verify", "--prefix-file", "--sign",
+        "--calibrate"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -227,9 +234,10 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
     throw CLI::ValidationError("--lora", "needs --merge or --base");
   }
   if (arguments.merge) return;
-  for (const char* name : {"--embedding", "--head", "--target", "--calibrate", "--bits",
-                           "--prefix-file", "--verify", "--tokenizer-only", "--no-tokenizer",
-                           "--no-chat-template", "--no-images", "--no-self-test"}) {
+  for (const char* name :
+       {"--embedding", "--head", "--target", "--calibrate", "--bits", "--prefix-file", "--verify",
+        "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-images", "--image-pixels",
+        "--no-self-test"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
   if (!arguments.weights.empty() && arguments.weights != "f16" && arguments.weights != "f32") {

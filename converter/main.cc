@@ -161,6 +161,7 @@ void Run(Arguments arguments) {
   }
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.images = !arguments.no_images;
+  options.image_pixels = arguments.image_pixels;
   options.formats.target = FindPackTarget("portable");
   if (!arguments.base.empty()) return RunAdapter(arguments, std::move(options));
   const std::string chosen = ChooseDefaults(options, &arguments);

@@ -279,9 +279,15 @@ class Conversion {
       lora->Merge(&checkpoint);
     }
     if (options_.images) {
-      spec.vision = ReadVision(config, path.string(), options_.folder, spec.hidden, spec.vocab,
-                               &spec.ropes, &warnings_)
-                        .value_or(VisionSpec());
+      const VisionQuery query = {spec.hidden, spec.vocab, options_.image_pixels};
+      spec.vision =
+          ReadVision(config, path.string(), options_.folder, query, &spec.ropes, &warnings_)
+              .value_or(VisionSpec());
+      if (options_.image_pixels != 0 && spec.vision.image.max_pixels == 0) {
+        Fail("%s: --image-pixels: %s", path.c_str(),
+             spec.vision.exists() ? "its image processor has no budget of pixels"
+                                  : "the model takes no images");
+      }
     }
     KeepTextTower(tower, *spec.names, spec.vocab, spec.vision.exists(), &checkpoint, &warnings_);
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);

@@ -59,6 +59,7 @@ struct ConvertOptions {
   bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only
   bool no_chat_template = false;  // writes no chat template
   bool images = true;             // writes the vision tower, if it is supported
+  uint32_t image_pixels = 0;      // most of an image; 0: as the image processor says
   // Leaves holes that read as zeros in place of matrices, for MatrixPacker to fill.
   bool no_matrices = false;
   uint32_t n_threads = 2;

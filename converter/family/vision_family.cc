@@ -115,23 +115,30 @@ void RequireEqual(ConfigReader* reader, const char* key, uint32_t fallback, uint
 
 // An image becomes one tile of at most max_pixels. Sides are rounded to a token's, so that images
 // that are much longer than wide, or grow to the least size, may take more than their share.
-void ReadPixelBudget(const VisionFamily& family, ConfigReader* reader, VisionSpec* spec) {
+void ReadPixelBudget(const VisionFamily& family, uint32_t max_pixels, ConfigReader* reader,
+                     VisionSpec* spec) {
   ImageRules& rules = spec->image;
   rules.min_pixels = InnerCount(reader, "size", "shortest_edge", family.min_pixels);
   rules.max_pixels = InnerCount(reader, "size", "longest_edge", family.max_pixels);
   rules.min_pixels = CountOr(reader, "min_pixels", rules.min_pixels);
   rules.max_pixels = CountOr(reader, "max_pixels", rules.max_pixels);
+  if (max_pixels != 0) {
+    rules.max_pixels = max_pixels;
+    rules.min_pixels = std::min(rules.min_pixels, max_pixels);
+  }
   RequireEqual(reader, "patch_size", 14, spec->patch_size, "the tower's patch_size");
   RequireEqual(reader, "temporal_patch_size", 2, spec->frames, "the tower's temporal_patch_size");
   RequireEqual(reader, "merge_size", 2, spec->merge_side, "the tower's spatial_merge_size");
+  const char* least_key = reader->Find("min_pixels") != nullptr ? "min_pixels" : "size";
+  const char* most_key = reader->Find("max_pixels") != nullptr ? "max_pixels" : "size";
   const uint32_t token = spec->patch_size * spec->merge_side;
-  if (rules.min_pixels == 0 || rules.min_pixels > rules.max_pixels ||
-      rules.max_pixels < token * token) {
-    reader->FailKey("size",
-                    Format("shortest_edge at most longest_edge, the pixels of an image, and "
-                           "longest_edge at least %u",
-                           token * token)
-                        .c_str());
+  if (rules.min_pixels == 0 || rules.min_pixels > rules.max_pixels) {
+    reader->FailKey(least_key,
+                    Format("1 to %u, the most pixels of an image", rules.max_pixels).c_str());
+  }
+  if (rules.max_pixels < token * token) {
+    reader->FailKey(most_key,
+                    Format("at least %u pixels, those of a token", token * token).c_str());
   }
   constexpr double kMostAspect = 200;
   const double side = token, least = rules.min_pixels, most = rules.max_pixels;
@@ -140,20 +147,23 @@ void ReadPixelBudget(const VisionFamily& family, ConfigReader* reader, VisionSpe
   const double tokens = std::floor(std::max(longest, grown));
   const double patches = tokens * spec->merge_side * spec->merge_side;
   if (patches > kMostPatches) {
-    reader->FailKey("size", Format("longest_edge for at most %u patches of %u pixels a side",
-                                   kMostPatches, spec->patch_size)
-                                .c_str());
+    reader->FailKey(most_key, Format("pixels of at most %u patches of %u a side", kMostPatches,
+                                     spec->patch_size)
+                                  .c_str());
   }
   spec->max_patches = static_cast<uint32_t>(patches);
 }
 
-void ReadRules(const VisionFamily& family, ConfigReader* reader, VisionSpec* spec) {
+void ReadRules(const VisionFamily& family, uint32_t max_pixels, ConfigReader* reader,
+               VisionSpec* spec) {
   ImageRules& rules = spec->image;
   const uint32_t token = spec->patch_size * spec->merge_side;
   const uint32_t trained = spec->position_side * spec->patch_size;
   rules.rule = family.rule;
   rules.tile_size = family.tile_size;
-  if (family.rule == ImageRule::kPixelBudget) return ReadPixelBudget(family, reader, spec);
+  if (family.rule == ImageRule::kPixelBudget) {
+    return ReadPixelBudget(family, max_pixels, reader, spec);
+  }
   switch (family.rule) {
     case ImageRule::kSquare: {
       RequireFlag(reader, "do_pan_and_scan", false);
@@ -359,7 +369,7 @@ std::string VisionTensorName(const std::string& name) {
 }
 
 std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::string& label,
-                                     const fs::path& folder, uint32_t hidden, uint32_t vocab,
+                                     const fs::path& folder, const VisionQuery& query,
                                      std::vector<RopeSpec>* ropes,
                                      std::vector<std::string>* warnings) {
   const VisionFamily* family = FindVisionFamily(config);
@@ -379,12 +389,13 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
   VisionSpec spec;
   DecoderSpec tower = ReadTower(*family, &tower_reader, &spec);
   spec.merge_side = MergeSide(*family, &whole, &tower_reader, spec.position_side);
-  // Of towers whose layers' outputs also go to the decoder's first layers.
+  // Refuses towers whose layers' outputs also go to the decoder's first layers.
   if (!tower_reader.IntOrList("deepstack_visual_indexes").empty()) {
     tower_reader.FailKey("deepstack_visual_indexes", "an empty list");
   }
   if (family->mrope != MropeOrder::kNone) {
-    RequireEqual(&tower_reader, "out_hidden_size", hidden, hidden, "the decoder's hidden_size");
+    RequireEqual(&tower_reader, "out_hidden_size", query.hidden, query.hidden,
+                 "the decoder's hidden_size");
     for (RopeSpec& rope : *ropes) GiveAxes(&whole, &rope);
     spec.has_mrope = true;
   }
@@ -401,17 +412,18 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
   spec.merge = family->merge;
   const bool concats = spec.merge == PoolKind::kConcat;
   const uint32_t merged = (concats ? spec.merge_side * spec.merge_side : 1) * tower.hidden;
-  ReadProjector(*family, &whole, tower.final_norm_epsilon, merged, hidden, &spec);
+  ReadProjector(*family, &whole, tower.final_norm_epsilon, merged, query.hidden, &spec);
   ConfigReader processor(file.config, file.label);
   ReadPixels(*family, &processor, &spec.image);
-  ReadRules(*family, &processor, &spec);
+  ReadRules(*family, query.max_pixels, &processor, &spec);
   RefuseUnread(&processor, kSilentProcessorKeys);
   spec.token_id = family->default_token;
   for (const char* key : family->token_keys) {
     if (const std::optional<uint32_t> id = whole.Count(key)) spec.token_id = *id;
   }
-  if (spec.token_id >= vocab) {
-    Fail("%s: image_token_id: %u, the vocabulary has %u", label.c_str(), spec.token_id, vocab);
+  if (spec.token_id >= query.vocab) {
+    Fail("%s: image_token_id: %u, the vocabulary has %u", label.c_str(), spec.token_id,
+         query.vocab);
   }
   spec.text = {family->marker,      family->token,       family->begin,
                family->tile_begin,  family->row_end,     family->tiles_end,

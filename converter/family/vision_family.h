@@ -18,15 +18,20 @@ inline constexpr char kVisionPrefix[] = "vision.";
 // Returns the name under that prefix of a tensor of a tower or its projector; "" for others.
 std::string VisionTensorName(const std::string& name);
 
+struct VisionQuery {
+  uint32_t hidden = 0, vocab = 0;  // of the decoder
+  uint32_t max_pixels = 0;         // --image-pixels; 0: as the image processor says
+};
+
 // Reads the tower of the model that `config`, the contents of config.json, describes, and how its
 // image processor prepares images: preprocessor_config.json, or image_processor in
-// processor_config.json. hidden, vocab: of the decoder. Nothing: its towers are not supported, or
+// processor_config.json. Nothing: its towers are not supported, or
 // neither file exists, which is added to `warnings`. ropes: the decoder's, which get axes if images
 // have them, and are followed by the tower's. Throws ConvertError for values that are not
 // supported.
 std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::string& label,
-                                     const std::filesystem::path& folder, uint32_t hidden,
-                                     uint32_t vocab, std::vector<RopeSpec>* ropes,
+                                     const std::filesystem::path& folder, const VisionQuery& query,
+                                     std::vector<RopeSpec>* ropes,
                                      std::vector<std::string>* warnings);
 
 }  // namespace arn::convert

@@ -6,7 +6,7 @@ namespace arn::reference {
 
 // As in transformers (modeling_rope_utils.py, rotary embedding modules): the angle is a product of
 // two f32; cos and sin are scaled by the attention factor. Pairs that turn by a position of their
-// own: M-RoPE (Qwen2-VL, arXiv:2409.12191), 2-D RoPE of vision towers.
+// own: M-RoPE (arXiv:2409.12191), 2-D RoPE of vision towers.
 void RopeAngles(uint32_t position, const uint32_t* axis_positions, const RopeKind& rope,
                 float* out) {
   const uint32_t half = rope.rotary_dim / 2;

@@ -1,5 +1,5 @@
-// What an embedding says besides the vector that the decoder takes: with M-RoPE, where its token is
-// in its image. Floats that follow the vector, so that an app passes them on unread.
+// ImagePlace: with M-RoPE, where an embedding's token is in its image. Its floats follow the vector
+// that the decoder takes, so that an app passes them on unread.
 #pragma once
 
 #include <cstdint>

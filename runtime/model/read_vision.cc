@@ -17,6 +17,9 @@ namespace {
 
 constexpr uint32_t kMaxProjector = 16;
 
+// A kind without attention may have any rope.
+bool Rotates(const LayerKindSpec& kind) { return kind.n_heads != 0 && kind.rope != kNoRope; }
+
 Status UnknownValue(const char* field, uint32_t value, Diag* diag) {
   return diag->Fail(Status::kUnsupported, "model.vision.%s %u is not known to this version", field,
                     value);
@@ -176,7 +179,7 @@ Status CheckWindows(const ModelSpec& model, const VisionSpec& vision, Diag* diag
 Status CheckMrope(const ModelSpec& model, const VisionSpec& vision, Diag* diag) {
   bool has_axes = false;
   for (const LayerKindSpec& kind : model.kinds) {
-    has_axes = has_axes || (kind.rope != kNoRope && !model.ropes[kind.rope].axes.empty());
+    has_axes = has_axes || (Rotates(kind) && !model.ropes[kind.rope].axes.empty());
   }
   if (has_axes == vision.has_mrope) return Status::kOk;
   return diag->Fail(Status::kBadBundle, "model.vision.has_mrope is %s, and the decoder has %s",
@@ -201,8 +204,8 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
   const BidirectionalLayers layers = {"vision", vision.kinds(), vision.layers(), out.hidden};
   ARN_TRY(ReadBidirectionalLayers(layers, arena, *spec, &out.kinds, &out.layers, diag));
   for (const LayerKindSpec& kind : out.kinds) {
-    const bool has_axes = kind.rope == kNoRope || !spec->ropes[kind.rope].axes.empty();
-    if (has_axes && kind.window == 0) continue;
+    const bool fits = !Rotates(kind) || !spec->ropes[kind.rope].axes.empty();
+    if (fits && kind.window == 0) continue;
     return diag->Fail(Status::kUnsupported,
                       "model.vision.kinds: windows, and rope without axes, are not supported");
   }

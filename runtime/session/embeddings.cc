@@ -147,8 +147,7 @@ bool Sequences::HasPlace(int32_t id, const float* from) const {
 }
 
 // Positions of a sequence's tokens one after the other. An image takes as many as its larger side
-// has tokens (Qwen2-VL, arXiv:2409.12191, M-RoPE; get_rope_index in transformers'
-// modeling_qwen2_vl.py).
+// has tokens (M-RoPE, arXiv:2409.12191; get_rope_index in transformers).
 class Sequences::AxisCursor {
  public:
   explicit AxisCursor(const ImagePlace* places) : places_(places) {}

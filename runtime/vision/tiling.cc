@@ -9,7 +9,7 @@ namespace {
 
 // Idefics3's bound of a side.
 constexpr uint32_t kLongestSide = 4096;
-// Qwen's bound of how much longer one side is.
+// A pixel budget's bound of how much longer one side is.
 constexpr uint32_t kMostAspect = 200;
 
 uint32_t RoundedUp(uint32_t n, uint32_t unit) {
@@ -143,7 +143,7 @@ Tiling ByTokenBudget(const VisionSpec& vision, ImageSize image) {
   return out;
 }
 
-// smart_resize in transformers' image_processing_qwen2_vl.py.
+// As smart_resize in transformers' image processors.
 Tiling ByPixelBudget(const VisionSpec& vision, ImageSize image) {
   const ImageRules& rules = vision.image;
   Tiling out;

@@ -170,6 +170,46 @@ TEST_P(ElementwiseTest, RopeAngles_Positions_EqualTheFormula) {
   }
 }
 
+TEST_P(ElementwiseTest, RopeAngles_WithAxes_TurnEachPairByItsOwnPosition) {
+  std::mt19937 rng(14);
+  const std::vector<uint8_t> axes = {0, 1, 2, 0, 1, 2, 2, 2, 1, 0};
+  const auto dim = static_cast<uint32_t>(2 * axes.size());
+  ProgramBuilder builder(2, 16, 1000);
+  Step step{RopeAnglesParams()};
+  auto& params = step.Get<RopeAnglesParams>();
+  params.rope = static_cast<uint16_t>(
+      builder.AddRope(dim, 10000.0f, 1.0f, Span<const uint8_t>(axes.data(), axes.size())));
+  step.out = builder.AddValue(dim);
+  builder.AddStep(step);
+  Session session(GetParam().backend, &builder, GetParam().n_threads);
+  Batch batch(session.program(), {{900, 3}, {0, 2}}, &rng);
+  // Without positions by axis: a row's own on all of them.
+  const std::vector<uint32_t> plain = {900, 900, 900, 901, 901, 901, 902, 902,
+                                       902, 0,   0,   0,   1,   1,   1};
+  const std::vector<uint32_t> by_axis = {7, 9, 8, 7, 9, 999, 7, 10, 8, 0, 0, 0, 0, 1, 500};
+  for (const bool has_own : {false, true}) {
+    // A device has no images, and so no such positions.
+    if (has_own && !GetParam().backend->takes_embeddings) continue;
+    RunArgs args = batch.Args();
+    if (has_own) args.axis_positions = {by_axis.data(), by_axis.size()};
+    ASSERT_EQ(session.Run(args), Status::kOk) << session.message();
+    std::vector<double> expected;
+    const auto& freq = session.program().ropes[params.rope].inv_freq;
+    for (size_t row = 0; row < 5; ++row) {
+      for (auto f :
+           {static_cast<double (*)(double)>(std::cos), static_cast<double (*)(double)>(std::sin)}) {
+        for (size_t i = 0; i < axes.size(); ++i) {
+          const uint32_t p = (has_own ? by_axis : plain)[row * kRopeAxes + axes[i]];
+          expected.push_back(f(static_cast<double>(static_cast<float>(p) * freq[i])));
+        }
+      }
+    }
+    ExpectNear(session.ValueData(step.out), expected, kTolerance);
+    args.axis_positions = {by_axis.data(), by_axis.size() - 1};
+    EXPECT_EQ(Status::kBadArgument, session.Run(args));
+  }
+}
+
 TEST_P(ElementwiseTest, GatedAct_Silu_WithinTheDocumentedError) {
   std::mt19937 rng(13);
   for (uint32_t width : {1u, 15u, 172u, 1536u}) {

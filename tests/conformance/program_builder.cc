@@ -162,7 +162,8 @@ WeightId ProgramBuilder::AddVector(const std::vector<float>& values) {
   return static_cast<WeightId>(weights_.size() - 1);
 }
 
-uint32_t ProgramBuilder::AddRope(uint32_t rotary_dim, float theta, float amplitude) {
+uint32_t ProgramBuilder::AddRope(uint32_t rotary_dim, float theta, float amplitude,
+                                 Span<const uint8_t> axes) {
   std::vector<float> inv_freq(rotary_dim / 2);
   for (uint32_t i = 0; i < rotary_dim / 2; ++i) {
     inv_freq[i] = std::pow(theta, -2.0f * static_cast<float>(i) / static_cast<float>(rotary_dim));
@@ -172,6 +173,7 @@ uint32_t ProgramBuilder::AddRope(uint32_t rotary_dim, float theta, float amplitu
   rope.rotary_dim = rotary_dim;
   rope.amplitude = amplitude;
   rope.inv_freq = {frequencies_.back().data(), frequencies_.back().size()};
+  rope.axes = axes;
   ropes_.push_back(rope);
   return static_cast<uint32_t>(ropes_.size() - 1);
 }

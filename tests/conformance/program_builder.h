@@ -54,7 +54,9 @@ class ProgramBuilder {
   WeightId AddMatrix(const Matrix& matrix, const WeightLayout& layout);
   WeightId AddVector(const std::vector<float>& values);
   // Adds rotary_dim / 2 frequencies theta^(-2i / rotary_dim).
-  uint32_t AddRope(uint32_t rotary_dim, float theta, float amplitude = 1.0f);
+  // axes: as RopeKind::axes; must outlive the program.
+  uint32_t AddRope(uint32_t rotary_dim, float theta, float amplitude = 1.0f,
+                   Span<const uint8_t> axes = {});
   // Adds a KV group of n_layers and returns the index of its attention kind.
   uint32_t AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                         uint32_t page_tokens, uint32_t n_pages);

@@ -1,4 +1,5 @@
 // Embeddings of images in a session: which are kept, shared and freed, and what is refused.
+#include <algorithm>
 #include <cstring>
 
 #include "tests/golden/vision_case.h"
@@ -130,6 +131,79 @@ TEST_P(VisionSessionTest, Forks_ShareRows_WhichAreFreeOnceNoSequenceHasThem) {
   ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
   ASSERT_EQ(ARN_OK, Prefill(session.get()));
   EXPECT_EQ(golden_.greedy, Decode(session.get()));
+}
+
+// Keys of the first layer depend on a token and its position alone. After a shift they are those of
+// a session that only had the tokens that are left, in whatever place the cut fell in an image.
+TEST_P(VisionSessionTest, ShiftedContext_TokensHaveThePositionsOfWhatIsLeft) {
+  if (std::strcmp(GetParam(), "pixel_budget_attention") != 0) return;
+  const auto layer_keys = [&](arn_session* session, uint32_t n) {
+    arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
+    EXPECT_EQ(ARN_OK, arn_session_kv_layer(session, 0, &info));
+    std::vector<float> keys(size_t{info.n_kv_heads} * n * info.head_dim);
+    EXPECT_EQ(ARN_OK, arn_session_read_kv(session, 0, 0, n, keys.data(), nullptr));
+    return keys;
+  };
+  std::vector<size_t> cuts;
+  for (const uint32_t before : {0u, 5u, 11u, 16u, 25u, 34u, 40u}) {
+    SCOPED_TRACE(before);
+    std::vector<int32_t> prompt(before, 9);
+    prompt.insert(prompt.end(), golden_.prompt.begin(), golden_.prompt.end());
+    arn_session_options options = Options(ARN_BACKEND_CPU);
+    options.overflow = ARN_OVERFLOW_SHIFT;
+    options.context_tokens = 96;
+    options.pinned_tokens = before == 40 ? 32 : 0;
+    const SessionPtr session = NewSession(model_.get(), options);
+    ASSERT_NE(nullptr, session);
+    ASSERT_EQ(ARN_OK, arn_session_prefill_embeddings(session.get(), prompt.data(), prompt.size(),
+                                                     rows_.data(), n_places()))
+        << arn_session_last_error(session.get());
+    const int32_t word = 31;
+    uint32_t length = 0;
+    do {
+      length = arn_session_length(session.get());
+      ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), &word, 1));
+    } while (arn_session_length(session.get()) > length);
+    length = arn_session_length(session.get());
+    const int32_t* own = nullptr;
+    uint32_t n_own = 0;
+    ASSERT_EQ(ARN_OK, arn_session_tokens(session.get(), &own, &n_own));
+    ASSERT_EQ(length, n_own);
+    std::vector<int32_t> left(own, own + n_own);
+    const auto n_rows = std::count_if(left.begin(), left.end(), [](int32_t id) { return id < 0; });
+    cuts.push_back(static_cast<size_t>(n_rows));
+    const std::vector<float> rows(rows_.end() - n_rows * static_cast<ptrdiff_t>(Width()),
+                                  rows_.end());
+    const SessionPtr fresh = NewSession(model_.get(), options);
+    ASSERT_EQ(ARN_OK, arn_session_prefill_embeddings(fresh.get(), left.data(), left.size(),
+                                                     rows.data(), static_cast<size_t>(n_rows)));
+    const std::vector<float> expected = layer_keys(fresh.get(), length);
+    const std::vector<float> found = layer_keys(session.get(), length);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(expected[i], found[i], 2e-5) << i;
+  }
+  // Some cuts fell before the first image, in it, and behind it.
+  EXPECT_NE(std::count(cuts.begin(), cuts.end(), n_places()), 0);
+  EXPECT_NE(
+      std::count_if(cuts.begin(), cuts.end(), [&](size_t n) { return n > 9 && n < n_places(); }),
+      0);
+}
+
+TEST_P(VisionSessionTest, AnEmbeddingWithoutAPlace_IsRefused) {
+  if (std::strncmp(GetParam(), "pixel_budget", 12) != 0) return;
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_BACKEND_CPU));
+  ASSERT_NE(nullptr, session);
+  for (const float bad : {-1.0f, 0.5f, 70000.0f, std::nanf(""), HUGE_VALF}) {
+    for (const size_t behind : {1u, 2u, 3u}) {  // span, column and row
+      std::vector<float> rows = rows_;
+      rows[rows.size() - behind] = bad;
+      EXPECT_EQ(ARN_BAD_ARGUMENT,
+                arn_session_prefill_embeddings(session.get(), golden_.prompt.data(),
+                                               golden_.prompt.size(), rows.data(), n_places()));
+      EXPECT_NE(nullptr, std::strstr(arn_session_last_error(session.get()), "place in an image"));
+      EXPECT_EQ(0u, arn_session_length(session.get()));
+    }
+  }
+  ASSERT_EQ(ARN_OK, Prefill(session.get()));
 }
 
 TEST_P(VisionSessionTest, PenaltiesAndGuesses_WorkBesideImages) {

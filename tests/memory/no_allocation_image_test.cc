@@ -42,7 +42,7 @@ TEST_P(NoAllocationImageTest, EncodeAndPrefill) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, NoAllocationImageTest,
-                         testing::Values("squares_and_whole", "mean_both_ways"),
+                         testing::Values("squares_and_whole", "mean_both_ways", "pixel_budget"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -28,7 +28,7 @@ typedef struct arn_image_encoder arn_image_encoder;
 
 typedef struct arn_image_info {
   size_t struct_size;
-  uint32_t width;          /* floats of an embedding */
+  uint32_t width;          /* floats of an embedding: at least the decoder's width */
   uint32_t max_embeddings; /* most embeddings of an image */
   int32_t token_id;        /* the token whose places embeddings take */
   const char* marker;      /* of an image in a prompt; lives as long as the model */

@@ -23,7 +23,7 @@ SHAPES = [((31, 97), (16, 40)), ((200, 133), (64, 64)), ((17, 9), (50, 31)), ((6
           ((640, 480), (37, 29))]
 SIZES = [(1, 1), (3, 900), (900, 3), (64, 64), (65, 64), (512, 512), (640, 480), (480, 640),
          (1000, 1000), (1280, 1024), (1920, 1080), (777, 333), (333, 777), (2048, 512), (51, 50),
-         (4000, 3000), (123, 457), (2000, 1), (5000, 1200), (96, 33)]
+         (4000, 3000), (123, 457), (2000, 1), (5000, 1200), (96, 33), (2100, 15), (16, 3199)]
 
 
 def image_of(width, height):
@@ -56,6 +56,14 @@ def token_budget(size):
   return [int(made["image_rows"][0]), int(made["image_cols"][0]), int(w), int(h)]
 
 
+def pixel_budget(size, **budget):
+  processor = transformers.Qwen2VLImageProcessor(patch_size=16, **budget)
+  made = processor([np.zeros((size[1], size[0], 3), np.uint8)], input_data_format="channels_last",
+                   return_tensors="pt")
+  _, h, w = made["image_grid_thw"][0]
+  return [int(w) * 16, int(h) * 16]
+
+
 def tilings():
   cases = []
   for size in SIZES:
@@ -64,6 +72,9 @@ def tilings():
       case[name] = longest_edge(edge, tile, size)
     if max(size) / min(size) < 20:
       case["lfm2_vl"] = token_budget(size)
+    if max(size) / min(size) <= 200:
+      case["qwen"] = pixel_budget(size, min_pixels=65536, max_pixels=1048576)
+      case["qwen_small"] = pixel_budget(size, min_pixels=3000, max_pixels=5000)
     cases.append(case)
   return cases
 

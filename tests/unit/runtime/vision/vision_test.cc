@@ -106,6 +106,31 @@ VisionSpec Lfm2Vl() {
   return vision;
 }
 
+VisionSpec PixelBudget(uint32_t min_pixels, uint32_t max_pixels) {
+  VisionSpec vision;
+  vision.hidden = 8;
+  vision.patch_size = 16;
+  vision.merge_side = 2;
+  vision.max_patches = kMaxPatches;
+  vision.image.rule = ImageRule::kPixelBudget;
+  vision.image.min_pixels = min_pixels;
+  vision.image.max_pixels = max_pixels;
+  return vision;
+}
+
+// One tile, or none for an image that is too long.
+void ExpectPixelBudget(const nlohmann::json& one, const char* name, const VisionSpec& vision,
+                       ImageSize image) {
+  SCOPED_TRACE(name);
+  const Tiling tiling = TilingOf(vision, image);
+  EXPECT_EQ(0u, tiling.n_grid_tiles());
+  EXPECT_EQ(one.contains(name), tiling.whole.exists());
+  if (!one.contains(name)) return;
+  EXPECT_EQ(one[name][0].get<uint32_t>(), tiling.whole.width);
+  EXPECT_EQ(one[name][1].get<uint32_t>(), tiling.whole.height);
+  EXPECT_LE(std::max(tiling.whole.width, tiling.whole.height), BoundsOf(vision).longest_side);
+}
+
 TEST(Tiling, Goldens_AreTheImageProcessors) {
   const struct {
     const char* name;
@@ -126,6 +151,8 @@ TEST(Tiling, Goldens_AreTheImageProcessors) {
       EXPECT_LE(std::max(tiling.first.width, tiling.grid.width),
                 BoundsOf(rule.vision).longest_side);
     }
+    ExpectPixelBudget(one, "qwen", PixelBudget(65536, 1048576), image);
+    ExpectPixelBudget(one, "qwen_small", PixelBudget(3000, 5000), image);
     if (!one.contains("lfm2_vl")) continue;
     const VisionSpec vision = Lfm2Vl();
     const Tiling tiling = TilingOf(vision, image);

@@ -1,0 +1,143 @@
+// What is read of a vision tower's config and of its image processor's.
+#include "converter/family/vision_family.h"
+
+#include <fstream>
+
+#include "nlohmann/json.hpp"
+#include "tests/support/tiny_checkpoint.h"
+#include "tests/unit/converter/expect_error.h"
+
+namespace arn::convert {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The keys of Qwen3.5's checkpoints.
+class QwenVisionTest : public testing::Test {
+ protected:
+  VisionSpec Read() {
+    std::ofstream(folder_ / "preprocessor_config.json") << processor_.dump();
+    std::vector<std::string> warnings;
+    RopeSpec rope;
+    rope.rotary_dim = 16;
+    ropes_ = {rope};
+    return ReadVision(config_, "config.json", folder_.path(), query_, &ropes_, &warnings).value();
+  }
+  std::string ReadError() {
+    return test::ErrorOf([&] { Read(); });
+  }
+
+  nlohmann::json& tower() { return config_["vision_config"]; }
+
+  nlohmann::json config_ = {{"architectures", {"Qwen3_5ForConditionalGeneration"}},
+                            {"image_token_id", 500},
+                            {"text_config", {{"rope_parameters", {{"mrope_section", {3, 3, 2}}}}}},
+                            {"vision_config",
+                             {{"deepstack_visual_indexes", nlohmann::json::array()},
+                              {"depth", 2},
+                              {"hidden_size", 48},
+                              {"in_channels", 3},
+                              {"initializer_range", 0.02},
+                              {"intermediate_size", 96},
+                              {"model_type", "qwen3_5"},
+                              {"num_heads", 3},
+                              {"num_position_embeddings", 36},
+                              {"out_hidden_size", 64},
+                              {"patch_size", 16},
+                              {"spatial_merge_size", 2},
+                              {"temporal_patch_size", 2}}}};
+  nlohmann::json processor_ = {{"size", {{"longest_edge", 16777216}, {"shortest_edge", 65536}}},
+                               {"patch_size", 16},
+                               {"temporal_patch_size", 2},
+                               {"merge_size", 2},
+                               {"image_mean", {0.5, 0.5, 0.5}},
+                               {"image_std", {0.5, 0.5, 0.5}},
+                               {"processor_class", "Qwen3VLProcessor"},
+                               {"image_processor_type", "Qwen2VLImageProcessorFast"}};
+  VisionQuery query_ = {64, 1000, 0};
+  test::TempFolder folder_;
+  std::vector<RopeSpec> ropes_;
+};
+
+TEST_F(QwenVisionTest, TowerRopesAndBudget_AreRead) {
+  const VisionSpec vision = Read();
+  EXPECT_EQ(6u, vision.position_side);
+  EXPECT_EQ(2u, vision.frames);
+  EXPECT_EQ(2u, vision.merge_side);
+  EXPECT_EQ(65536u, vision.max_patches);
+  EXPECT_EQ(65536u, vision.image.min_pixels);
+  EXPECT_EQ(16777216u, vision.image.max_pixels);
+  EXPECT_TRUE(vision.has_mrope);
+  ASSERT_EQ(2u, vision.projector.size());
+  EXPECT_EQ(4u * 48, vision.projector[0].width);
+  EXPECT_EQ(64u, vision.projector[1].width);
+  ASSERT_EQ(2u, ropes_.size());
+  EXPECT_EQ((std::vector<uint8_t>{0, 1, 2, 0, 1, 2, 0, 1}), ropes_[0].axes);
+  EXPECT_EQ((std::vector<uint8_t>{1, 1, 1, 1, 2, 2, 2, 2}), ropes_[1].axes);
+  EXPECT_EQ(1u, vision.tower->kinds[0].rope);
+  EXPECT_FLOAT_EQ(0.1f, ropes_[1].inv_freq[1]);  // 10000^(-2 / 8)
+  EXPECT_FLOAT_EQ(0.1f, ropes_[1].inv_freq[5]);
+}
+
+TEST_F(QwenVisionTest, Sections_OfOtherSizes) {
+  config_["text_config"]["rope_parameters"]["mrope_section"] = {6, 1, 1};
+  Read();
+  EXPECT_EQ((std::vector<uint8_t>{0, 1, 2, 0, 0, 0, 0, 0}), ropes_[0].axes);
+}
+
+TEST_F(QwenVisionTest, PixelsOfOldProcessors_CountFirst) {
+  processor_["min_pixels"] = 3136;
+  processor_["max_pixels"] = 1003520;
+  const VisionSpec vision = Read();
+  EXPECT_EQ(3136u, vision.image.min_pixels);
+  EXPECT_EQ(1003520u, vision.image.max_pixels);
+  EXPECT_EQ(4u * 980, vision.max_patches);
+}
+
+TEST_F(QwenVisionTest, PixelsOfTheCommandLine_CountBeforeThem) {
+  query_.max_pixels = 50000;
+  const VisionSpec vision = Read();
+  EXPECT_EQ(50000u, vision.image.min_pixels);
+  EXPECT_EQ(50000u, vision.image.max_pixels);
+}
+
+TEST_F(QwenVisionTest, WhatIsNotSupported_IsNamed) {
+  const nlohmann::json config = config_, processor = processor_;
+  const struct {
+    nlohmann::json* file;
+    const char* object;  // as a JSON pointer
+    const char* key;
+    nlohmann::json value;
+    const char* message;
+  } changes[] = {
+      {&config_, "/vision_config", "deepstack_visual_indexes", {5, 11}, "expected an empty list"},
+      {&config_, "/vision_config", "out_hidden_size", 128, "expected the decoder's hidden_size"},
+      {&config_, "/vision_config", "num_heads", 5, "expected a divisor of hidden_size"},
+      {&config_, "/vision_config", "num_heads", 8, "expected heads of a multiple of 4"},
+      {&config_, "/vision_config", "num_position_embeddings", 35, "expected a square"},
+      {&config_, "/vision_config", "in_channels", 1, "expected 3"},
+      {&config_, "/vision_config", "fullatt_block_indexes", {1}, "not supported for images"},
+      {&config_, "/text_config/rope_parameters", "mrope_section", {4, 4}, "three numbers"},
+      {&config_, "", "image_token_id", 1000, "the vocabulary has 1000"},
+      {&processor_, "", "patch_size", 14, "expected the tower's patch_size"},
+      {&processor_, "", "temporal_patch_size", 1, "expected the tower's temporal_patch_size"},
+      {&processor_, "", "merge_size", 1, "expected the tower's spatial_merge_size"},
+      {&processor_, "", "min_pixels", 16777217, "1 to 16777216, the most pixels"},
+      {&processor_, "", "max_pixels", 33554432, "at most 65536 patches"},
+      {&processor_, "", "size", {{"longest_edge", 1000}, {"shortest_edge", 1}}, "at least 1024"},
+      {&processor_, "", "resample", 7, "expected 1 to 3"},
+      {&processor_, "", "do_resize", false, "expected true"},
+  };
+  for (const auto& change : changes) {
+    SCOPED_TRACE(change.key);
+    (*change.file)[nlohmann::json::json_pointer(change.object)][change.key] = change.value;
+    const std::string error = ReadError();
+    EXPECT_THAT(error, HasSubstr(change.key));
+    EXPECT_THAT(error, HasSubstr(change.message));
+    config_ = config;
+    processor_ = processor;
+  }
+}
+
+}  // namespace
+}  // namespace arn::convert
