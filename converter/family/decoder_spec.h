@@ -289,9 +289,11 @@ struct VisionSpec {
   // Its layers: hidden, kinds, layer_kinds, final norm and names. Null: there is no tower.
   std::shared_ptr<const DecoderSpec> tower;
   uint32_t patch_size = 0;
-  bool has_channels_last = false;          // stored columns of a patch: y, x, channel
-  uint32_t frames = 1;                     // of a patch; those of an image are equal
-  std::string patch_embedding, positions;  // names in the checkpoint, without ".weight"
+  bool has_channels_last = false;  // stored columns of a patch: y, x, channel
+  uint32_t frames = 1;             // of a patch; those of an image are equal
+  // Names in the checkpoint, without ".weight". positions: empty: none.
+  std::string patch_embedding, positions = "";
+  bool has_patch_bias = true;
   uint32_t position_side = 0;
   GridPositions grid_positions = GridPositions::kExact;
   uint32_t merge_side = 1;

@@ -32,6 +32,10 @@ struct ProjectorStage {
 
 // Keys of a tower's config whose names differ.
 struct TowerKeys {
+  const char* hidden = "hidden_size";
+  const char* ffn = "intermediate_size";
+  const char* ffn_ratio = nullptr;  // in place of ffn: times hidden
+  const char* out = nullptr;        // of the decoder's width
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
   const char* channels = "num_channels";
@@ -40,13 +44,14 @@ struct TowerKeys {
 
 // Which pairs of the decoder's RoPE turn by time, row and column: mrope_section says how many, in
 // this order.
-enum class MropeOrder : uint8_t { kNone, kInterleaved };
+enum class MropeOrder : uint8_t { kNone, kInterleaved, kChunks };
 
 struct VisionFamily {
   const char* architecture;
   const TensorNames* names;
   const char* patch_embedding;
-  const char* positions;
+  const char* positions;  // null: none
+  bool has_patch_bias = true;
   bool has_channels_last = false;
   TowerKeys keys = {};
   // A patch has as many frames as temporal_patch_size says; 0: it is flat.
@@ -55,6 +60,7 @@ struct VisionFamily {
   double rope_theta = 0;
   // Defaults of the tower's configuration class.
   uint32_t hidden, ffn, layers, heads, patch_size;
+  const char* activation = "gelu_pytorch_tanh";
   uint32_t image_size = 0;   // 0: num_patches instead
   uint32_t n_positions = 0;  // default of num_patches
   GridPositions grid_positions = GridPositions::kExact;
@@ -215,7 +221,11 @@ constexpr VisionFamily Qwen35(const char* architecture) {
           .names = &kQwenNames,
           .patch_embedding = "vision.tower.patch_embed.proj",
           .positions = "vision.tower.pos_embed",
-          .keys = {"depth", "num_heads", "in_channels", "num_position_embeddings"},
+          .keys = {.out = "out_hidden_size",
+                   .layers = "depth",
+                   .heads = "num_heads",
+                   .channels = "in_channels",
+                   .positions = "num_position_embeddings"},
           .frames = 2,
           .rope_theta = 10000.0,
           .hidden = 1152,
@@ -245,11 +255,51 @@ constexpr VisionFamily Qwen35(const char* architecture) {
           .token = "<|image_pad|>"};
 }
 
+#define ARN_QWEN2_LAYER "vision.tower.blocks.{}."
+inline constexpr TensorNames kQwen2VlNames = {
+    .prefix = kVisionPrefix,
+    .embedding = nullptr,
+    .final_norm = "vision.tower.merger.ln_q",
+    .attention_norm = ARN_QWEN2_LAYER "norm1",
+    .qkv = ARN_QWEN2_LAYER "attn.qkv",
+    .attention_out = ARN_QWEN2_LAYER "attn.proj",
+    .ffn_norm = ARN_QWEN2_LAYER "norm2",
+    .up = ARN_QWEN2_LAYER "mlp.fc1",
+    .down = ARN_QWEN2_LAYER "mlp.fc2",
+};
+#undef ARN_QWEN2_LAYER
+
+// As Qwen35, without positions but RoPE.
+constexpr VisionFamily Qwen2Vl() {
+  VisionFamily family = Qwen35("Qwen2VLForConditionalGeneration");
+  family.names = &kQwen2VlNames;
+  family.positions = nullptr;
+  family.has_patch_bias = false;
+  family.keys = {.hidden = "embed_dim",
+                 .ffn_ratio = "mlp_ratio",
+                 .out = "hidden_size",
+                 .layers = "depth",
+                 .heads = "num_heads",
+                 .channels = "in_channels"};
+  family.hidden = 1280;
+  family.ffn = 4;
+  family.layers = 32;
+  family.patch_size = 14;
+  family.activation = "quick_gelu";
+  family.grid_positions = GridPositions::kExact;
+  family.projector[0].name = "vision.tower.merger.mlp.0";
+  family.projector[1].name = "vision.tower.merger.mlp.2";
+  family.default_token = 151655;
+  family.mrope = MropeOrder::kChunks;
+  return family;
+}
+
 inline constexpr VisionFamily kVisionFamilies[] = {
     Idefics3Like("Idefics3ForConditionalGeneration"),
     Idefics3Like("SmolVLMForConditionalGeneration"),
     Gemma3(),
     Lfm2Vl(),
+    Qwen2Vl(),
     Qwen35("Qwen3_5ForConditionalGeneration"),
     Qwen35("Qwen3_5MoeForConditionalGeneration"),
 };
@@ -310,6 +360,8 @@ inline constexpr const char* kSilentTowerKeys[] = {"model_type",
                                                    "tie_word_embeddings",
                                                    "projection_dim",
                                                    "use_cache",
+                                                   "in_chans",
+                                                   "spatial_patch_size",
                                                    "_attn_implementation"};
 
 }  // namespace arn::convert

@@ -36,7 +36,9 @@ uint32_t Planner::AddPatchEmbedding(const VisionSpec& vision) {
   } else {
     part.weight = sources_.Take(name, {spec_.hidden, kPixelChannels, side, side});
   }
-  part.bias = sources_.Take(vision.patch_embedding + ".bias", {spec_.hidden});
+  if (vision.has_patch_bias) {
+    part.bias = sources_.Take(vision.patch_embedding + ".bias", {spec_.hidden});
+  }
   part.rows = spec_.hidden;
   return AddMatrix("vision.patch_embedding", formats_.weights, true, {part}, cols);
 }
@@ -44,11 +46,13 @@ uint32_t Planner::AddPatchEmbedding(const VisionSpec& vision) {
 VisionTensors Planner::MakeVision(const VisionSpec& vision, std::vector<PlannedTensor>* tensors) {
   VisionTensors out;
   out.patch_embedding = AddPatchEmbedding(vision);
-  const uint32_t n_positions = vision.position_side * vision.position_side;
-  SourcePart positions;
-  positions.weight = sources_.Take(WeightName(vision.positions), {n_positions, spec_.hidden});
-  positions.rows = n_positions;
-  out.positions = AddMatrix("vision.positions", DType::kF32, false, {positions}, spec_.hidden);
+  if (!vision.positions.empty()) {
+    const uint32_t n_positions = vision.position_side * vision.position_side;
+    SourcePart positions;
+    positions.weight = sources_.Take(WeightName(vision.positions), {n_positions, spec_.hidden});
+    positions.rows = n_positions;
+    out.positions = AddMatrix("vision.positions", DType::kF32, false, {positions}, spec_.hidden);
+  }
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
     const LayerKindSpec& kind = spec_.kinds[spec_.layer_kinds[i]];
     const LayerScope scope = {i, spec_.names, "vision."};

@@ -102,7 +102,7 @@ Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec
   ARN_TRY(CheckRange("vision.hidden", vision.hidden(), 1, kMaxWidth, diag));
   ARN_TRY(CheckRange("vision.patch_size", vision.patch_size(), 1, 128, diag));
   ARN_TRY(CheckRange("vision.merge_side", vision.merge_side(), 1, 16, diag));
-  ARN_TRY(CheckRange("vision.position_side", vision.position_side(), 1, 256, diag));
+  ARN_TRY(CheckRange("vision.position_side", vision.position_side(), 0, 256, diag));
   ARN_TRY(CheckRange("vision.max_patches", vision.max_patches(), 1, kMaxPatches, diag));
   out->patch_size = vision.patch_size();
   out->merge_side = vision.merge_side();
@@ -120,6 +120,7 @@ Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec
   Shapes shapes(model.weights, diag);
   ARN_TRY(shapes.Matrix("vision patch_embedding", 0, vision.patch_embedding(), vision.hidden(),
                         out->patch_floats(), &out->patch_embedding));
+  if (out->position_side == 0) return Status::kOk;
   ARN_TRY(shapes.Matrix("vision positions", 0, vision.positions(),
                         uint64_t{out->position_side} * out->position_side, vision.hidden(),
                         &out->positions));

@@ -24,15 +24,16 @@ void AddPartOfPatches(uint32_t first, uint32_t stride, ValueId out, StepList* st
   steps->Add(Step(features, kNoValue, out));
 }
 
-// Adds x = position + patch_embedding pixels.
+// Adds x = patch_embedding pixels, plus the position if patches have one.
 void AddPatches(const VisionSpec& vision, ValueId x, StepList* steps) {
   const ValueId pixels = steps->NewValue("pixels", vision.patch_floats());
-  const uint32_t stride = vision.patch_floats() + vision.hidden;
+  const uint32_t stride = vision.patch_row_floats();
+  const bool has_positions = vision.position_side != 0;
   AddPartOfPatches(0, stride, pixels, steps);
-  AddPartOfPatches(vision.patch_floats(), stride, x, steps);
+  if (has_positions) AddPartOfPatches(vision.patch_floats(), stride, x, steps);
   LinearParams linear;
   linear.weight = vision.patch_embedding;
-  linear.accumulate = true;
+  linear.accumulate = has_positions;
   steps->Add(Step(linear, pixels, x));
 }
 

@@ -24,7 +24,7 @@ struct VisionSpec {
   uint32_t hidden = 0;      // 0: no tower
   uint32_t patch_size = 0;  // pixels of a side
   WeightId patch_embedding = kNoWeight;
-  uint32_t position_side = 0;  // of the grid that `positions` are of
+  uint32_t position_side = 0;  // of the grid that `positions` are of; 0: there are none
   WeightId positions = kNoWeight;
   GridPositions grid_positions = GridPositions::kExact;
   Span<const LayerKindSpec> kinds;
@@ -48,6 +48,8 @@ struct VisionSpec {
 
   bool exists() const { return hidden != 0; }
   uint32_t patch_floats() const { return kPixelChannels * patch_size * patch_size; }
+  // Floats of a patch that the program takes: its pixels, then its position.
+  uint32_t patch_row_floats() const { return patch_floats() + (position_side != 0 ? hidden : 0); }
   // Patches that become a row.
   uint32_t merged_patches() const { return merge_side * merge_side; }
   // Pixels of a side of what becomes a row.

@@ -86,10 +86,13 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   const PatchGrid grid = GridOf(vision, {tile.width, tile.height});
   auto* rows = memory_.As<float>(plan_.rows);
   WritePixels(vision, tile, rows);
-  const auto* positions =
-      reinterpret_cast<const float*>(model_.spec.weights[vision.positions].data);
-  WritePositions(vision, positions, grid,
-                 {memory_.As<double>(plan_.taps), static_cast<size_t>(plan_.taps.bytes / 8)}, rows);
+  if (vision.position_side != 0) {
+    const auto* positions =
+        reinterpret_cast<const float*>(model_.spec.weights[vision.positions].data);
+    const Span<double> taps = {memory_.As<double>(plan_.taps),
+                               static_cast<size_t>(plan_.taps.bytes / sizeof(double))};
+    WritePositions(vision, positions, grid, taps, rows);
+  }
   const uint32_t n = grid.rows * grid.cols;
   RunArgs args;
   if (plan_.axis_positions.bytes != 0) {
@@ -101,7 +104,7 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   auto* sequence = memory_.As<SequenceRows>(plan_.sequence);
   *sequence = {0, n, 0, nullptr};
   args.is_encoder = true;
-  args.features = {rows, size_t{n} * PatchRowFloats(vision)};
+  args.features = {rows, size_t{n} * vision.patch_row_floats()};
   args.sequences = {sequence, 1};
   args.logit_rows = LogitRows::kNone;
   args.cancel = &cancel_;

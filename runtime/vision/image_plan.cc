@@ -39,7 +39,7 @@ Status PlanImageEncoder(const Model& model, const Backend* backend, const ImageO
   ARN_ASSIGN(out->taps, layout.AddArray(Region::kConstants,
                                         uint64_t{2} * (vision.position_side + 3), sizeof(double)));
   ARN_ASSIGN(out->rows,
-             layout.AddArray(Region::kIo, uint64_t{vision.max_patches} * PatchRowFloats(vision),
+             layout.AddArray(Region::kIo, uint64_t{vision.max_patches} * vision.patch_row_floats(),
                              sizeof(float)));
   bool has_rope = false;
   for (const LayerKindSpec& kind : vision.kinds) has_rope = has_rope || kind.rope != kNoRope;

@@ -23,7 +23,7 @@ struct ImagePlan : WholeInputPlan {
   ImageOptions options;  // without zeros
   TilingBounds bounds;
   Slice sequence;        // SequenceRows
-  Slice rows;            // f32 [max_patches, PatchRowFloats]
+  Slice rows;            // f32 [max_patches, patch_row_floats]
   Slice taps;            // f64, of WritePositions
   Slice axis_positions;  // u32 [max_patches, kRopeAxes], of towers with RoPE
   Slice resizer;

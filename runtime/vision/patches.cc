@@ -38,7 +38,7 @@ FilterTaps PositionTaps(GridPositions kind, uint32_t trained, uint32_t n, uint32
 }  // namespace
 
 void WritePixels(const VisionSpec& vision, const ImageView& tile, float* rows) {
-  const uint32_t side = vision.patch_size, stride = PatchRowFloats(vision);
+  const uint32_t side = vision.patch_size, stride = vision.patch_row_floats();
   Normaliser by[kPixelChannels];
   for (uint32_t c = 0; c < kPixelChannels; ++c) by[c] = NormaliserOf(vision.image, c);
   const PatchGrid grid = GridOf(vision, {tile.width, tile.height});
@@ -58,7 +58,7 @@ void WritePixels(const VisionSpec& vision, const ImageView& tile, float* rows) {
 void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid grid,
                     Span<double> taps, float* rows) {
   const uint32_t side = vision.position_side, width = vision.hidden;
-  const uint32_t stride = PatchRowFloats(vision);
+  const uint32_t stride = vision.patch_row_floats();
   const size_t half = taps.size() / 2;
   const bool is_trained = grid.rows == side && grid.cols == side;
   ForEachPatch(grid, vision.merge_side, [&](uint32_t index, uint32_t row, uint32_t col) {

@@ -9,11 +9,6 @@
 
 namespace arn {
 
-// Returns the floats of a row.
-inline uint32_t PatchRowFloats(const VisionSpec& vision) {
-  return vision.patch_floats() + vision.hidden;
-}
-
 // Rows and columns of a grid of patches.
 struct PatchGrid {
   uint32_t rows = 0, cols = 0;
@@ -36,7 +31,7 @@ void ForEachPatch(PatchGrid grid, uint32_t merge_side, Visit visit) {
   }
 }
 
-// Writes the pixels of a tile's patches, normalised, to rows of PatchRowFloats: red of all pixels
+// Writes the pixels of a tile's patches, normalised, to rows of patch_row_floats: red of all pixels
 // of a patch, row by row, then green, then blue. REQUIRES: the tile's sides are multiples of a
 // token's.
 void WritePixels(const VisionSpec& vision, const ImageView& tile, float* rows);

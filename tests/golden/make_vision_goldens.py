@@ -26,7 +26,8 @@ from make_tower_goldens import GEMMA, filled, published_shapes, text, whole
 HERE = pathlib.Path(__file__).parent
 IMAGE = 500  # token id of an image
 NEW_TOKENS = 12
-TOKENS = {"gemma3": "<image_soft_token>", "qwen3_5": "<|image_pad|>"}
+QWEN = ("qwen2_vl", "qwen3_5")
+TOKENS = {"gemma3": "<image_soft_token>", **dict.fromkeys(QWEN, "<|image_pad|>")}
 MIN_MARGIN = 0.01
 MIN_DISTINCT = 5
 
@@ -75,6 +76,17 @@ def qwen3_5(layer_types, sections, n_positions):
                video_token_id=501, vision_start_token_id=502, vision_end_token_id=503)
 
 
+def qwen2_vl_model():
+  tower = {"model_type": "qwen2_vl", "depth": 2, "embed_dim": 24, "hidden_size": 64,
+           "mlp_ratio": 2, "num_heads": 3, "in_channels": 3, "patch_size": 4,
+           "spatial_merge_size": 2, "temporal_patch_size": 2}
+  decoder = text("qwen2_vl_text", rope_parameters=rope(
+      10000.0, rope_type="default", mrope_section=[2, 3, 3]))
+  return whole("Qwen2VLForConditionalGeneration", "qwen2_vl", decoder, tower, tied=True,
+               image_token_id=IMAGE, video_token_id=501, vision_start_token_id=502,
+               vision_end_token_id=503)
+
+
 # name: (config, image processor, images as (width, height), seed)
 CASES = {
     "squares_and_whole": (
@@ -118,6 +130,7 @@ CASES = {
     "pixel_budget": (
         qwen3_5(["linear_attention", "full_attention"], [2, 2, 2], 36), qwen2_vl(),
         [(40, 24), (130, 61), (9, 7)], 1),
+    "pixel_budget_chunks": (qwen2_vl_model(), qwen2_vl(), [(50, 30), (9, 33)], 1),
     "pixel_budget_attention": (
         qwen3_5(["full_attention", "full_attention"], [3, 1, 2], 16), qwen2_vl(),
         [(32, 32), (17, 90)], 5),
@@ -139,7 +152,7 @@ def processor_of(config):
 def prepared(c, config, images):
   """What the image processor makes of the images, as arguments of the model, and what of each."""
   processor = processor_of(config)
-  if c["model_type"] == "qwen3_5":
+  if c["model_type"] in QWEN:
     return processor(images, return_tensors="pt")
   nested = c["model_type"] != "gemma3"
   options = {"return_row_col_info": True} if nested else {}
@@ -167,7 +180,7 @@ def text_of(c, made, index, n_tokens):
 
 
 def texts_of(c, config, made, n):
-  if c["model_type"] == "qwen3_5":
+  if c["model_type"] in QWEN:
     merged = config["merge_size"] ** 2
     return ["<|image_pad|>" * (int(grid.prod()) // merged) for grid in made["image_grid_thw"]]
   if c["model_type"] == "gemma3":
@@ -184,7 +197,7 @@ def texts_of(c, config, made, n):
 def model_inputs(c, made):
   if c["model_type"] == "lfm2_vl":
     return {key: made[key] for key in ("pixel_values", "spatial_shapes", "pixel_attention_mask")}
-  if c["model_type"] == "qwen3_5":
+  if c["model_type"] in QWEN:
     return {key: made[key] for key in ("pixel_values", "image_grid_thw")}
   if c["model_type"] == "gemma3":
     return {"pixel_values": made["pixel_values"]}
@@ -205,7 +218,7 @@ def logits_of(c, model, ids, inputs):
   extra = {}
   if c["model_type"] == "gemma3":
     extra["token_type_ids"] = torch.tensor([[int(i == IMAGE) for i in ids]])
-  if c["model_type"] == "qwen3_5":
+  if c["model_type"] in QWEN:
     extra["mm_token_type_ids"] = torch.tensor([[int(i == IMAGE) for i in ids]])
   return model(input_ids=torch.tensor([ids]), use_cache=False, **inputs, **extra).logits[0].double()
 

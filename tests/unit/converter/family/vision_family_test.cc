@@ -17,11 +17,11 @@ class QwenVisionTest : public testing::Test {
  protected:
   VisionSpec Read() {
     std::ofstream(folder_ / "preprocessor_config.json") << processor_.dump();
-    std::vector<std::string> warnings;
+    warnings_.clear();
     RopeSpec rope;
     rope.rotary_dim = 16;
     ropes_ = {rope};
-    return ReadVision(config_, "config.json", folder_.path(), query_, &ropes_, &warnings).value();
+    return ReadVision(config_, "config.json", folder_.path(), query_, &ropes_, &warnings_).value();
   }
   std::string ReadError() {
     return test::ErrorOf([&] { Read(); });
@@ -57,6 +57,7 @@ class QwenVisionTest : public testing::Test {
   VisionQuery query_ = {64, 1000, 0};
   test::TempFolder folder_;
   std::vector<RopeSpec> ropes_;
+  std::vector<std::string> warnings_;
 };
 
 TEST_F(QwenVisionTest, TowerRopesAndBudget_AreRead) {
@@ -65,6 +66,8 @@ TEST_F(QwenVisionTest, TowerRopesAndBudget_AreRead) {
   EXPECT_EQ(2u, vision.frames);
   EXPECT_EQ(2u, vision.merge_side);
   EXPECT_EQ(65536u, vision.max_patches);
+  ASSERT_EQ(1u, warnings_.size());
+  EXPECT_THAT(warnings_[0], HasSubstr("up to 16384 tokens"));
   EXPECT_EQ(65536u, vision.image.min_pixels);
   EXPECT_EQ(16777216u, vision.image.max_pixels);
   EXPECT_TRUE(vision.has_mrope);
@@ -99,6 +102,7 @@ TEST_F(QwenVisionTest, PixelsOfTheCommandLine_CountBeforeThem) {
   const VisionSpec vision = Read();
   EXPECT_EQ(50000u, vision.image.min_pixels);
   EXPECT_EQ(50000u, vision.image.max_pixels);
+  EXPECT_TRUE(warnings_.empty());
 }
 
 TEST_F(QwenVisionTest, WhatIsNotSupported_IsNamed) {

@@ -188,7 +188,7 @@ TEST(Patches, PixelsAndOrder_EqualTheFormula) {
     vision.image.std[c] = 0.5f + 0.1f * static_cast<float>(c);
   }
   const std::vector<uint8_t> image = TestImage(8, 4);
-  const uint32_t stride = PatchRowFloats(vision);
+  const uint32_t stride = vision.patch_row_floats();
   ASSERT_EQ(15u, stride);
   std::vector<float> rows(8 * stride);
   WritePixels(vision, {image.data(), 8, 4, 24}, rows.data());
