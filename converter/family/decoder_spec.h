@@ -297,6 +297,7 @@ struct VisionSpec {
   uint32_t position_side = 0;
   GridPositions grid_positions = GridPositions::kExact;
   uint32_t merge_side = 1;
+  uint32_t window_side = 0;
   PoolKind merge = PoolKind::kConcat;
   std::string merged_norm = "";  // empty: none
   NormKind merged_norm_kind = NormKind::kLayer;

@@ -88,6 +88,22 @@ void GiveAxes(MropeOrder order, const nlohmann::json& config, const std::string&
   }
 }
 
+// Lets all layers but some attend within windows.
+void GiveWindows(ConfigReader* reader, DecoderSpec* tower) {
+  LayerKindSpec in_windows = tower->kinds[0];
+  in_windows.has_image_windows = true;
+  tower->kinds.push_back(in_windows);
+  constexpr const char* kWhole = "fullatt_block_indexes";
+  std::vector<int64_t> whole = {7, 15, 23, 31};
+  if (reader->Has(kWhole)) whole = reader->IntOrList(kWhole);
+  std::fill(tower->layer_kinds.begin(), tower->layer_kinds.end(), 1);
+  for (const int64_t layer : whole) {
+    if (layer < 0) reader->FailKey(kWhole, "indices of layers");
+    const auto i = static_cast<uint64_t>(layer);
+    if (i < tower->layer_kinds.size()) tower->layer_kinds[i] = 0;
+  }
+}
+
 // The tower's layers, in a decoder's fields.
 DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSpec* spec) {
   DecoderSpec tower;
@@ -105,17 +121,18 @@ DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSp
   kind.ffn_dim = family.keys.ffn_ratio == nullptr
                      ? CountOr(reader, family.keys.ffn, family.ffn)
                      : tower.hidden * CountOr(reader, family.keys.ffn_ratio, family.ffn);
-  kind.norm = NormKind::kLayer;
+  kind.norm = family.norm;
   kind.norm_epsilon = static_cast<float>(reader->Number("layer_norm_eps").value_or(1e-6));
   const std::string name = reader->String("hidden_act").value_or(family.activation);
   const std::optional<Activation> activation = ActivationOf(name);
   if (!activation) reader->FailKey("hidden_act", "a known activation");
   kind.activation = *activation;
-  kind.is_gated = false;
+  kind.is_gated = family.is_gated;
   kind.has_qkv_bias = kind.has_attention_out_bias = kind.has_mlp_bias = true;
   tower.kinds = {kind};
   tower.layer_kinds.assign(CountOr(reader, family.keys.layers, family.layers), 0);
-  tower.final_norm_kind = NormKind::kLayer;
+  if (family.window_size != 0) GiveWindows(reader, &tower);
+  tower.final_norm_kind = family.norm;
   tower.final_norm_epsilon = kind.norm_epsilon;
   RequireEqual(reader, family.keys.channels, kPixelChannels, kPixelChannels, "3");
   if (family.frames != 0) spec->frames = CountOr(reader, "temporal_patch_size", family.frames);
@@ -223,6 +240,11 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
   VisionSpec spec;
   DecoderSpec tower = ReadTower(*family, &tower_reader, &spec);
   spec.merge_side = MergeSide(*family, &whole, &tower_reader, spec.position_side);
+  if (family->window_size != 0) {
+    const uint32_t token = spec.patch_size * spec.merge_side;
+    spec.window_side = CountOr(&tower_reader, "window_size", family->window_size) / token;
+    if (spec.window_side == 0) tower_reader.FailKey("window_size", "a token's side at least");
+  }
   // Refuses towers whose layers' outputs also go to the decoder's first layers.
   if (!tower_reader.IntOrList("deepstack_visual_indexes").empty()) {
     tower_reader.FailKey("deepstack_visual_indexes", "an empty list");

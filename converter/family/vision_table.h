@@ -61,6 +61,11 @@ struct VisionFamily {
   // Defaults of the tower's configuration class.
   uint32_t hidden, ffn, layers, heads, patch_size;
   const char* activation = "gelu_pytorch_tanh";
+  NormKind norm = NormKind::kLayer;
+  bool is_gated = false;
+  // Layers attend within windows of window_size pixels, but for those of fullatt_block_indexes. 0:
+  // all attend to the whole tile.
+  uint32_t window_size = 0;
   uint32_t image_size = 0;   // 0: num_patches instead
   uint32_t n_positions = 0;  // default of num_patches
   GridPositions grid_positions = GridPositions::kExact;
@@ -294,12 +299,44 @@ constexpr VisionFamily Qwen2Vl() {
   return family;
 }
 
+#define ARN_QWEN25_LAYER "vision.tower.blocks.{}."
+inline constexpr TensorNames kQwen25VlNames = {
+    .prefix = kVisionPrefix,
+    .embedding = nullptr,
+    .final_norm = "vision.tower.merger.ln_q",
+    .attention_norm = ARN_QWEN25_LAYER "norm1",
+    .qkv = ARN_QWEN25_LAYER "attn.qkv",
+    .attention_out = ARN_QWEN25_LAYER "attn.proj",
+    .ffn_norm = ARN_QWEN25_LAYER "norm2",
+    .gate = ARN_QWEN25_LAYER "mlp.gate_proj",
+    .up = ARN_QWEN25_LAYER "mlp.up_proj",
+    .down = ARN_QWEN25_LAYER "mlp.down_proj",
+};
+#undef ARN_QWEN25_LAYER
+
+// As Qwen2Vl, with RMSNorm, gated blocks and attention within windows.
+constexpr VisionFamily Qwen25Vl() {
+  VisionFamily family = Qwen2Vl();
+  family.architecture = "Qwen2_5_VLForConditionalGeneration";
+  family.names = &kQwen25VlNames;
+  family.keys = {
+      .out = "out_hidden_size", .layers = "depth", .heads = "num_heads", .channels = "in_channels"};
+  family.hidden = 3584;
+  family.ffn = 3420;
+  family.activation = "silu";
+  family.norm = NormKind::kRms;
+  family.is_gated = true;
+  family.window_size = 112;
+  return family;
+}
+
 inline constexpr VisionFamily kVisionFamilies[] = {
     Idefics3Like("Idefics3ForConditionalGeneration"),
     Idefics3Like("SmolVLMForConditionalGeneration"),
     Gemma3(),
     Lfm2Vl(),
     Qwen2Vl(),
+    Qwen25Vl(),
     Qwen35("Qwen3_5ForConditionalGeneration"),
     Qwen35("Qwen3_5MoeForConditionalGeneration"),
 };
@@ -362,6 +399,7 @@ inline constexpr const char* kSilentTowerKeys[] = {"model_type",
                                                    "use_cache",
                                                    "in_chans",
                                                    "spatial_patch_size",
+                                                   "tokens_per_second",
                                                    "_attn_implementation"};
 
 }  // namespace arn::convert

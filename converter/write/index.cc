@@ -171,6 +171,7 @@ Offset<fbs::Vision> BuildVision(const VisionSpec& vision, const VisionTensors& t
   b.add_text(text);
   b.add_sees_both_ways(vision.sees_both_ways);
   b.add_has_mrope(vision.has_mrope);
+  b.add_window_side(vision.window_side);
   return b.Finish();
 }
 

@@ -115,6 +115,9 @@ struct RunArgs {
   // f32 [rows, hidden] in place of the embeddings of tokens below 0. REQUIRES, if there are any:
   // Backend::takes_embeddings, and no encoder run.
   Span<const float> embeddings;
+  // Parts of the sequences, which cover all rows in order: kinds with has_parts attend within them,
+  // in place of the sequences. REQUIRES, unless empty: an encoder run.
+  Span<const SequenceRows> parts;
   // [n_rows, kRopeAxes] for RoPE with axes, each below 2^24. Empty: all of a row are its position
   // in its text. REQUIRES, unless empty: Backend::takes_embeddings.
   Span<const uint32_t> axis_positions;

@@ -74,6 +74,11 @@ inline const uint32_t* AxisPositions(const RunArgs& args, const RopeKind& rope, 
   return args.axis_positions.data() + size_t{row} * kRopeAxes;
 }
 
+// Returns the rows that see each other in kSelfAttention.
+inline Span<const SequenceRows> AttentionParts(const RunArgs& args, const AttentionKind& kind) {
+  return kind.has_parts && !args.parts.empty() ? args.parts : args.sequences;
+}
+
 // Returns which positions a row of a sequence, and those after it, attend to.
 inline VisibleCells VisibleFrom(const RunArgs& args, const SequenceRows& sequence, uint32_t row) {
   if (args.mask == nullptr || args.mask->visible == nullptr) return {};
@@ -82,12 +87,16 @@ inline VisibleCells VisibleFrom(const RunArgs& args, const SequenceRows& sequenc
   return {args.mask->visible + row * stride, stride, args.mask->first, end};
 }
 
-// Calls visit(row, sequence, position) for each row of a run, in order.
+// Calls visit(row, sequence, position) for each row of sequences, in order.
 template <typename Visit>
-void ForEachRow(const RunArgs& args, Visit visit) {
-  for (const SequenceRows& s : args.sequences) {
+void ForEachRow(Span<const SequenceRows> sequences, Visit visit) {
+  for (const SequenceRows& s : sequences) {
     for (uint32_t i = 0; i < s.n_rows; ++i) visit(s.first_row + i, s, s.first_position + i);
   }
+}
+template <typename Visit>
+void ForEachRow(const RunArgs& args, Visit visit) {
+  ForEachRow(args.sequences, visit);
 }
 
 }  // namespace arn

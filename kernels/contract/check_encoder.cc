@@ -26,6 +26,19 @@ Status CheckInput(const Program& program, const RunArgs& args, uint64_t n_rows, 
                     args.tokens.size());
 }
 
+Status CheckParts(const RunArgs& args, uint64_t n_rows, Diag* diag) {
+  if (args.parts.empty()) return Status::kOk;
+  uint64_t next_row = 0;
+  for (const SequenceRows& s : args.parts) {
+    if (s.first_row != next_row || s.first_position != 0 || s.n_rows == 0) break;
+    next_row += s.n_rows;
+  }
+  if (next_row == n_rows) return Status::kOk;
+  return diag->Fail(Status::kBadArgument, "parts cover %llu of %llu rows in order",
+                    static_cast<unsigned long long>(next_row),
+                    static_cast<unsigned long long>(n_rows));
+}
+
 // A run of the rows of several sequences that keeps nothing.
 Status CheckPackedRun(const Program& program, const RunArgs& args, Diag* diag) {
   if (args.sequences.empty() || args.sequences.size() > program.max_pooled_rows ||
@@ -48,6 +61,7 @@ Status CheckPackedRun(const Program& program, const RunArgs& args, Diag* diag) {
     }
     next_row += s.n_rows;
   }
+  ARN_TRY(CheckParts(args, next_row, diag));
   return CheckInput(program, args, next_row, diag);
 }
 
@@ -80,6 +94,7 @@ Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) 
     return diag->Fail(Status::kBadArgument, "encoder input of %u rows, expected 1 to %u", s.n_rows,
                       program.max_encoder_rows);
   }
+  ARN_TRY(CheckParts(args, s.n_rows, diag));
   ARN_TRY(CheckInput(program, args, s.n_rows, diag));
   for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
     if (program.kv_groups[g].is_encoder) ARN_TRY(CheckEncoderTable(program, g, s, diag));

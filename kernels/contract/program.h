@@ -62,6 +62,8 @@ struct AttentionKind {
   // kSelfAttention: a query at p sees no key after p. Else the window reaches both ways: p - window
   // + 1 .. p + window - 1.
   bool is_causal = false;
+  // kSelfAttention: rows see those of their part alone (RunArgs::parts).
+  bool has_parts = false;
 };
 
 // Returns the rows [first, end) that row p of `rows` sees in kSelfAttention.

@@ -176,11 +176,12 @@ void RunSelfAttention(const State& state, const Step& step, const RunArgs& args)
   auto* out = state.memory.As<float>(program.values[step.out].slice);
   const uint64_t k_offset = uint64_t{kind.n_heads} * kind.head_dim;
   const uint64_t v_offset = k_offset + uint64_t{kind.n_kv_heads} * kind.head_dim;
+  const Span<const SequenceRows> parts = AttentionParts(args, kind);
   size_t n_tiles = 0;
-  for (const SequenceRows& s : args.sequences) n_tiles += CeilDiv(s.n_rows, tile_rows);
+  for (const SequenceRows& s : parts) n_tiles += CeilDiv(s.n_rows, tile_rows);
   state.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
     size_t tile = task / kind.n_kv_heads;
-    const SequenceRows* s = args.sequences.data();
+    const SequenceRows* s = parts.data();
     for (; tile >= CeilDiv(s->n_rows, tile_rows); ++s) tile -= CeilDiv(s->n_rows, tile_rows);
     const float* rows = qkv + uint64_t{s->first_row} * base.q_stride;
     AttentionTile a = base;

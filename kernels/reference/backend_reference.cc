@@ -304,7 +304,8 @@ class Runner {
     AttentionArgs a = {};
     a.kind = &program_.kinds[p.kind];
     SetRelativePositionBias(p.relative_position_bias, &a);
-    ForEachRow(args_, [&](uint32_t row, const SequenceRows& s, uint32_t position) {
+    const auto parts = AttentionParts(args_, *a.kind);
+    ForEachRow(parts, [&](uint32_t row, const SequenceRows& s, uint32_t position) {
       a.encoder_rows = s.n_rows;
       reference::SelfAttention(a, position, Row(step.in, s.first_row), Row(step.out, row),
                                state_.scores);

@@ -89,7 +89,8 @@ enum class Mixer : uint8_t {
   X(float, attention_sum_factor, 1.0f, -kAnyFloat, kAnyFloat)                                   \
   X(bool, has_gate_threshold, false, 0, 1)                                                      \
   X(float, gate_threshold, 0.0f, -kAnyFloat, kAnyFloat)                                         \
-  X(float, scan_norm_epsilon, 0.0f, 0.0f, 1.0f)
+  X(float, scan_norm_epsilon, 0.0f, 0.0f, 1.0f)                                                 \
+  X(bool, has_image_windows, false, 0, 1)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \

@@ -208,6 +208,7 @@ AttentionKind AttentionOf(const LayerKindSpec& kind) {
   attention.query_temperature_shift = kind.query_temperature_shift;
   attention.qk_norm_follows_rope = kind.qk_norm_follows_rope;
   attention.qkv_clip = kind.qkv_clip;
+  attention.has_parts = kind.has_image_windows;
   return attention;
 }
 

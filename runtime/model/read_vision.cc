@@ -208,8 +208,11 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
     const bool fits = !Rotates(kind) || !spec->ropes[kind.rope].axes.empty();
     if (fits && kind.window == 0) continue;
     return diag->Fail(Status::kUnsupported,
-                      "model.vision.kinds: windows, and rope without axes, are not supported");
+                      "model.vision.kinds: windows of rows, and rope without axes, are not "
+                      "supported");
   }
+  ARN_TRY(CheckRange("vision.window_side", vision.window_side(), 0, kMaxPatches, diag));
+  out.window_side = vision.window_side();
   ARN_TRY(
       ReadNormKind("vision.final_norm_kind", vision.final_norm_kind(), &out.final_norm_kind, diag));
   ARN_TRY(CheckEpsilon("vision.final_norm_epsilon", vision.final_norm_epsilon(), diag));

@@ -34,6 +34,7 @@ struct VisionSpec {
   WeightId final_norm_bias = kNoWeight;
   float final_norm_epsilon = 0.0f;
   uint32_t merge_side = 1;
+  uint32_t window_side = 0;  // in tokens; 0: a tile has no windows
   PoolKind merge = PoolKind::kConcat;
   WeightId merged_norm = kNoWeight;
   NormKind merged_norm_kind = NormKind::kLayer;

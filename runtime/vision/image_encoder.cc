@@ -97,12 +97,16 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   RunArgs args;
   if (plan_.axis_positions.bytes != 0) {
     auto* by_axis = memory_.As<uint32_t>(plan_.axis_positions);
-    WriteAxisPositions(grid, vision.merge_side, by_axis);
+    WriteAxisPositions(vision, grid, by_axis);
     args.axis_positions = {by_axis, size_t{n} * kRopeAxes};
   }
   counts_.resize_ns += MonotonicNs() - start;
   auto* sequence = memory_.As<SequenceRows>(plan_.sequence);
   *sequence = {0, n, 0, nullptr};
+  if (vision.window_side != 0) {
+    auto* windows = memory_.As<SequenceRows>(plan_.windows);
+    args.parts = {windows, WriteWindows(vision, grid, windows)};
+  }
   args.is_encoder = true;
   args.features = {rows, size_t{n} * vision.patch_row_floats()};
   args.sequences = {sequence, 1};
@@ -118,15 +122,13 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   const Value& result = plan_.program.values[ResultOf(plan_.program)];
   *out_rows = n / vision.merged_patches();
   const auto* from = memory_.As<float>(result.slice);
-  const uint32_t cols = grid.cols / vision.merge_side;
-  const uint32_t span = Max(grid.rows, grid.cols) / vision.merge_side;
-  for (uint32_t i = 0; i < *out_rows; ++i, from += result.width) {
-    std::memcpy(out, from, result.width * sizeof(float));
-    out += result.width;
-    if (!vision.has_mrope) continue;
-    WritePlace({i / cols, i % cols, span}, out);
-    out += kPlaceFloats;
-  }
+  const PatchGrid tokens = TokenGridOf(vision, grid);
+  const uint32_t span = Max(tokens.rows, tokens.cols), stride = EmbeddingFloats(model_.spec);
+  ForEachToken(vision, tokens, [&](uint32_t index, uint32_t row, uint32_t col) {
+    float* to = out + (uint64_t{row} * tokens.cols + col) * stride;
+    std::memcpy(to, from + uint64_t{index} * result.width, result.width * sizeof(float));
+    if (vision.has_mrope) WritePlace({row, col, span}, to + result.width);
+  });
   ++counts_.n_tiles;
   counts_.n_rows += *out_rows;
   return Status::kOk;

@@ -48,6 +48,11 @@ Status PlanImageEncoder(const Model& model, const Backend* backend, const ImageO
         out->axis_positions,
         layout.AddArray(Region::kIo, uint64_t{vision.max_patches} * kRopeAxes, sizeof(uint32_t)));
   }
+  if (vision.window_side != 0) {
+    // A window has a token at least.
+    const uint32_t tokens = vision.max_patches / vision.merged_patches();
+    ARN_ASSIGN(out->windows, layout.AddArray(Region::kIo, tokens, sizeof(SequenceRows)));
+  }
   ARN_ASSIGN(out->resizer, layout.Add(Region::kIo, Resizer::Bytes(out->options.max_side,
                                                                   out->bounds.longest_side)));
   ARN_ASSIGN(out->whole, layout.Add(Region::kIo, out->bounds.whole_bytes));

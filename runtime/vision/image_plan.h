@@ -22,6 +22,7 @@ struct ImageOptions {
 struct ImagePlan : WholeInputPlan {
   ImageOptions options;  // without zeros
   TilingBounds bounds;
+  Slice windows;         // SequenceRows [tokens], of towers with windows
   Slice sequence;        // SequenceRows
   Slice rows;            // f32 [max_patches, patch_row_floats]
   Slice taps;            // f64, of WritePositions

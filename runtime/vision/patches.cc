@@ -42,7 +42,7 @@ void WritePixels(const VisionSpec& vision, const ImageView& tile, float* rows) {
   Normaliser by[kPixelChannels];
   for (uint32_t c = 0; c < kPixelChannels; ++c) by[c] = NormaliserOf(vision.image, c);
   const PatchGrid grid = GridOf(vision, {tile.width, tile.height});
-  ForEachPatch(grid, vision.merge_side, [&](uint32_t index, uint32_t row, uint32_t col) {
+  ForEachPatch(vision, grid, [&](uint32_t index, uint32_t row, uint32_t col) {
     float* out = rows + uint64_t{index} * stride;
     for (uint32_t c = 0; c < kPixelChannels; ++c) {
       for (uint32_t y = 0; y < side; ++y) {
@@ -61,7 +61,7 @@ void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid 
   const uint32_t stride = vision.patch_row_floats();
   const size_t half = taps.size() / 2;
   const bool is_trained = grid.rows == side && grid.cols == side;
-  ForEachPatch(grid, vision.merge_side, [&](uint32_t index, uint32_t row, uint32_t col) {
+  ForEachPatch(vision, grid, [&](uint32_t index, uint32_t row, uint32_t col) {
     float* out = rows + uint64_t{index} * stride + vision.patch_floats();
     if (is_trained) {
       std::memcpy(out, positions + uint64_t{row * side + col} * width, width * sizeof(float));
@@ -81,13 +81,23 @@ void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid 
   });
 }
 
-void WriteAxisPositions(PatchGrid grid, uint32_t merge_side, uint32_t* out) {
-  ForEachPatch(grid, merge_side, [&](uint32_t index, uint32_t row, uint32_t col) {
+void WriteAxisPositions(const VisionSpec& vision, PatchGrid grid, uint32_t* out) {
+  ForEachPatch(vision, grid, [&](uint32_t index, uint32_t row, uint32_t col) {
     uint32_t* positions = out + size_t{index} * kRopeAxes;
     positions[0] = 0;
     positions[1] = row;
     positions[2] = col;
   });
+}
+
+uint32_t WriteWindows(const VisionSpec& vision, PatchGrid grid, SequenceRows* out) {
+  uint32_t n = 0, row = 0;
+  ForEachWindow(vision, TokenGridOf(vision, grid), [&](const TokenWindow& window) {
+    const uint32_t n_rows = window.rows * window.cols * vision.merged_patches();
+    out[n++] = {row, n_rows, 0, nullptr};
+    row += n_rows;
+  });
+  return n;
 }
 
 }  // namespace arn

@@ -161,6 +161,56 @@ TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
   }
 }
 
+// Rows of parts are those that each part has alone.
+TEST_P(EncoderTest, SelfAttention_WithParts_SeesTheRowsOfItsPartAlone) {
+  std::mt19937 rng(67);
+  const EncoderShape s = {7, 1, 80, 75, 0};
+  ProgramBuilder builder(2, 1, 8);
+  builder.SetEncoderRows(kMaxRows);
+  AttentionKind kind;
+  kind.n_heads = s.n_heads;
+  kind.n_kv_heads = s.n_kv_heads;
+  kind.head_dim = s.head_dim;
+  kind.attention_scale = 0.3f;
+  kind.has_parts = true;
+  const uint32_t width = (s.n_heads + 2 * s.n_kv_heads) * s.head_dim;
+  const uint32_t out_width = s.n_heads * s.head_dim;
+  Step features{FeaturesParams()};
+  Step attention{SelfAttentionParams()};
+  features.out = attention.in = builder.AddEncoderValue(width, 1);
+  attention.out = builder.AddEncoderValue(out_width, 1);
+  attention.Get<SelfAttentionParams>().kind = static_cast<uint16_t>(builder.AddSelfAttention(kind));
+  builder.AddEncoderStep(features);
+  builder.AddEncoderStep(attention);
+  if (GetParam().backend->host_kv == nullptr) {
+    GTEST_SKIP() << "a device has no attention within parts, and refuses it when it is loaded";
+  }
+  Session session(GetParam().backend, &builder, GetParam().n_threads);
+  const auto x = RandomFloats(size_t{s.rows} * width, 1.0f, &rng);
+  const SequenceRows whole = {0, s.rows, 0, nullptr, s.rows};
+  const std::vector<SequenceRows> parts = {{0, 1, 0, nullptr, 0},
+                                           {1, 40, 0, nullptr, 0},
+                                           {41, 4, 0, nullptr, 0},
+                                           {45, 30, 0, nullptr, 0}};
+  std::vector<double> expected;
+  for (const SequenceRows& part : parts) {
+    const std::vector<float> own(x.begin() + part.first_row * width,
+                                 x.begin() + (part.first_row + part.n_rows) * width);
+    const SequenceRows alone = {0, part.n_rows, 0, nullptr, part.n_rows};
+    ASSERT_EQ(Status::kOk, session.Run(EncoderRun(own, alone))) << session.message();
+    const float* out = session.ValueData(attention.out);
+    expected.insert(expected.end(), out, out + size_t{part.n_rows} * out_width);
+  }
+  RunArgs args = EncoderRun(x, whole);
+  args.parts = {parts.data(), parts.size()};
+  ASSERT_EQ(Status::kOk, session.Run(args)) << session.message();
+  ExpectNear(session.ValueData(attention.out), expected, kAttentionTolerance);
+  args.parts = {parts.data(), parts.size() - 1};
+  EXPECT_EQ(Status::kBadArgument, session.Run(args));
+  args.parts = {parts.data() + 1, parts.size() - 1};
+  EXPECT_EQ(Status::kBadArgument, session.Run(args));
+}
+
 // Two sequences with encoder outputs of different lengths, each in its own page.
 TEST_P(EncoderTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeEncoderOutput) {
   std::mt19937 rng(63);

@@ -26,7 +26,7 @@ from make_tower_goldens import GEMMA, filled, published_shapes, text, whole
 HERE = pathlib.Path(__file__).parent
 IMAGE = 500  # token id of an image
 NEW_TOKENS = 12
-QWEN = ("qwen2_vl", "qwen3_5")
+QWEN = ("qwen2_vl", "qwen2_5_vl", "qwen3_5")
 TOKENS = {"gemma3": "<image_soft_token>", **dict.fromkeys(QWEN, "<|image_pad|>")}
 MIN_MARGIN = 0.01
 MIN_DISTINCT = 5
@@ -87,6 +87,18 @@ def qwen2_vl_model():
                vision_end_token_id=503)
 
 
+def qwen2_5_vl_model():
+  tower = {"model_type": "qwen2_5_vl", "depth": 3, "hidden_size": 24, "intermediate_size": 40,
+           "num_heads": 3, "in_channels": 3, "patch_size": 4, "spatial_merge_size": 2,
+           "temporal_patch_size": 2, "window_size": 20, "out_hidden_size": 64,
+           "fullatt_block_indexes": [1], "tokens_per_second": 2}
+  decoder = text("qwen2_5_vl_text", rope_parameters=rope(
+      10000.0, rope_type="default", mrope_section=[4, 2, 2]))
+  return whole("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", decoder, tower, tied=True,
+               image_token_id=IMAGE, video_token_id=501, vision_start_token_id=502,
+               vision_end_token_id=503)
+
+
 # name: (config, image processor, images as (width, height), seed)
 CASES = {
     "squares_and_whole": (
@@ -131,6 +143,7 @@ CASES = {
         qwen3_5(["linear_attention", "full_attention"], [2, 2, 2], 36), qwen2_vl(),
         [(40, 24), (130, 61), (9, 7)], 1),
     "pixel_budget_chunks": (qwen2_vl_model(), qwen2_vl(), [(50, 30), (9, 33)], 1),
+    "pixel_budget_windows": (qwen2_5_vl_model(), qwen2_vl(), [(60, 30), (9, 33)], 2),
     "pixel_budget_attention": (
         qwen3_5(["full_attention", "full_attention"], [3, 1, 2], 16), qwen2_vl(),
         [(32, 32), (17, 90)], 5),

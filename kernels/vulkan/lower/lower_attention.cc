@@ -117,6 +117,7 @@ Status Lowering::Lower(const Step& step, const AttentionParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const SelfAttentionParams& p) {
+  if (program_.kinds[p.kind].has_parts) return UnsupportedError(step, "attention within parts");
   AttentionParams params;
   params.kind = p.kind;
   params.relative_position_bias = p.relative_position_bias;

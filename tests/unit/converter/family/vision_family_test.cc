@@ -105,6 +105,30 @@ TEST_F(QwenVisionTest, PixelsOfTheCommandLine_CountBeforeThem) {
   EXPECT_TRUE(warnings_.empty());
 }
 
+TEST_F(QwenVisionTest, WindowsAndChunks_AreRead) {
+  config_["architectures"] = {"Qwen2_5_VLForConditionalGeneration"};
+  tower() = {{"depth", 4},        {"fullatt_block_indexes", {1, 3}}, {"hidden_size", 48},
+             {"in_chans", 3},     {"intermediate_size", 96},         {"num_heads", 3},
+             {"patch_size", 16},  {"out_hidden_size", 64},           {"tokens_per_second", 2},
+             {"window_size", 112}};
+  const VisionSpec vision = Read();
+  EXPECT_EQ(3u, vision.window_side);
+  EXPECT_EQ((std::vector<uint32_t>{1, 0, 1, 0}), vision.tower->layer_kinds);
+  EXPECT_TRUE(vision.tower->kinds[1].has_image_windows);
+  EXPECT_FALSE(vision.tower->kinds[0].has_image_windows);
+  EXPECT_EQ("", vision.positions);
+  EXPECT_FALSE(vision.has_patch_bias);
+  EXPECT_EQ((std::vector<uint8_t>{0, 0, 0, 1, 1, 1, 2, 2}), ropes_[0].axes);
+  tower()["window_size"] = 31;
+  EXPECT_THAT(ReadError(), HasSubstr("window_size: expected a token's side at least"));
+  tower()["window_size"] = 112;
+  tower()["fullatt_block_indexes"] = {-1};
+  EXPECT_THAT(ReadError(), HasSubstr("fullatt_block_indexes: expected indices of layers"));
+  tower()["fullatt_block_indexes"] = {1};
+  config_["text_config"]["rope_parameters"]["mrope_section"] = {3, 3, 3};
+  EXPECT_THAT(ReadError(), HasSubstr("mrope_section: 9 pairs in all, RoPE has 8"));
+}
+
 TEST_F(QwenVisionTest, WhatIsNotSupported_IsNamed) {
   const nlohmann::json config = config_, processor = processor_;
   const struct {
