@@ -28,7 +28,10 @@ void CheckFormat(ConfigReader* config, bool is_whole) {
 }
 
 void RefuseUnread(const ConfigReader& config) {
-  const std::vector<std::string> unknown = config.Unread();
+  std::vector<std::string> unknown;
+  for (const std::string& key : config.Unread()) {
+    if (!config.IsNull(key)) unknown.push_back(key);
+  }
   if (unknown.empty()) return;
   Fail("%s: unknown keys: %s", config.label().c_str(), JoinNames(unknown, 20).c_str());
 }
@@ -152,7 +155,9 @@ CompressedSchemes::CompressedSchemes(ConfigReader* config) : label_(config->labe
     CheckFormat(&group, false);
     scheme.format =
         group.String("format").value_or(config->String("format").value_or("naive-quantized"));
-    rounds_activations_ |= group.Has("input_activations") || group.Has("output_activations");
+    for (const char* key : {"input_activations", "output_activations"}) {
+      rounds_activations_ |= group.Has(key);
+    }
     const nlohmann::json* weights = group.Find("weights");
     RefuseUnread(group);
     if (weights == nullptr) continue;

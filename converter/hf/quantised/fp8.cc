@@ -20,8 +20,8 @@ struct Fp8Block {
 
 Fp8Block ReadBlockSize(ConfigReader* config) {
   constexpr const char* kKey = "weight_block_size";
-  if (config->IsNull(kKey)) return {};
   const nlohmann::json* value = config->Find(kKey);
+  if (config->IsNull(kKey)) return {};
   if (value == nullptr) return {128, 128};  // of FineGrainedFP8Config
   const auto is_side = [](const nlohmann::json& side) {
     return side.is_number_unsigned() && side.get<uint64_t>() >= 1 &&
@@ -106,7 +106,8 @@ void ReadFineGrainedFp8(StoredParts* parts) {
   parts->RefuseOtherKeys({"activation_scheme", "dequantize", "ignored_layers",
                           "modules_to_not_convert", "quant_method", "scale_fmt"});
   for (const std::string& name : parts->NamesBefore("")) {
-    if (parts->Find(name)->tensor->dtype == "F8_E4M3") AddFp8(name, block, parts);
+    const Checkpoint::Entry* entry = parts->Find(name);  // null: scales of an earlier matrix
+    if (entry != nullptr && entry->tensor->dtype == "F8_E4M3") AddFp8(name, block, parts);
   }
   size_t n_static = 0;
   for (const char* end : {".activation_scale", ".input_scale"}) n_static += parts->LeaveOut(end);

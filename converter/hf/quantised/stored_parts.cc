@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstring>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "converter/base/error.h"
@@ -29,7 +27,10 @@ StoredParts::StoredParts(const nlohmann::json& keys, const std::string& label,
 
 void StoredParts::RefuseOtherKeys(std::initializer_list<const char*> harmless) {
   for (const char* key : harmless) config_.MarkRead(key);
-  const std::vector<std::string> unknown = config_.Unread();
+  std::vector<std::string> unknown;
+  for (const std::string& key : config_.Unread()) {
+    if (!config_.IsNull(key)) unknown.push_back(key);
+  }
   if (unknown.empty()) return;
   Fail("%s: unknown keys of method %s: %s", config_.label().c_str(), method_.c_str(),
        JoinNames(unknown, 20).c_str());

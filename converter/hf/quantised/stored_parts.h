@@ -22,7 +22,8 @@ class StoredParts {
 
   ConfigReader& config() { return config_; }
   const nlohmann::json& keys() const { return keys_; }
-  // Throws ConvertError for a key that was neither read nor is one of `harmless`.
+  // Throws ConvertError for a key that was neither read nor is one of `harmless`, unless
+  // it is null.
   void RefuseOtherKeys(std::initializer_list<const char*> harmless);
   void Note(const std::string& sentence) {
     warnings_->push_back(config_.label() + ": " + sentence);
