@@ -91,9 +91,14 @@ std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments) 
       n += uint64_t{matrix.rows} * matrix.cols;
     }
     const bool is_large = n >= kInt4From;
-    arguments->weights = is_large ? "int4" : "int8";
-    said = Count(n) + " parameters: --weights " +
-           (is_large ? "int4 (int8: more exact, twice the size)" : "int8 (int4: half the size)");
+    if (const std::optional<DType> held = HeldWeights(options)) {
+      arguments->weights = DTypeName(*held);
+      said = "--weights " + arguments->weights + ", as the checkpoint is quantised";
+    } else {
+      arguments->weights = is_large ? "int4" : "int8";
+      said = Count(n) + " parameters: --weights " +
+             (is_large ? "int4 (int8: more exact, twice the size)" : "int8 (int4: half the size)");
+    }
   }
   if (arguments->weights.empty()) arguments->weights = "int8";
   if (arguments->output.empty()) {

@@ -281,7 +281,8 @@ class Conversion {
     GenerationSpec generation =
         ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
     Checkpoint checkpoint(options_.folder);
-    if (quantised) DecodeQuantised(*quantised, &checkpoint, &warnings_);
+    if (quantised)
+      DecodeQuantised(*quantised, options_.ignored_config_keys, &checkpoint, &warnings_);
     std::shared_ptr<const Lora> lora;
     if (!options_.lora.empty()) {
       lora = std::make_shared<const Lora>(options_.lora, options_.lora_scale);
@@ -420,6 +421,25 @@ class Conversion {
 
 std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
   return Conversion(options, {}).Matrices();
+}
+
+std::optional<DType> HeldWeights(const ConvertOptions& options) {
+  const WeightsJob job = Conversion(options, {}).PlanWeights();
+  for (const DType dtype : {DType::kInt4, DType::kInt8}) {
+    bool is_quantised = false, is_held = true;
+    for (size_t i = 0; i < job.plan.tensors.size(); ++i) {
+      const bool is_edge = i == job.plan.embedding || i == job.plan.head;
+      if (job.plan.tensors[i].dtype != options.formats.weights) continue;
+      for (const SourcePart& part : job.plan.tensors[i].parts) {
+        if (part.weight->decoded == nullptr) continue;
+        is_quantised = true;
+        is_held = is_held &&
+                  HeldBy(part, is_edge ? DType::kInt8 : dtype) == DecodedTensor::Held::kExactly;
+      }
+    }
+    if (is_quantised && is_held) return dtype;
+  }
+  return std::nullopt;
 }
 
 void CheckWeights(const ConvertOptions& options) {

@@ -7,16 +7,14 @@
 namespace arn::convert {
 namespace {
 
-using Held = DecodedTensor::Held;
-
-bool IsUnchanged(const SourcePart& part) {
+bool KeepsStoredValues(const SourcePart& part) {
   return part.weight->added == nullptr && part.transposed_rows == 0 && part.taps == 0 &&
          part.factor * part.input_factor == 1.0f && !part.is_negative_log;
 }
 
-const char* WhyNotHeld(const SourcePart& part, DType dtype, Held held) {
-  if (!IsUnchanged(part)) return "its values are changed on their way into the bundle";
-  if (held == Held::kNo) return "its levels or groups are others";
+const char* WhyNotHeld(const SourcePart& part, DType dtype, DecodedTensor::Held held) {
+  if (!KeepsStoredValues(part)) return "its values are changed on their way into the bundle";
+  if (held == DecodedTensor::Held::kNo) return "its levels or groups are others";
   return dtype == DType::kInt4 ? "its scales are not bfloat16 numbers" : "it has levels of -128";
 }
 
@@ -33,9 +31,10 @@ SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most) {
   return run;
 }
 
-Held HeldBy(const SourcePart& part, DType dtype) {
+DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype) {
   const DecodedTensor* decoded = part.weight->decoded;
-  return decoded == nullptr || !IsUnchanged(part) ? Held::kNo : decoded->HeldBy(dtype);
+  return decoded == nullptr || !KeepsStoredValues(part) ? DecodedTensor::Held::kNo
+                                                        : decoded->HeldBy(dtype);
 }
 
 void RefuseTransposed(const TensorPlan& plan) {
@@ -56,7 +55,8 @@ std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) 
   for (const PlannedTensor& tensor : plan.tensors) {
     if (tensor.dtype != DType::kInt8 && tensor.dtype != DType::kInt4) continue;
     const auto bad = std::find_if(tensor.parts.begin(), tensor.parts.end(), [&](const auto& part) {
-      return part.weight->decoded != nullptr && HeldBy(part, tensor.dtype) != Held::kExactly;
+      return part.weight->decoded != nullptr &&
+             HeldBy(part, tensor.dtype) != DecodedTensor::Held::kExactly;
     });
     if (bad == tensor.parts.end()) continue;
     names.push_back(tensor.name);

@@ -15,7 +15,7 @@ constexpr const char* kCompressedFormats[] = {
     "nvfp4-pack-quantized", "mxfp4-pack-quantized", "mxfp8-quantized", "dense",
 };
 
-void CheckFormat(ConfigReader* config, bool is_whole) {
+void CheckCompressedFormat(ConfigReader* config, bool is_whole) {
   const std::optional<std::string> format = config->String("format");
   if (!format || (is_whole && *format == "mixed-precision")) return;
   for (const char* known : kCompressedFormats) {
@@ -27,7 +27,7 @@ void CheckFormat(ConfigReader* config, bool is_whole) {
                   "mixed-precision");
 }
 
-void RefuseUnread(const ConfigReader& config) {
+void RefuseUnreadOfScheme(const ConfigReader& config) {
   std::vector<std::string> unknown;
   for (const std::string& key : config.Unread()) {
     if (!config.IsNull(key)) unknown.push_back(key);
@@ -36,7 +36,7 @@ void RefuseUnread(const ConfigReader& config) {
   Fail("%s: unknown keys: %s", config.label().c_str(), JoinNames(unknown, 20).c_str());
 }
 
-CompressedStrategy ReadStrategy(ConfigReader* weights, int64_t group_size) {
+CompressedStrategy ReadSchemeStrategy(ConfigReader* weights, int64_t group_size) {
   const std::optional<std::string> name = weights->String("strategy");
   if (!name) {
     return group_size > 0    ? CompressedStrategy::kGroup
@@ -50,7 +50,7 @@ CompressedStrategy ReadStrategy(ConfigReader* weights, int64_t group_size) {
   weights->FailKey("strategy", "tensor, channel, group, tensor_group or block");
 }
 
-void ReadBlocks(ConfigReader* weights, CompressedScheme* scheme) {
+void ReadBlockStructure(ConfigReader* weights, CompressedScheme* scheme) {
   const nlohmann::json* value = weights->Find("block_structure");
   if (scheme->strategy != CompressedStrategy::kBlock) return;
   const auto side = [&](size_t i) -> uint64_t {
@@ -65,7 +65,7 @@ void ReadBlocks(ConfigReader* weights, CompressedScheme* scheme) {
   scheme->block_cols = side(1);
 }
 
-bool ReadActOrder(ConfigReader* weights) {
+bool ReadsGroupIndices(ConfigReader* weights) {
   const nlohmann::json* value = weights->Find("actorder");
   if (value == nullptr || *value == false) return false;
   if (*value == true || *value == "group" || *value == "dynamic") return true;
@@ -73,7 +73,7 @@ bool ReadActOrder(ConfigReader* weights) {
   weights->FailKey("actorder", "group, dynamic, weight or static");
 }
 
-void ReadWeights(const nlohmann::json& json, CompressedScheme* scheme) {
+void ReadWeightScheme(const nlohmann::json& json, CompressedScheme* scheme) {
   ConfigReader weights(json, scheme->label + ": weights");
   const uint32_t bits = weights.Count("num_bits").value_or(8);
   if (bits > 8) weights.FailKey("num_bits", "1 to 8");
@@ -89,13 +89,13 @@ void ReadWeights(const nlohmann::json& json, CompressedScheme* scheme) {
   if (group_size < -1 || group_size > INT32_MAX) {
     weights.FailKey("group_size", "-1 or a number of columns");
   }
-  scheme->strategy = ReadStrategy(&weights, group_size);
+  scheme->strategy = ReadSchemeStrategy(&weights, group_size);
   if (scheme->strategy == CompressedStrategy::kGroup && group_size < 1) {
     weights.FailKey("group_size", "a number of columns");
   }
   scheme->group_size = group_size > 0 ? static_cast<uint64_t>(group_size) : 0;
-  ReadBlocks(&weights, scheme);
-  scheme->has_indices = ReadActOrder(&weights);
+  ReadBlockStructure(&weights, scheme);
+  scheme->has_indices = ReadsGroupIndices(&weights);
   if (const nlohmann::json* dynamic = weights.Find("dynamic");
       dynamic != nullptr && *dynamic != false) {
     weights.FailKey("dynamic", "false for weights");
@@ -103,10 +103,10 @@ void ReadWeights(const nlohmann::json& json, CompressedScheme* scheme) {
   for (const char* key : {"observer", "observer_kwargs", "scale_dtype", "zp_dtype"}) {
     weights.MarkRead(key);
   }
-  RefuseUnread(weights);
+  RefuseUnreadOfScheme(weights);
 }
 
-std::vector<std::string> ReadTargets(ConfigReader* group) {
+std::vector<std::string> ReadSchemeTargets(ConfigReader* group) {
   constexpr const char* kKey = "targets";
   const nlohmann::json* value = group->Find(kKey);
   std::vector<std::string> targets;
@@ -119,8 +119,8 @@ std::vector<std::string> ReadTargets(ConfigReader* group) {
 }
 
 // As re.match of Python: from the first character on.
-bool MatchesPattern(const std::string& label, const std::string& pattern,
-                    const std::string& module) {
+bool MatchesTargetPattern(const std::string& label, const std::string& pattern,
+                          const std::string& module) {
   try {
     return std::regex_search(module, std::regex(pattern), std::regex_constants::match_continuous);
   } catch (const std::regex_error&) {
@@ -131,10 +131,10 @@ bool MatchesPattern(const std::string& label, const std::string& pattern,
 
 // Ranks how a target matches a module: 3 by name, 2 by pattern, 1 by class, 0 not at all. Tensors
 // have no classes, but packed ones belong to a linear layer or, by their names, to an embedding.
-int MatchRank(const std::string& label, const std::string& target, const std::string& module) {
+int TargetRank(const std::string& label, const std::string& target, const std::string& module) {
   if (target == module) return 3;
   if (target.compare(0, 3, "re:") == 0) {
-    return MatchesPattern(label, target.substr(3), module) ? 2 : 0;
+    return MatchesTargetPattern(label, target.substr(3), module) ? 2 : 0;
   }
   const bool is_embedding = module.find("embed") != std::string::npos;
   return (target == "Embedding") == is_embedding && target.find('.') == std::string::npos ? 1 : 0;
@@ -143,7 +143,7 @@ int MatchRank(const std::string& label, const std::string& target, const std::st
 }  // namespace
 
 CompressedSchemes::CompressedSchemes(ConfigReader* config) : label_(config->label()) {
-  CheckFormat(config, true);
+  CheckCompressedFormat(config, true);
   constexpr const char* kKey = "config_groups";
   const nlohmann::json* groups = config->Find(kKey);
   if (groups == nullptr || !groups->is_object()) config->FailKey(kKey, "an object");
@@ -151,17 +151,17 @@ CompressedSchemes::CompressedSchemes(ConfigReader* config) : label_(config->labe
     ConfigReader group(json, label_ + ": " + kKey + ": " + name);
     CompressedScheme scheme;
     scheme.label = group.label();
-    scheme.targets = ReadTargets(&group);
-    CheckFormat(&group, false);
+    scheme.targets = ReadSchemeTargets(&group);
+    CheckCompressedFormat(&group, false);
     scheme.format =
         group.String("format").value_or(config->String("format").value_or("naive-quantized"));
     for (const char* key : {"input_activations", "output_activations"}) {
       rounds_activations_ |= group.Has(key);
     }
     const nlohmann::json* weights = group.Find("weights");
-    RefuseUnread(group);
+    RefuseUnreadOfScheme(group);
     if (weights == nullptr) continue;
-    ReadWeights(*weights, &scheme);
+    ReadWeightScheme(*weights, &scheme);
     schemes_.push_back(std::move(scheme));
   }
 }
@@ -172,7 +172,7 @@ const CompressedScheme& CompressedSchemes::Of(const std::string& module) const {
   int best_rank = 0;
   for (const CompressedScheme& scheme : schemes_) {
     for (const std::string& target : scheme.targets) {
-      const int rank = MatchRank(scheme.label, target, module);
+      const int rank = TargetRank(scheme.label, target, module);
       if (rank <= best_rank) continue;
       best = &scheme;
       best_rank = rank;

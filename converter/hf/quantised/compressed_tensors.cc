@@ -137,7 +137,7 @@ float ReadConstantZero(const Checkpoint::Entry& zeros, const CodeTable& values) 
   return codes.empty() ? 0.0f : values[codes[0]];
 }
 
-void ReadZeros(StoredParts* parts, CompressedModule* module) {
+void ReadCompressedZeros(StoredParts* parts, CompressedModule* module) {
   const CompressedScheme& scheme = *module->scheme;
   const std::string name = module->name + "weight_zero_point";
   if (scheme.is_symmetric && parts->Find(name) == nullptr) return;
@@ -169,7 +169,7 @@ void ReadZeros(StoredParts* parts, CompressedModule* module) {
   for (float& value : matrix.values) value -= zero;
 }
 
-void ReadIndices(StoredParts* parts, CompressedModule* module) {
+void ReadCompressedIndices(StoredParts* parts, CompressedModule* module) {
   const std::string name = module->name + "weight_g_idx";
   if (!module->scheme->has_indices && parts->Find(name) == nullptr) return;
   const Checkpoint::Entry& entry = TakePart("weight_g_idx", parts, module);
@@ -204,8 +204,8 @@ void AddCompressed(const std::string& base, bool is_packed, const CompressedSche
     const Checkpoint::Entry& entry = TakePart("weight_global_scale", parts, &module);
     module.matrix.scales.divisor = ReadOneNumber(entry);
   }
-  ReadZeros(parts, &module);
-  ReadIndices(parts, &module);
+  ReadCompressedZeros(parts, &module);
+  ReadCompressedIndices(parts, &module);
   const uint64_t rows = module.rows, cols = module.cols;
   parts->Add(module.name + "weight", {rows, cols}, std::move(module.matrix), module.stored);
 }
@@ -223,7 +223,9 @@ void CheckOtherSchemes(StoredParts* parts) {
     config.FailKey("transform_config", "none: rotations of weights and activations are not read");
   }
   const std::string status = config.String("quantization_status").value_or("compressed");
-  if (status != "compressed") config.FailKey("quantization_status", "compressed");
+  if (status != "compressed" && status != "frozen") {
+    config.FailKey("quantization_status", "compressed or frozen");
+  }
   if (config.Has("kv_cache_scheme")) {
     parts->Note("kv_cache_scheme is left out: sessions choose the type of their KV cache");
   }

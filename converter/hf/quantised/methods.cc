@@ -1,7 +1,5 @@
 #include "converter/hf/quantised/methods.h"
 
-#include <cstring>
-
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/quantised/readers.h"
@@ -101,11 +99,12 @@ std::optional<QuantisationConfig> TakeQuantisation(nlohmann::json* config,
   return found;
 }
 
-void DecodeQuantised(const QuantisationConfig& config, Checkpoint* checkpoint,
-                     std::vector<std::string>* warnings) {
+void DecodeQuantised(const QuantisationConfig& config, const std::vector<std::string>& ignored_keys,
+                     Checkpoint* checkpoint, std::vector<std::string>* warnings) {
   ConfigReader keys(config.keys, config.label);
   const QuantMethod* method = FindQuantMethod(NameOfMethod(&keys));
   StoredParts parts(config.keys, config.label, checkpoint, warnings);
+  for (const std::string& key : ignored_keys) parts.config().MarkRead(key);
   method->read(&parts);
   size_t n_decoded = 0;
   for (const auto& [name, entry] : checkpoint->entries()) n_decoded += entry.decoded != nullptr;

@@ -21,8 +21,9 @@ struct QuantisationConfig {
 std::optional<QuantisationConfig> TakeQuantisation(nlohmann::json* config,
                                                    const std::string& label);
 
-// Replaces the stored tensors. Throws ConvertError with file, tensor or key, and value.
-void DecodeQuantised(const QuantisationConfig& config, Checkpoint* checkpoint,
-                     std::vector<std::string>* warnings);
+// Replaces the stored tensors. Throws ConvertError with file, tensor or key, and value; also for a
+// key that the method's reader does not know, unless `ignored_keys` has it.
+void DecodeQuantised(const QuantisationConfig& config, const std::vector<std::string>& ignored_keys,
+                     Checkpoint* checkpoint, std::vector<std::string>* warnings);
 
 }  // namespace arn::convert

@@ -8,14 +8,14 @@ namespace arn::convert {
 namespace {
 
 // Returns the code of `bits` bits at bit `at` of a stream; reads no byte without a bit of it.
-uint8_t CodeAt(const uint8_t* stream, uint64_t at, uint32_t bits) {
+uint8_t PackedCodeAt(const uint8_t* stream, uint64_t at, uint32_t bits) {
   const uint32_t shift = at % 8;
   uint32_t word = stream[at / 8];
   if (shift + bits > 8) word |= static_cast<uint32_t>(stream[at / 8 + 1]) << 8;
   return static_cast<uint8_t>(word >> shift & ((1u << bits) - 1));
 }
 
-void ReadBytes(const Checkpoint::Entry& entry, uint64_t at, uint64_t bytes, void* out) {
+void ReadPlaneBytes(const Checkpoint::Entry& entry, uint64_t at, uint64_t bytes, void* out) {
   entry.file->Read(entry.tensor->offset + at, out, static_cast<size_t>(bytes));
 }
 
@@ -34,14 +34,14 @@ void CodePlane::Read(uint64_t first, uint32_t n, uint8_t* out) const {
 void CodePlane::ReadAlong(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t stride = stored_row_bytes();
   std::vector<uint8_t> bytes(stride * n);
-  ReadBytes(stored, first * stride, bytes.size(), bytes.data());
+  ReadPlaneBytes(stored, first * stride, bytes.size(), bytes.data());
   if (bits == 8 && stride == cols) {
     std::copy(bytes.begin(), bytes.end(), out);
     return;
   }
   for (uint32_t r = 0; r < n; ++r) {
     const uint8_t* stream = bytes.data() + r * stride;
-    for (uint64_t c = 0; c < cols; ++c) out[r * cols + c] = CodeAt(stream, c * bits, bits);
+    for (uint64_t c = 0; c < cols; ++c) out[r * cols + c] = PackedCodeAt(stream, c * bits, bits);
   }
 }
 
@@ -53,11 +53,11 @@ void CodePlane::ReadAcross(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t end = std::min(CeilDiv((first + n) * bits, 32) * 4, stride);
   std::vector<uint8_t> bytes(end - begin);
   for (uint64_t c = 0; c < cols; ++c) {
-    ReadBytes(stored, c * stride + begin, bytes.size(), bytes.data());
+    ReadPlaneBytes(stored, c * stride + begin, bytes.size(), bytes.data());
     for (uint32_t r = 0; r < n; ++r) {
       uint64_t i = first + r;
       if (order != nullptr) i = i / 8 * 8 + order[i % 8];
-      out[r * cols + c] = CodeAt(bytes.data(), i * bits - begin * 8, bits);
+      out[r * cols + c] = PackedCodeAt(bytes.data(), i * bits - begin * 8, bits);
     }
   }
 }
@@ -66,7 +66,7 @@ void CodePlane::ReadAcross(uint64_t first, uint32_t n, uint8_t* out) const {
 void CodePlane::ReadDown(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t begin = first * bits / 32, end = CeilDiv((first + n) * bits, 32);
   std::vector<uint32_t> words((end - begin) * cols);
-  ReadBytes(stored, begin * cols * 4, words.size() * 4, words.data());
+  ReadPlaneBytes(stored, begin * cols * 4, words.size() * 4, words.data());
   for (uint32_t r = 0; r < n; ++r) {
     const uint64_t at = (first + r) * bits - begin * 32;
     const uint32_t shift = at % 32;
@@ -84,7 +84,7 @@ void CodePlane::ReadDownAcross(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t count = CeilDiv(cols * bits, 32);
   std::vector<uint32_t> words(count * n);
   for (uint64_t w = 0; w < count; ++w) {
-    ReadBytes(stored, (w * rows + first) * 4, uint64_t{n} * 4, words.data() + w * n);
+    ReadPlaneBytes(stored, (w * rows + first) * 4, uint64_t{n} * 4, words.data() + w * n);
   }
   for (uint64_t c = 0; c < cols; ++c) {
     const uint64_t at = c * bits;
@@ -109,7 +109,7 @@ void ReadScales(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, 
   static const CodeTable kFp8 = Fp8E4m3Codes(), kPowers = E8m0Codes();
   const CodeTable& table = entry.tensor->dtype == "F8_E4M3" ? kFp8 : kPowers;
   std::vector<uint8_t> codes(count);
-  ReadBytes(entry, first, count, codes.data());
+  ReadPlaneBytes(entry, first, count, codes.data());
   for (uint64_t i = 0; i < count; ++i) out[i] = table[codes[i]];
 }
 

@@ -11,7 +11,7 @@
 namespace arn::convert {
 namespace {
 
-bool HasEnd(const std::string& text, const std::string& end) {
+bool HasNameEnd(const std::string& text, const std::string& end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
@@ -32,14 +32,18 @@ void StoredParts::RefuseOtherKeys(std::initializer_list<const char*> harmless) {
     if (!config_.IsNull(key)) unknown.push_back(key);
   }
   if (unknown.empty()) return;
-  Fail("%s: unknown keys of method %s: %s", config_.label().c_str(), method_.c_str(),
-       JoinNames(unknown, 20).c_str());
+  std::string listed;
+  for (const std::string& key : unknown) listed += (listed.empty() ? "" : ",") + key;
+  Fail(
+      "%s: unknown keys of method %s: %s (if they do not change how weights are stored: "
+      "--ignore-config-keys %s)",
+      config_.label().c_str(), method_.c_str(), JoinNames(unknown, 20).c_str(), listed.c_str());
 }
 
 std::vector<std::string> StoredParts::NamesBefore(const std::string& end) const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : checkpoint_->entries()) {
-    if (HasEnd(name, end)) names.push_back(name.substr(0, name.size() - end.size()));
+    if (HasNameEnd(name, end)) names.push_back(name.substr(0, name.size() - end.size()));
   }
   return names;
 }

@@ -39,7 +39,7 @@ Checkpoint ReadCase(const nlohmann::json& c, const test::TempFolder& folder) {
   EXPECT_TRUE(quantised.has_value());
   EXPECT_TRUE(config.empty());
   Checkpoint checkpoint(folder.path());
-  DecodeQuantised(*quantised, &checkpoint, &warnings);
+  DecodeQuantised(*quantised, {}, &checkpoint, &warnings);
   return checkpoint;
 }
 
