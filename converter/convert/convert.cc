@@ -301,7 +301,6 @@ class Conversion {
     }
     KeepTextTower(tower, *spec.names, spec.vocab, spec.vision.exists(), &checkpoint, &warnings_);
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
-    RefuseTransposed(plan);
     return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan),
             std::move(lora)};
   }

@@ -37,17 +37,6 @@ DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype) {
                                                         : decoded->HeldBy(dtype);
 }
 
-void RefuseTransposed(const TensorPlan& plan) {
-  for (const PlannedTensor& tensor : plan.tensors) {
-    for (const SourcePart& part : tensor.parts) {
-      if (part.transposed_rows == 0 || part.weight->decoded == nullptr) continue;
-      Fail("%s: tensor %s: method %s is not read for families that store inputs before outputs",
-           part.weight->file->path().c_str(), part.weight->tensor->name.c_str(),
-           part.weight->decoded->method().c_str());
-    }
-  }
-}
-
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) {
   std::vector<std::string> names;
   const SourcePart* first = nullptr;

@@ -24,9 +24,6 @@ SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most);
 // on their way (a factor, an adapter, another order).
 DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype);
 
-// Throws ConvertError if a quantised tensor is one that its family stores transposed.
-void RefuseTransposed(const TensorPlan& plan);
-
 // Returns the names of the matrices with parts that were quantised and are not held exactly by the
 // matrix's integer type. Throws ConvertError with the first of them unless `may_requantise`.
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise);

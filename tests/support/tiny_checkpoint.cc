@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 #include "nlohmann/json.hpp"
@@ -222,8 +221,13 @@ void WriteFile(const fs::path& path, const std::string& text) {
 
 std::vector<uint8_t> ReadFile(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path.string());
-  return std::vector<uint8_t>(std::istreambuf_iterator<char>(file), {});
+  std::vector<uint8_t> bytes;
+  char buffer[1 << 16];
+  while (file.read(buffer, sizeof buffer), file.gcount() > 0) {
+    bytes.insert(bytes.end(), buffer, buffer + file.gcount());
+  }
+  if (!file.eof()) throw std::runtime_error("cannot read " + path.string());
+  return bytes;
 }
 
 TempFolder::TempFolder() {

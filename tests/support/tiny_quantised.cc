@@ -47,15 +47,22 @@ TinyCodes Quantise(const TinyMatrix& matrix, uint64_t group, bool is_shuffled, i
   }
   out.zeros.assign(matrix.rows * out.groups, zero);
   out.scales.assign(matrix.rows * out.groups, 1e-3f);
-  for (uint64_t i = 0; i < matrix.values.size(); ++i) {
-    float& scale = out.scales[i / matrix.cols * out.groups + out.group_of[i % matrix.cols]];
-    scale = std::max(scale, std::fabs(matrix.values[i]) / static_cast<float>(highest));
+  const auto scale_of = [&](uint64_t r, uint64_t c) -> float& {
+    return out.scales[r * out.groups + out.group_of[c]];
+  };
+  const float* values = matrix.values.data();
+  for (uint64_t r = 0; r < matrix.rows; ++r) {
+    for (uint64_t c = 0; c < matrix.cols; ++c) {
+      const float magnitude = std::fabs(values[r * matrix.cols + c]);
+      scale_of(r, c) = std::max(scale_of(r, c), magnitude / static_cast<float>(highest));
+    }
   }
   for (float& scale : out.scales) scale = Rounded(scale, dtype);
-  for (uint64_t i = 0; i < matrix.values.size(); ++i) {
-    const float scale = out.scales[i / matrix.cols * out.groups + out.group_of[i % matrix.cols]];
-    const int level = static_cast<int>(std::lround(matrix.values[i] / scale));
-    out.codes.push_back(std::clamp(level, lowest, highest) + zero);
+  for (uint64_t r = 0; r < matrix.rows; ++r) {
+    for (uint64_t c = 0; c < matrix.cols; ++c) {
+      const int level = static_cast<int>(std::lround(values[r * matrix.cols + c] / scale_of(r, c)));
+      out.codes.push_back(std::clamp(level, lowest, highest) + zero);
+    }
   }
   return out;
 }
@@ -149,10 +156,9 @@ void PackFp8(TinyMatrix* m, uint64_t block_rows, uint64_t block_cols, const std:
   std::vector<uint8_t> codes(m->values.size());
   for (uint64_t i = 0; i < codes.size(); ++i) {
     const float wanted = std::fabs(m->values[i]) / scales[at(i)];
+    // The values ascend with the codes.
     int best = 0;
-    for (int code = 1; code < 127; ++code) {
-      if (std::fabs(Fp8Value(code) - wanted) < std::fabs(Fp8Value(best) - wanted)) best = code;
-    }
+    while (best < 126 && Fp8Value(best + 1) <= wanted) ++best;
     const bool is_negative = m->values[i] < 0.0f;
     codes[i] = static_cast<uint8_t>(best | (is_negative ? 128 : 0));
     m->values[i] = (is_negative ? -Fp8Value(best) : Fp8Value(best)) * scales[at(i)];
@@ -294,13 +300,16 @@ nlohmann::json TinyQuantisationConfig(TinyMethod method) {
   return {};
 }
 
-TinyTensors QuantiseTiny(TinyMethod method, TinyTensors* tensors) {
+TinyTensors QuantiseTiny(TinyMethod method, TinyTensors* tensors,
+                         const std::function<bool(const std::string&)>& is_linear) {
   TinyTensors dense = *tensors;
   const std::string end = "_proj.weight";
+  const auto is_projection = [&](const std::string& name) {
+    return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+  };
   for (auto& [name, tensor] : dense) {
-    const bool is_linear =
-        name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
-    if (!is_linear) continue;
+    if (!(is_linear ? is_linear(name) : is_projection(name))) continue;
+    if (tensor.dtype != "F32" || tensor.shape.size() != 2) continue;
     TinyMatrix matrix;
     matrix.base = name.substr(0, name.size() - 7);
     matrix.rows = tensor.shape[0];

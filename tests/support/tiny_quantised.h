@@ -1,6 +1,7 @@
 // Quantises the linear layers of small checkpoints as published quantisers store them.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "nlohmann/json.hpp"
@@ -24,8 +25,9 @@ enum class TinyMethod {
 // Returns quantization_config.
 nlohmann::json TinyQuantisationConfig(TinyMethod method);
 
-// Replaces every linear layer of the decoder's blocks (*_proj.weight) by packed tensors. Returns
-// the tensors with the values that these have, in float32.
-TinyTensors QuantiseTiny(TinyMethod method, TinyTensors* tensors);
+// Replaces the F32 matrices whose names `is_linear` accepts (without it: those of *_proj.weight) by
+// packed tensors. Returns the tensors with the values that these have, in float32.
+TinyTensors QuantiseTiny(TinyMethod method, TinyTensors* tensors,
+                         const std::function<bool(const std::string&)>& is_linear = {});
 
 }  // namespace arn::test
