@@ -13,7 +13,8 @@ namespace arn::convert {
 
 class DecodedTensor {
  public:
-  // What of the tensor's rows an integer type of bundles holds (converter/quantize/quantize.h).
+  // Says what of the tensor's rows an integer type of bundles holds
+  // (converter/quantize/quantize.h).
   enum class Held {
     kNo,       // levels of its own
     kNearly,   // the levels, but a scale is rounded, or level -128 becomes -127

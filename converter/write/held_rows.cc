@@ -14,7 +14,7 @@ bool KeepsStoredValues(const SourcePart& part) {
 
 const char* WhyNotHeld(const SourcePart& part, DType dtype, DecodedTensor::Held held) {
   if (!KeepsStoredValues(part)) return "its values are changed on their way into the bundle";
-  if (held == DecodedTensor::Held::kNo) return "its levels or groups are others";
+  if (held == DecodedTensor::Held::kNo) return "its levels or groups are not ones of that type";
   return dtype == DType::kInt4 ? "its scales are not bfloat16 numbers" : "it has levels of -128";
 }
 

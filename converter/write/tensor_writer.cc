@@ -40,8 +40,8 @@ struct TypedRows {
   Bytes values;
   Bytes scales;
   RowMatrix matrix;
-  // Of rows that others have quantised and that are not held exactly: the largest error divided by
-  // the largest magnitude of its row.
+  // Largest error divided by the largest magnitude of its row, of rows that others have quantised
+  // and that are not held exactly.
   float error = 0.0f;
 };
 

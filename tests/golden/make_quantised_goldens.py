@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes data/quantised/formats.json: small checkpoints as quantisers store them, and their weights.
+"""Writes data/quantised/formats.json: small checkpoints as quantisers store them, their weights.
 
   make_quantised_goldens.py [--check]
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "converter/quantize/quantize.h"
+#include "converter/base/int4_scale.h"
 #include "kernels/contract/weight.h"
 #include "platform/base/arith.h"
 

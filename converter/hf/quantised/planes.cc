@@ -30,7 +30,7 @@ void CodePlane::Read(uint64_t first, uint32_t n, uint8_t* out) const {
   return packs_down ? ReadDown(first, n, out) : ReadAlong(first, n, out);
 }
 
-// Stored as [rows, cols], packed along the rows.
+// Reads codes stored as [rows, cols], packed along the rows.
 void CodePlane::ReadAlong(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t stride = stored_row_bytes();
   std::vector<uint8_t> bytes(stride * n);
@@ -45,7 +45,7 @@ void CodePlane::ReadAlong(uint64_t first, uint32_t n, uint8_t* out) const {
   }
 }
 
-// Stored as [cols, rows], packed along the stored rows.
+// Reads codes stored as [cols, rows], packed along the stored rows.
 void CodePlane::ReadAcross(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t stride = stored_row_bytes();
   // Whole words, so that 8 codes of `order` are together.
@@ -62,7 +62,7 @@ void CodePlane::ReadAcross(uint64_t first, uint32_t n, uint8_t* out) const {
   }
 }
 
-// Stored as [rows, cols], packed along the stored columns.
+// Reads codes stored as [rows, cols], packed along the stored columns.
 void CodePlane::ReadDown(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t begin = first * bits / 32, end = CeilDiv((first + n) * bits, 32);
   std::vector<uint32_t> words((end - begin) * cols);
@@ -79,7 +79,7 @@ void CodePlane::ReadDown(uint64_t first, uint32_t n, uint8_t* out) const {
   }
 }
 
-// Stored as [cols, rows], packed along the stored columns.
+// Reads codes stored as [cols, rows], packed along the stored columns.
 void CodePlane::ReadDownAcross(uint64_t first, uint32_t n, uint8_t* out) const {
   const uint64_t count = CeilDiv(cols * bits, 32);
   std::vector<uint32_t> words(count * n);
@@ -120,7 +120,7 @@ void ScalePlane::Read(uint64_t first, uint32_t n, float* out) const {
   const uint64_t begin = row_of(first), count = row_of(first + n - 1) + 1 - begin;
   std::vector<float> rows(count * cols);
   if (by_column) {
-    // Of one matrix: GPTQ and AWQ store no stacks.
+    // GPTQ and AWQ store no stacks, so there is one matrix.
     std::vector<float> line(count);
     for (uint64_t c = 0; c < cols; ++c) {
       ReadScales(stored, c * scale_rows + begin, count, line.data());

@@ -1,4 +1,4 @@
-// What the readers of quantised checkpoints share: the keys of quantization_config, the stored
+// Shared by the readers of quantised checkpoints: the keys of quantization_config, the stored
 // tensors by module, and checks of both.
 #pragma once
 
