@@ -136,9 +136,10 @@ TEST_F(QuantisedErrors, MissingTensors_AreNamed) {
                                                      {TinyMethod::kBnbInt8, "SCB"},
                                                      {TinyMethod::kBnbNf4, "weight.absmax"},
                                                      {TinyMethod::kBnbNf4, "weight"}};
-  for (const auto& [method, part] : rows) {
-    EXPECT_THAT(ErrorOfTensors(method, [&](TinyTensors& t) { t.erase(kQ + part); }),
-                HasSubstr("has no " + kQ + part + " beside it"));
+  for (const auto& row : rows) {
+    const std::string name = kQ + row.second;
+    EXPECT_THAT(ErrorOfTensors(row.first, [&](TinyTensors& t) { t.erase(name); }),
+                HasSubstr("has no " + name + " beside it"));
   }
 }
 
