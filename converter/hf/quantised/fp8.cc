@@ -109,10 +109,9 @@ void ReadFineGrainedFp8(StoredParts* parts) {
     const Checkpoint::Entry* entry = parts->Find(name);  // null: scales of an earlier matrix
     if (entry != nullptr && entry->tensor->dtype == "F8_E4M3") AddFp8(name, block, parts);
   }
-  size_t n_static = 0;
-  for (const char* end : {".activation_scale", ".input_scale"}) n_static += parts->LeaveOut(end);
-  if (n_static != 0) {
-    parts->Note("the scales of activations are left out: the runtime measures its own");
+  for (const char* end : {".activation_scale", ".input_scale"}) parts->LeaveOut(end);
+  if (config.Has("activation_scheme")) {
+    parts->Note("activation_scheme is left out: the runtime rounds activations in its own way");
   }
 }
 

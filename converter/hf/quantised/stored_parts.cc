@@ -58,10 +58,8 @@ const Checkpoint::Entry& StoredParts::Need(const std::string& name,
        name.c_str(), method_.c_str());
 }
 
-size_t StoredParts::LeaveOut(const std::string& end) {
-  const std::vector<std::string> names = NamesBefore(end);
-  for (const std::string& name : names) checkpoint_->Remove(name + end);
-  return names.size();
+void StoredParts::LeaveOut(const std::string& end) {
+  for (const std::string& name : NamesBefore(end)) checkpoint_->Remove(name + end);
 }
 
 void StoredParts::Add(const std::string& name, std::vector<uint64_t> shape, QuantisedGrid grid,

@@ -35,8 +35,8 @@ class StoredParts {
   const Checkpoint::Entry* Find(const std::string& name) const { return checkpoint_->Find(name); }
   // Returns tensor `name`, which `beside` needs. Throws ConvertError.
   const Checkpoint::Entry& Need(const std::string& name, const std::string& beside) const;
-  // Removes all tensors that end with `end`; returns their number.
-  size_t LeaveOut(const std::string& end);
+  // Removes all tensors that end with `end`.
+  void LeaveOut(const std::string& end);
 
   // Puts a matrix, or a stack of them, in place of `parts`, of which the first names the file.
   void Add(const std::string& name, std::vector<uint64_t> shape, QuantisedGrid grid,

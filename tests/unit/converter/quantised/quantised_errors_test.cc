@@ -123,6 +123,16 @@ TEST_F(QuantisedErrors, Keys_AreNamedWithTheirValue) {
   }
 }
 
+TEST_F(QuantisedErrors, UnknownKeys_CanBeIgnored) {
+  test::TinyCheckpoint tiny = Tiny(TinyMethod::kGptq);
+  tiny.config["quantization_config"]["mystery"] = 1;
+  WriteCheckpoint(tiny, [&](TinyTensors& t) { test::QuantiseTiny(TinyMethod::kGptq, &t); });
+  ConvertOptions options = Options(DType::kF32);
+  EXPECT_THAT(ErrorOfRun(options), HasSubstr("--ignore-config-keys mystery"));
+  options.ignored_config_keys = {"mystery"};
+  Run(options);
+}
+
 TEST_F(QuantisedErrors, MissingTensors_AreNamed) {
   const std::pair<TinyMethod, const char*> rows[] = {{TinyMethod::kGptq, "qzeros"},
                                                      {TinyMethod::kGptq, "scales"},

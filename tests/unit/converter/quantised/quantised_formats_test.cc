@@ -62,6 +62,28 @@ TEST(QuantisedFormats, Values_AreTheReferencesBitForBit) {
   }
 }
 
+TEST(QuantisationConfigs, AreTakenOutOfTheConfigOrItsTextConfig) {
+  const nlohmann::json keys = {{"quant_method", "gptq"}, {"bits", 4}};
+  for (const char* key : {"quantization_config", "compression_config"}) {
+    nlohmann::json config = {{key, keys}, {"vocab_size", 3}};
+    const auto outer = TakeQuantisation(&config, "c");
+    ASSERT_TRUE(outer.has_value());
+    EXPECT_EQ(outer->keys, keys);
+    EXPECT_EQ(outer->label, std::string("c: ") + key);
+    EXPECT_EQ(config, nlohmann::json({{"vocab_size", 3}}));
+  }
+  nlohmann::json nested = {{"text_config", {{"quantization_config", keys}}}};
+  const auto inner = TakeQuantisation(&nested, "c");
+  ASSERT_TRUE(inner.has_value());
+  EXPECT_EQ(inner->label, "c: text_config: quantization_config");
+  EXPECT_TRUE(nested["text_config"].empty());
+  for (const nlohmann::json& nothing : {nlohmann::json(), nlohmann::json::object()}) {
+    nlohmann::json config = {{"quantization_config", nothing}};
+    EXPECT_FALSE(TakeQuantisation(&config, "c").has_value());
+    EXPECT_TRUE(config.empty());
+  }
+}
+
 // Any range of elements, inside rows and across them, is what the whole has there.
 TEST(QuantisedFormats, Ranges_AreThoseOfTheWhole) {
   for (const nlohmann::json& c : LoadCases()) {

@@ -212,6 +212,35 @@ TEST_F(QuantisedWhole, WhatIsNotHeld_NeedsRequantise) {
   }
 }
 
+TEST_F(QuantisedWhole, TheTypeThatHoldsAll_IsFound) {
+  const auto held = [&](TinyMethod method) {
+    WriteQuantised(method);
+    return HeldWeights(Options(DType::kInt8));
+  };
+  EXPECT_EQ(held(TinyMethod::kCompressedInt4), DType::kInt4);
+  EXPECT_EQ(held(TinyMethod::kGptqHeld), DType::kInt4);
+  EXPECT_EQ(held(TinyMethod::kCompressedInt8), DType::kInt8);
+  EXPECT_EQ(held(TinyMethod::kBnbInt8), DType::kInt8);
+  EXPECT_EQ(held(TinyMethod::kAwq), std::nullopt);
+  EXPECT_EQ(held(TinyMethod::kFp8), std::nullopt);
+  WriteDense();
+  EXPECT_EQ(HeldWeights(Options(DType::kInt8)), std::nullopt);
+}
+
+// GPTQModel's `dynamic` overrides bits and groups by module: the tensors say them too.
+TEST_F(QuantisedWhole, DynamicBits_AreThoseOfTheTensors) {
+  test::TinyCheckpoint tiny = Tiny();
+  nlohmann::json keys = test::TinyQuantisationConfig(TinyMethod::kGptq);
+  keys["bits"] = 8;
+  keys["group_size"] = 64;
+  keys["dynamic"] = {{"+:.*_proj", {{"bits", 4}, {"group_size", 16}}}};
+  tiny.config["quantization_config"] = keys;
+  WriteCheckpoint(tiny, [&](TinyTensors& t) { dense_ = QuantiseTiny(TinyMethod::kGptq, &t); });
+  const std::vector<uint8_t> quantised = BundleOf(Options(DType::kF32));
+  WriteDense();
+  EXPECT_TRUE(quantised == BundleOf(Options(DType::kF32)));
+}
+
 // Scales that bfloat16 rounds: the levels stay.
 TEST_F(QuantisedWhole, Int4WithOtherScales_KeepsTheLevels) {
   WriteQuantised(TinyMethod::kGptqHeld, [](TinyTensors& tensors) {
