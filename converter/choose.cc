@@ -87,11 +87,13 @@ std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments) 
   const bool chooses_weights = arguments->weights.empty() && !arguments->tokenizer_only;
   if (chooses_weights) {
     uint64_t n = 0;
+    bool is_quantised = false;
     for (const MatrixInfo& matrix : ListMatrices(options)) {
       n += uint64_t{matrix.rows} * matrix.cols;
+      is_quantised |= matrix.is_quantised;
     }
     const bool is_large = n >= kInt4From;
-    if (const std::optional<DType> held = HeldWeights(options)) {
+    if (const std::optional<DType> held = is_quantised ? HeldWeights(options) : std::nullopt) {
       arguments->weights = DTypeName(*held);
       said = "--weights " + arguments->weights + ", as the checkpoint is quantised";
     } else {

@@ -1,5 +1,6 @@
 #include "converter/convert/convert.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -78,6 +79,9 @@ std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
     const bool is_exception = formats.exceptions.count(tensor.name) != 0;
     info.is_of_layer =
         (tensor.dtype == formats.weights || is_exception) && i != plan.embedding && i != plan.head;
+    info.is_quantised = std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const auto& part) {
+      return part.weight->decoded != nullptr;
+    });
     list.push_back(std::move(info));
   }
   return list;

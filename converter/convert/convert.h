@@ -81,7 +81,8 @@ struct MatrixInfo {
   DType dtype = DType::kF32;
   uint32_t rows = 0;
   uint32_t cols = 0;
-  bool is_of_layer = false;  // its type is Formats::weights (which is not f32), or an exception
+  bool is_of_layer = false;   // its type is Formats::weights (which is not f32), or an exception
+  bool is_quantised = false;  // by others: it comes from packed tensors
 };
 
 // Position of a matrix in the file. weight.data is null.

@@ -33,6 +33,7 @@ class QuantisedWhole : public ConvertTest {
   void WriteQuantised(TinyMethod method, const std::function<void(TinyTensors&)>& edit = {}) {
     test::TinyCheckpoint tiny = Tiny();
     tiny.config["quantization_config"] = test::TinyQuantisationConfig(method);
+    tiny.shards = 3;  // with the parts of a matrix in several files
     WriteCheckpoint(tiny, [&](TinyTensors& tensors) {
       dense_ = test::QuantiseTiny(method, &tensors);
       if (edit) edit(tensors);
