@@ -32,6 +32,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--head", "TYPE", "Advanced: quantisation"},
       {"--calibrate-tokens", "", "Advanced: quantisation"},
       {"--bits", "BITS", "Advanced: quantisation"},
+      {"--requantise", "", "Advanced: quantisation"},
       {"--threads", "", "Advanced: quantisation"},
 
       {"--config", "FILE", kAdvanced},
@@ -183,6 +184,9 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "the matrices most sensitive to int4 stay int8, measured on the text of "
                   "--calibrate or, without one, on a text that the model writes")
       ->check(CLI::Range(4.0, 8.5));
+  app->add_flag("--requantise", arguments->requantise,
+                "Of a checkpoint quantised by others (GPTQ, AWQ, FP8 ...): quantises again what "
+                "int8 and int4 do not hold exactly, and says by how much it changes");
   app->add_option("--threads", arguments->threads, "Number of threads that quantise")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();

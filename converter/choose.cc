@@ -87,13 +87,20 @@ std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments) 
   const bool chooses_weights = arguments->weights.empty() && !arguments->tokenizer_only;
   if (chooses_weights) {
     uint64_t n = 0;
+    bool is_quantised = false;
     for (const MatrixInfo& matrix : ListMatrices(options)) {
       n += uint64_t{matrix.rows} * matrix.cols;
+      is_quantised |= matrix.is_quantised;
     }
     const bool is_large = n >= kInt4From;
-    arguments->weights = is_large ? "int4" : "int8";
-    said = Count(n) + " parameters: --weights " +
-           (is_large ? "int4 (int8: more exact, twice the size)" : "int8 (int4: half the size)");
+    if (const std::optional<DType> held = is_quantised ? HeldWeights(options) : std::nullopt) {
+      arguments->weights = DTypeName(*held);
+      said = "--weights " + arguments->weights + ", as the checkpoint is quantised";
+    } else {
+      arguments->weights = is_large ? "int4" : "int8";
+      said = Count(n) + " parameters: --weights " +
+             (is_large ? "int4 (int8: more exact, twice the size)" : "int8 (int4: half the size)");
+    }
   }
   if (arguments->weights.empty()) arguments->weights = "int8";
   if (arguments->output.empty()) {

@@ -12,9 +12,10 @@ namespace arn::convert {
 // Throws ConvertError with advice if `arguments.folder` cannot be converted.
 void CheckFolder(const Arguments& arguments);
 
-// Fills in --weights by the model's size, and --output, if they are not given. Returns a sentence
-// on what was chosen; "" if nothing was. Reads the headers of the checkpoint's files. Throws
-// ConvertError, also if a file with the chosen name exists.
+// Fills in --weights by what a quantised checkpoint stores, or by the model's size, and --output,
+// if they are not given. Returns a sentence on what was chosen; "" if nothing was. Reads the
+// headers of the checkpoint's files. Throws ConvertError, also if a file with the chosen name
+// exists.
 std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments);
 
 // Throws ConvertError if there is no folder for the bundle, or the disk has less room than the

@@ -173,6 +173,7 @@ void Run(Arguments arguments) {
   options.tokenizer_only = arguments.tokenizer_only;
   options.no_tokenizer = arguments.no_tokenizer;
   options.no_chat_template = arguments.no_chat_template;
+  options.requantise = arguments.requantise;
   options.n_threads = arguments.threads;
 
   // Reads the key first, so that a bad key fails before the conversion.

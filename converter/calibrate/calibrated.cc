@@ -11,6 +11,7 @@ CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions
     return
         [&on_progress, label](uint64_t done, uint64_t total) { on_progress(label, done, total); };
   };
+  CheckWeights(*convert);  // before any work is done
   const std::vector<MatrixInfo> matrices = ListMatrices(*convert);
   std::vector<PrecisionUnit> units = ListUnits(matrices);
   // Fails before any work is done if `bits` is too low.

@@ -1,5 +1,6 @@
 #include "converter/convert/convert.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -18,8 +19,10 @@
 #include "converter/hf/generation_config.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/lora.h"
+#include "converter/hf/quantised/methods.h"
 #include "converter/write/bundle_writer.h"
 #include "converter/write/chat_section.h"
+#include "converter/write/held_rows.h"
 #include "converter/write/index.h"
 #include "converter/write/temporary_file.h"
 #include "converter/write/tensor_writer.h"
@@ -76,6 +79,9 @@ std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
     const bool is_exception = formats.exceptions.count(tensor.name) != 0;
     info.is_of_layer =
         (tensor.dtype == formats.weights || is_exception) && i != plan.embedding && i != plan.head;
+    info.is_quantised = std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const auto& part) {
+      return part.weight->decoded != nullptr;
+    });
     list.push_back(std::move(info));
   }
   return list;
@@ -156,7 +162,11 @@ class Conversion {
            options_.folder.c_str());
     }
     std::optional<WeightsJob> job;
-    if (!options_.tokenizer_only) job.emplace(PlanWeights());
+    std::vector<std::string> requantised;
+    if (!options_.tokenizer_only) {
+      job.emplace(PlanWeights());
+      requantised = CheckHeld(job->plan, options_.requantise);
+    }
     std::optional<TokenizerTables> tokenizer;
     if (!options_.no_tokenizer) {
       tokenizer = is_gguf_ ? ReadGgufTokenizer(options_.folder, &warnings_)
@@ -193,6 +203,7 @@ class Conversion {
     if (tokenizer) tokenizer_segments = WriteTokenizer(*tokenizer, &writer);
     const std::vector<fbs::Segment> chat_segments = WriteChat(chat, &writer);
     if (job) segments = WriteWeights(job->plan, &writer);
+    if (!requantised.empty()) WarnOfRequantised(requantised);
     ReplyFormatText reply;
     const auto close = [&](const PrefixIndex* prefix, const SelfTestIndex* self_test) {
       flatbuffers::FlatBufferBuilder builder;
@@ -262,7 +273,8 @@ class Conversion {
     }
     const fs::path path =
         options_.config.empty() ? options_.folder / "config.json" : options_.config;
-    const nlohmann::json config = LoadJson(path);
+    nlohmann::json config = LoadJson(path);
+    const std::optional<QuantisationConfig> quantised = TakeQuantisation(&config, path.string());
     const TextTower tower = FindTextTower(config, path.string());
     DecoderSpec spec =
         ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys,
@@ -273,6 +285,8 @@ class Conversion {
     GenerationSpec generation =
         ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
     Checkpoint checkpoint(options_.folder);
+    if (quantised)
+      DecodeQuantised(*quantised, options_.ignored_config_keys, &checkpoint, &warnings_);
     std::shared_ptr<const Lora> lora;
     if (!options_.lora.empty()) {
       lora = std::make_shared<const Lora>(options_.lora, options_.lora_scale);
@@ -322,8 +336,12 @@ class Conversion {
         segments.push_back(writer->SkipSegment(SegmentBytes(tensor)));
         continue;
       }
+      float error = 0.0f;
       segments.push_back(
-          WriteTensor(tensor, FinishedOf(tensor), options_.n_threads, on_progress, writer));
+          WriteTensor(tensor, FinishedOf(tensor), options_.n_threads, on_progress, writer, &error));
+      if (error <= requantised_error_) continue;
+      requantised_error_ = error;
+      requantised_most_ = tensor.name;
     }
     return segments;
   }
@@ -376,6 +394,17 @@ class Conversion {
                n_tokens - 1, vocab));
   }
 
+  void WarnOfRequantised(const std::vector<std::string>& names) {
+    std::string most;
+    if (!requantised_most_.empty()) {
+      most = Format(", the largest error is %.3g %% of the largest weight of its row, in %s",
+                    100.0 * static_cast<double>(requantised_error_), requantised_most_.c_str());
+    }
+    warnings_.push_back(Format("quantised again: %zu matrices%s: %s", names.size(), most.c_str(),
+                               JoinNames(names, 20).c_str()));
+    TellWarnings();
+  }
+
   void TellWarnings() {
     for (const std::string& sentence : warnings_) {
       if (events_.on_warning) events_.on_warning(sentence);
@@ -386,6 +415,8 @@ class Conversion {
   const ConvertOptions& options_;
   const ConvertEvents& events_;
   const bool is_gguf_ = IsGguf(options_.folder);
+  float requantised_error_ = 0.0f;
+  std::string requantised_most_;  // the matrix with this error
   std::vector<std::string> warnings_;
 };
 
@@ -393,6 +424,29 @@ class Conversion {
 
 std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
   return Conversion(options, {}).Matrices();
+}
+
+std::optional<DType> HeldWeights(const ConvertOptions& options) {
+  const WeightsJob job = Conversion(options, {}).PlanWeights();
+  for (const DType dtype : {DType::kInt4, DType::kInt8}) {
+    bool is_quantised = false, is_held = true;
+    for (size_t i = 0; i < job.plan.tensors.size(); ++i) {
+      const bool is_edge = i == job.plan.embedding || i == job.plan.head;
+      if (job.plan.tensors[i].dtype != options.formats.weights) continue;
+      for (const SourcePart& part : job.plan.tensors[i].parts) {
+        if (part.weight->decoded == nullptr) continue;
+        is_quantised = true;
+        is_held = is_held &&
+                  HeldBy(part, is_edge ? DType::kInt8 : dtype) == DecodedTensor::Held::kExactly;
+      }
+    }
+    if (is_quantised && is_held) return dtype;
+  }
+  return std::nullopt;
+}
+
+void CheckWeights(const ConvertOptions& options) {
+  CheckHeld(Conversion(options, {}).PlanWeights().plan, options.requantise);
 }
 
 uint32_t ReadMaxContext(const ConvertOptions& options) {

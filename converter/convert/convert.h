@@ -62,6 +62,9 @@ struct ConvertOptions {
   uint32_t image_pixels = 0;      // most of an image; 0: as the image processor says
   // Leaves holes that read as zeros in place of matrices, for MatrixPacker to fill.
   bool no_matrices = false;
+  // Quantises again what others have quantised and the formats do not hold exactly; else that is
+  // refused.
+  bool requantise = false;
   uint32_t n_threads = 2;
   // Matrices that are quantised already, in the types that the formats require. All others are
   // quantised row by row. Null: none.
@@ -78,7 +81,8 @@ struct MatrixInfo {
   DType dtype = DType::kF32;
   uint32_t rows = 0;
   uint32_t cols = 0;
-  bool is_of_layer = false;  // its type is Formats::weights (which is not f32), or an exception
+  bool is_of_layer = false;   // its type is Formats::weights (which is not f32), or an exception
+  bool is_quantised = false;  // by others: it comes from packed tensors
 };
 
 // Position of a matrix in the file. weight.data is null.
@@ -105,6 +109,13 @@ struct ConvertEvents {
 // Lists the matrices that Convert() will write, embedding and head included, in bundle order.
 // Throws ConvertError.
 std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
+
+// Returns int4 or int8 if others have quantised the checkpoint and this type of the layers'
+// matrices holds what they stored exactly, with an int8 embedding and head. Throws ConvertError.
+std::optional<DType> HeldWeights(const ConvertOptions& options);
+
+// Throws what Convert() would throw before it writes the first byte of a tensor.
+void CheckWeights(const ConvertOptions& options);
 
 // Returns the longest context the model was trained for. Throws ConvertError.
 uint32_t ReadMaxContext(const ConvertOptions& options);

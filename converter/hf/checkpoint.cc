@@ -92,6 +92,20 @@ const Checkpoint::Entry* Checkpoint::Find(const std::string& name) const {
   return at == entries_.end() ? nullptr : &at->second;
 }
 
+void Checkpoint::AddDecoded(std::unique_ptr<DecodedTensor> tensor, const TensorFile* file,
+                            const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) entries_.erase(part);
+  const std::string& name = tensor->tensor().name;
+  Entry entry;
+  entry.tensor = &tensor->tensor();
+  entry.file = file;
+  entry.decoded = tensor.get();
+  if (!entries_.emplace(name, entry).second) {
+    Fail("%s: tensor %s is both quantised and not", file->path().c_str(), name.c_str());
+  }
+  decoded_.push_back(std::move(tensor));
+}
+
 void Checkpoint::LeaveOutRows(const std::string& name, uint32_t rows, uint32_t more) {
   const auto at = entries_.find(name);
   if (at == entries_.end()) return;
@@ -151,6 +165,7 @@ void Checkpoint::ReadFloats(const Entry& entry, uint64_t first, uint64_t count, 
 
 void Checkpoint::ReadStored(const Entry& entry, uint64_t first, uint64_t count, float* out) {
   const SourceTensor& tensor = *entry.tensor;
+  if (entry.decoded != nullptr) return entry.decoded->Read(first, count, out);
   if (tensor.dtype == "F32") {
     entry.file->Read(tensor.offset + first * 4, out, static_cast<size_t>(count * 4));
     return;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/base/decoded_tensor.h"
 #include "converter/base/source_tensor.h"
 
 namespace arn::convert {
@@ -28,13 +29,18 @@ class Checkpoint {
   struct Entry {
     const SourceTensor* tensor = nullptr;
     const TensorFile* file = nullptr;
-    const LowRank* added = nullptr;  // to the tensor as it is read
+    const LowRank* added = nullptr;          // to the tensor as it is read
+    const DecodedTensor* decoded = nullptr;  // what it is computed from; null: stored as it is
   };
   // Returns null for an unknown name.
   const Entry* Find(const std::string& name) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }
   // Replaces the entries: the same tensors renamed, or a subset.
   void SetEntries(std::map<std::string, Entry> entries) { entries_ = std::move(entries); }
+  // Puts a tensor in place of those that it is computed from, which are in `file` or others.
+  void AddDecoded(std::unique_ptr<DecodedTensor> tensor, const TensorFile* file,
+                  const std::vector<std::string>& parts);
+  void Remove(const std::string& name) { entries_.erase(name); }
   // Makes a matrix of `rows` + `more` rows, if that is what `name` is, end with the first `rows`.
   void LeaveOutRows(const std::string& name, uint32_t rows, uint32_t more);
 
@@ -53,6 +59,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<TensorFile>> files_;
   std::map<std::string, SourceTensor> named_;
   std::map<std::string, SourceTensor> shortened_;
+  std::vector<std::unique_ptr<DecodedTensor>> decoded_;
   std::map<std::string, Entry> entries_;
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "converter/base/error.h"
+#include "converter/base/int4_scale.h"
 #include "converter/quantize/quantize.h"
 #include "kernels/contract/weight.h"
 #include "platform/base/arith.h"

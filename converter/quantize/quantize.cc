@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "converter/base/int4_scale.h"
 #include "kernels/contract/weight.h"
 #include "kernels/math/round.h"
 #include "platform/base/arith.h"

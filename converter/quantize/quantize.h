@@ -2,7 +2,6 @@
 // a matrix into slabs of rows never changes a byte.
 #pragma once
 
-#include <cfloat>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,10 +13,6 @@ namespace arn::convert {
 // even. The scale is a positive normal number (1 for a row of zeros). `weights`: finite, [cols];
 // `out`: [cols], in [-127, 127].
 void QuantizeRowInt8(const float* weights, size_t cols, int8_t* out, float* scale);
-
-// Smallest int4 scale: packed panels hold a sixteenth of the scale, which must be a normal number
-// too.
-inline constexpr float kSmallestInt4Scale = 16 * FLT_MIN;
 
 // int4 in blocks of 32 along the row, w ~ (q - 8) * scale, q in 0..15, scale in bf16.
 //

@@ -118,8 +118,8 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
   const auto take = [&](const char* pattern, uint32_t rows, uint32_t cols) {
     const std::string name = LayerName(pattern, i);
     const std::vector<uint64_t> by_rows = {n, rows, cols}, by_cols = {n, cols, rows};
-    const bool is_transposed =
-        !names.is_stacked_by_rows && (names.expert_gate == nullptr || !sources_.Has(name, by_rows));
+    const bool is_transposed = !names.is_stacked_by_rows && !sources_.IsDecoded(name) &&
+                               (names.expert_gate == nullptr || !sources_.Has(name, by_rows));
     return Stack{sources_.Take(name, is_transposed ? by_cols : by_rows),
                  has_bias ? sources_.Take(name + "_bias", {n, rows}) : nullptr, rows, cols,
                  is_transposed};

@@ -379,13 +379,13 @@ void Planner::AddPerLayer(const LayerScope& scope, LayerTensors* layer) {
 }
 
 SourcePart Planner::Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias) {
+  const bool is_transposed = spec_.is_transposed && !sources_.IsDecoded(WeightName(base));
+  const std::vector<uint64_t> by_rows = {rows, cols}, by_cols = {cols, rows};
   SourcePart part;
-  part.weight =
-      sources_.Take(WeightName(base), spec_.is_transposed ? std::vector<uint64_t>{cols, rows}
-                                                          : std::vector<uint64_t>{rows, cols});
+  part.weight = sources_.Take(WeightName(base), is_transposed ? by_cols : by_rows);
   part.bias = bias ? sources_.Take(base + ".bias", {rows}) : nullptr;
   part.rows = rows;
-  part.transposed_rows = spec_.is_transposed ? rows : 0;
+  part.transposed_rows = is_transposed ? rows : 0;
   return part;
 }
 

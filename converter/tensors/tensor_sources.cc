@@ -21,6 +21,22 @@ bool IsDerived(const std::string& name) {
   });
 }
 
+// True for the bias of zeros that some quantisers store for each matrix, of models without biases.
+bool IsZeroBias(const Checkpoint& checkpoint, const std::string& name) {
+  const std::string end = ".bias";
+  if (name.size() <= end.size() || name.compare(name.size() - end.size(), end.size(), end) != 0) {
+    return false;
+  }
+  const Checkpoint::Entry* weight =
+      checkpoint.Find(name.substr(0, name.size() - end.size()) + ".weight");
+  if (weight == nullptr || weight->decoded == nullptr) return false;
+  const Checkpoint::Entry& bias = *checkpoint.Find(name);
+  if (!Checkpoint::IsFloat(*bias.tensor)) return false;
+  std::vector<float> values(bias.tensor->elements());
+  Checkpoint::ReadFloats(bias, 0, values.size(), values.data());
+  return std::all_of(values.begin(), values.end(), [](float x) { return x == 0.0f; });
+}
+
 }  // namespace
 
 std::string TensorSources::StoredName(const std::string& name) const {
@@ -84,7 +100,8 @@ void TensorSources::RefuseExtra(const std::string& prefix) const {
   std::vector<std::string> extra;
   for (const auto& [name, entry] : checkpoint_.entries()) {
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
-    if (used_.count(name) == 0 && !IsDerived(name)) extra.push_back(name);
+    if (used_.count(name) != 0 || IsDerived(name) || IsZeroBias(checkpoint_, name)) continue;
+    extra.push_back(name);
   }
   if (extra.empty()) return;
   Fail("the checkpoint has %zu tensor%s that %s does not account for: %s", extra.size(),

@@ -30,6 +30,12 @@ class TensorSources {
     return Has(name) && checkpoint_.Find(StoredName(name))->tensor->shape == shape;
   }
 
+  // True for a tensor that others have quantised: its rows are outputs, whatever the family.
+  bool IsDecoded(const std::string& name) const {
+    const Checkpoint::Entry* entry = checkpoint_.Find(StoredName(name));
+    return entry != nullptr && entry->decoded != nullptr;
+  }
+
   // Marks a tensor that may be stored as a copy of `original` as used. One that differs stays
   // unused.
   void AllowCopy(const std::string& name, const Checkpoint::Entry* original);

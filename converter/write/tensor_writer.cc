@@ -1,6 +1,7 @@
 #include "converter/write/tensor_writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <future>
@@ -8,6 +9,7 @@
 
 #include "converter/base/error.h"
 #include "converter/quantize/quantize.h"
+#include "converter/write/held_rows.h"
 #include "converter/write/source_rows.h"
 #include "platform/base/arith.h"
 
@@ -29,6 +31,7 @@ struct PackedSlab {
   Bytes scales;
   std::vector<float> bias;
   uint32_t rows = 0;
+  float error = 0.0f;  // as of TypedRows
 };
 
 // A slab in its final element type. `values` and `scales` own the data that `matrix` points to.
@@ -37,7 +40,27 @@ struct TypedRows {
   Bytes values;
   Bytes scales;
   RowMatrix matrix;
+  // Largest error divided by the largest magnitude of its row, of rows that others have quantised
+  // and that are not held exactly.
+  float error = 0.0f;
 };
+
+// Returns the error of a row as of TypedRows; scales: one for each `block` columns.
+template <typename Level>
+float RowError(const float* row, size_t cols, const Level* levels, int offset, size_t block,
+               const std::vector<float>& scales) {
+  float largest = 0.0f, error = 0.0f;
+  for (size_t i = 0; i < cols; ++i) {
+    const float value = static_cast<float>(levels[i] - offset) * scales[i / block];
+    largest = std::max(largest, std::fabs(row[i]));
+    error = std::max(error, std::fabs(value - row[i]));
+  }
+  return largest == 0.0f ? 0.0f : error / largest;
+}
+
+bool IsRequantised(const SourcePart& part, DType dtype) {
+  return part.weight->decoded != nullptr && HeldBy(part, dtype) != DecodedTensor::Held::kExactly;
+}
 
 void MakeInt8(const PlannedTensor& tensor, const Method& method, uint32_t first, TypedRows* typed) {
   const size_t cols = tensor.cols;
@@ -45,17 +68,28 @@ void MakeInt8(const PlannedTensor& tensor, const Method& method, uint32_t first,
   typed->scales.resize(typed->matrix.rows * sizeof(float));
   int8_t* out = reinterpret_cast<int8_t*>(typed->values.data());
   float* scales = reinterpret_cast<float*>(typed->scales.data());
-  for (uint32_t r = 0; r < typed->matrix.rows; ++r, out += cols, ++scales) {
-    if (method.finished != nullptr) {
+  const uint32_t rows = typed->matrix.rows;
+  if (method.finished != nullptr) {
+    for (uint32_t r = 0; r < rows; ++r, out += cols, ++scales) {
       UnpackRowInt8(*method.finished, first + r, out, scales);
-      continue;
     }
-    const float* row = typed->floats.data() + r * cols;
-    if (method.inputs == nullptr) {
-      QuantizeRowInt8(row, cols, out, scales);
-    } else {
-      const std::vector<float> wanted = CorrectRow(row, cols, first + r, *method.inputs);
-      CompensateRowInt8(wanted.data(), cols, *method.inputs, out, scales);
+    return;
+  }
+  for (uint32_t r = 0; r < rows;) {
+    const SourceRun run = RunOfRows(tensor, first + r, rows - r);
+    const bool is_held = HeldBy(*run.part, DType::kInt8) != DecodedTensor::Held::kNo;
+    const bool is_requantised = IsRequantised(*run.part, DType::kInt8);
+    if (is_held) run.part->weight->decoded->ReadInt8(run.first_row, run.rows, out, scales);
+    for (uint32_t i = 0; i < run.rows; ++i, ++r, out += cols, ++scales) {
+      const float* row = typed->floats.data() + r * cols;
+      if (!is_held && method.inputs == nullptr) {
+        QuantizeRowInt8(row, cols, out, scales);
+      } else if (!is_held) {
+        const std::vector<float> wanted = CorrectRow(row, cols, first + r, *method.inputs);
+        CompensateRowInt8(wanted.data(), cols, *method.inputs, out, scales);
+      }
+      if (!is_requantised) continue;
+      typed->error = std::max(typed->error, RowError(row, cols, out, 0, cols, {*scales}));
     }
   }
 }
@@ -70,19 +104,32 @@ void MakeInt4(const PlannedTensor& tensor, const Method& method, uint32_t first,
   uint16_t* scales = reinterpret_cast<uint16_t*>(typed->scales.data());
   std::vector<int8_t> levels(padded);
   std::vector<float> wide(blocks);
-  for (uint32_t r = 0; r < typed->matrix.rows; ++r, out += padded, scales += blocks) {
-    if (method.finished != nullptr) {
+  const uint32_t rows = typed->matrix.rows;
+  if (method.finished != nullptr) {
+    for (uint32_t r = 0; r < rows; ++r, out += padded, scales += blocks) {
       UnpackRowInt4(*method.finished, first + r, levels.data(), wide.data());
       for (size_t i = 0; i < padded; ++i) out[i] = static_cast<uint8_t>(levels[i] + 8);
       for (size_t b = 0; b < blocks; ++b) scales[b] = Bf16FromF32(wide[b]);
-      continue;
     }
-    const float* row = typed->floats.data() + r * cols;
-    if (method.inputs == nullptr) {
-      QuantizeRowInt4(row, cols, nullptr, out, scales);
-    } else {
-      const std::vector<float> wanted = CorrectRow(row, cols, first + r, *method.inputs);
-      CompensateRowInt4(wanted.data(), cols, *method.inputs, out, scales);
+    return;
+  }
+  for (uint32_t r = 0; r < rows;) {
+    const SourceRun run = RunOfRows(tensor, first + r, rows - r);
+    const bool is_held = HeldBy(*run.part, DType::kInt4) != DecodedTensor::Held::kNo;
+    const bool is_requantised = IsRequantised(*run.part, DType::kInt4);
+    if (is_held) run.part->weight->decoded->ReadInt4(run.first_row, run.rows, out, scales);
+    for (uint32_t i = 0; i < run.rows; ++i, ++r, out += padded, scales += blocks) {
+      const float* row = typed->floats.data() + r * cols;
+      if (!is_held && method.inputs == nullptr) {
+        QuantizeRowInt4(row, cols, nullptr, out, scales);
+      } else if (!is_held) {
+        const std::vector<float> wanted = CorrectRow(row, cols, first + r, *method.inputs);
+        CompensateRowInt4(wanted.data(), cols, *method.inputs, out, scales);
+      }
+      if (!is_requantised) continue;
+      for (size_t b = 0; b < blocks; ++b) wide[b] = F32FromBf16(scales[b]);
+      typed->error =
+          std::max(typed->error, RowError(row, cols, out, 8, size_t{kInt4BlockSize}, wide));
     }
   }
 }
@@ -123,6 +170,7 @@ PackedSlab MakeSlab(const PlannedTensor& tensor, const Method& method,
   TypedRows typed = MakeRows(tensor, method, first, rows);
   PackedSlab slab;
   slab.rows = rows;
+  slab.error = typed.error;
   slab.bias.resize(rows);
   if (!bias.empty()) std::copy_n(bias.data() + first, rows, slab.bias.data());
   typed.matrix.bias = slab.bias.data();
@@ -175,10 +223,11 @@ struct PlacedSegment {
   void PadSegmentTo(uint64_t n) { at = std::max(at, n); }
 };
 
-// Writes the segment's bytes, in order. Out: BundleWriter, MemorySegment or PlacedSegment.
+// Writes the segment's bytes, in order. Out: BundleWriter, MemorySegment or PlacedSegment. Returns
+// the error as of TypedRows.
 template <typename Out>
-void PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_threads,
-               const OnProgress& on_progress, Out* out) {
+float PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_threads,
+                const OnProgress& on_progress, Out* out) {
   const std::vector<float> bias = ReadBias(tensor);
   const bool is_rows = tensor.layout.order == WeightOrder::kRows;
   const RowsBlobLayout blob = RowsBlob(tensor.dtype, tensor.rows, tensor.cols);
@@ -188,6 +237,7 @@ void PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_thr
   std::vector<float> biases;
   std::deque<std::future<PackedSlab>> in_work;
   uint32_t next = 0;
+  float error = 0.0f;
   while (next < tensor.rows || !in_work.empty()) {
     while (next < tensor.rows && in_work.size() < std::max(n_threads, 1u)) {
       const uint32_t rows = std::min(slab_rows, tensor.rows - next);
@@ -197,12 +247,13 @@ void PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_thr
     }
     const PackedSlab slab = in_work.front().get();
     in_work.pop_front();
+    error = std::max(error, slab.error);
     out->Append(slab.values.data(), slab.values.size());
     scales.insert(scales.end(), slab.scales.begin(), slab.scales.end());
     biases.insert(biases.end(), slab.bias.begin(), slab.bias.end());
     on_progress(tensor, uint64_t{slab.rows} * tensor.cols);
   }
-  if (!is_rows) return;
+  if (!is_rows) return error;
   if (!scales.empty()) {
     out->PadSegmentTo(blob.scales_offset);
     out->Append(scales.data(), scales.size());
@@ -210,6 +261,7 @@ void PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_thr
   out->PadSegmentTo(blob.bias_offset);
   out->Append(biases.data(), tensor.rows * sizeof(float));
   out->PadSegmentTo(SegmentBytes(tensor));
+  return error;
 }
 
 }  // namespace
@@ -224,7 +276,7 @@ uint64_t SegmentBytes(const PlannedTensor& tensor) {
 }
 
 fbs::Segment WriteTensor(const PlannedTensor& tensor, const Weight* finished, uint32_t n_threads,
-                         const OnProgress& on_progress, BundleWriter* writer) {
+                         const OnProgress& on_progress, BundleWriter* writer, float* error) {
   if (tensor.is_vector) {
     const std::vector<float> values = ReadVector(tensor);
     const fbs::Segment segment = writer->WriteSegment(values.data(), values.size() * sizeof(float));
@@ -234,7 +286,8 @@ fbs::Segment WriteTensor(const PlannedTensor& tensor, const Weight* finished, ui
   Method method;
   method.finished = finished;
   writer->BeginSegment(SegmentBytes(tensor));
-  PutMatrix(tensor, method, n_threads, on_progress, writer);
+  const float largest = PutMatrix(tensor, method, n_threads, on_progress, writer);
+  if (error != nullptr) *error = largest;
   return writer->EndSegment();
 }
 

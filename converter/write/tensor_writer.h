@@ -25,9 +25,12 @@ using OnProgress = std::function<void(const PlannedTensor& tensor, uint64_t elem
 // Appends the tensor's segment. `finished`: the matrix already in its integer type, in any layout,
 // to take values and scales from; null: rounds each row independently. Works on `n_threads` slabs
 // at once; the bytes do not depend on it. Throws ConvertError with tensor and index for NaN,
-// infinity, and values that overflow the element type.
+// infinity, and values that overflow the element type. Rows that others have quantised keep their
+// levels where the type holds them. error, unless null: of those that it does not hold exactly, the
+// largest difference divided by the largest magnitude of its row; 0 if there are none.
 fbs::Segment WriteTensor(const PlannedTensor& tensor, const Weight* finished, uint32_t n_threads,
-                         const OnProgress& on_progress, BundleWriter* writer);
+                         const OnProgress& on_progress, BundleWriter* writer,
+                         float* error = nullptr);
 
 // Returns the bytes of a matrix's segment, with rows corrected and quantised by their inputs (int8
 // and int4 only).

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 #include "nlohmann/json.hpp"
@@ -32,6 +32,14 @@ uint64_t SplitMix64(uint64_t* state) {
 
 bool EndsWith(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Returns the bytes of an element, from the type's name: "BF16", "F8_E4M3".
+uint64_t ElementBytes(const TinyTensor& tensor) {
+  for (const char* bits : {"64", "32", "16"}) {
+    if (tensor.dtype.find(bits) != std::string::npos) return std::stoul(bits) / 8;
+  }
+  return 1;
 }
 
 uint64_t ElementCount(const std::vector<uint64_t>& shape) {
@@ -134,12 +142,19 @@ TinyTensors MakeTinyTensors(const TinyCheckpoint& c) {
 }
 
 std::vector<uint8_t> EncodeSafetensors(const TinyTensors& tensors) {
+  std::vector<const TinyTensors::value_type*> order;
+  for (const auto& tensor : tensors) order.push_back(&tensor);
+  // As the format's own library, so that all are aligned.
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return ElementBytes(a->second) > ElementBytes(b->second);
+  });
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   uint64_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
-    header[name] = {{"dtype", tensor.dtype},
-                    {"shape", tensor.shape},
-                    {"data_offsets", {offset, offset + tensor.bytes.size()}}};
+  for (const auto* entry : order) {
+    const TinyTensor& tensor = entry->second;
+    header[entry->first] = {{"dtype", tensor.dtype},
+                            {"shape", tensor.shape},
+                            {"data_offsets", {offset, offset + tensor.bytes.size()}}};
     offset += tensor.bytes.size();
   }
   std::string text = header.dump();
@@ -148,8 +163,8 @@ std::vector<uint8_t> EncodeSafetensors(const TinyTensors& tensors) {
   const uint64_t header_bytes = text.size();
   std::memcpy(file.data(), &header_bytes, 8);
   std::memcpy(file.data() + 8, text.data(), text.size());
-  for (const auto& [name, tensor] : tensors) {
-    file.insert(file.end(), tensor.bytes.begin(), tensor.bytes.end());
+  for (const auto* entry : order) {
+    file.insert(file.end(), entry->second.bytes.begin(), entry->second.bytes.end());
   }
   return file;
 }
@@ -206,8 +221,13 @@ void WriteFile(const fs::path& path, const std::string& text) {
 
 std::vector<uint8_t> ReadFile(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path.string());
-  return std::vector<uint8_t>(std::istreambuf_iterator<char>(file), {});
+  std::vector<uint8_t> bytes;
+  char buffer[1 << 16];
+  while (file.read(buffer, sizeof buffer), file.gcount() > 0) {
+    bytes.insert(bytes.end(), buffer, buffer + file.gcount());
+  }
+  if (!file.eof()) throw std::runtime_error("cannot read " + path.string());
+  return bytes;
 }
 
 TempFolder::TempFolder() {

@@ -75,7 +75,7 @@ nlohmann::json TinyConfig(const TinyCheckpoint& checkpoint);
 TinyTensors MakeTinyTensors(const TinyCheckpoint& checkpoint);
 
 // Returns a whole safetensors file: 8 bytes of header length, JSON header padded with spaces to a
-// multiple of 8, data in map order.
+// multiple of 8, data in map order, larger elements first.
 std::vector<uint8_t> EncodeSafetensors(const TinyTensors& tensors);
 
 // Writes config.json, generation_config.json and the tensors to `folder`, which it creates if

@@ -15,6 +15,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,27 @@ what is wrong, where, and what to do next? The mean is {mean:.2f}.
 
 Written by `tests/tool/mistakes/mistakes_test.py --update`, which makes each of them.
 """
+
+
+def quantise(path):
+  """Makes the first matrix of a layer FP8, with one scale; its values do not matter."""
+  file = path.read_bytes()
+  (size,) = struct.unpack("<Q", file[:8])
+  header, data = json.loads(file[8:8 + size]), file[8 + size:]
+  name = next(n for n in header if n.endswith("_proj.weight"))
+  tensors = {name + "_scale_inv": ("F32", [1], bytes(4))}
+  for key, tensor in header.items():
+    if key != "__metadata__":
+      tensors[key] = (tensor["dtype"], tensor["shape"], data[slice(*tensor["data_offsets"])])
+  _, shape, values = tensors.pop(name)
+  tensors[name] = ("F8_E4M3", shape, values[::2])
+  header, data = {}, b""
+  for key, (dtype, shape, values) in tensors.items():
+    header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data),
+                                                                    len(data) + len(values)]}
+    data += values
+  text = json.dumps(header).encode()
+  path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def prepare(folder, converter, checkpoint):
@@ -66,11 +88,13 @@ def prepare(folder, converter, checkpoint):
   config = json.loads((checkpoint / "config.json").read_text())
   for name, change in {
       "unheard": {"architectures": ["UnheardForCausalLM"], "model_type": "unheard"},
-      "quantised": {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+      "packed": {"quantization_config": {"quant_method": "fp8"}},
+      "quantised": {"quantization_config": {"quant_method": "hqq"}},
       "odd": {"rope_scaling": {"rope_type": "strange", "factor": 2.0}},
   }.items():
     shutil.copytree(checkpoint, folder / name)
     (folder / name / "config.json").write_text(json.dumps({**config, **change}))
+  quantise(folder / "packed/model.safetensors")
   shutil.copytree(checkpoint, folder / "broken")
   (folder / "broken/config.json").write_text('{"hidden_size": 64,\n "layers": }\n')
   shutil.copytree(checkpoint, folder / "half")

@@ -28,8 +28,9 @@ def convert(*arguments, **options):
                         **options)
 
 
-def write_checkpoint(folder, hidden, ffn, n_layers, vocab):
-  """Writes a decoder of zeros in f32 as a sparse file. Returns the shapes of its tensors."""
+def write_checkpoint(folder, hidden, ffn, n_layers, vocab, quantised=False):
+  """Writes a decoder of zeros in f32 as a sparse file, with q_proj in FP8 if it is quantised.
+  Returns the shapes of its tensors."""
   head_dim = 32
   shapes = {"model.embed_tokens.weight": [vocab, hidden], "model.norm.weight": [hidden]}
   for i in range(n_layers):
@@ -45,10 +46,13 @@ def write_checkpoint(folder, hidden, ffn, n_layers, vocab):
         layer + "mlp.up_proj.weight": [ffn, hidden],
         layer + "mlp.down_proj.weight": [hidden, ffn],
     }
+  packed = [name for name in shapes if quantised and name.endswith("q_proj.weight")]
+  scales = {name + "_scale_inv": [1] for name in packed}
   header, offset = {}, 0
-  for name, shape in shapes.items():
-    size = 4 * math.prod(shape)
-    header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + size]}
+  for name, shape in (scales | shapes).items():
+    size = (1 if name in packed else 4) * math.prod(shape)
+    header[name] = {"dtype": "F8_E4M3" if name in packed else "F32", "shape": shape,
+                    "data_offsets": [offset, offset + size]}
     offset += size
   text = json.dumps(header).encode()
   text += b" " * (-len(text) % 8)
@@ -58,6 +62,8 @@ def write_checkpoint(folder, hidden, ffn, n_layers, vocab):
   config = {"architectures": ["LlamaForCausalLM"], "hidden_size": hidden, "intermediate_size": ffn,
             "num_hidden_layers": n_layers, "num_attention_heads": 1, "head_dim": head_dim,
             "vocab_size": vocab, "tie_word_embeddings": True}
+  if quantised:
+    config["quantization_config"] = {"quant_method": "fp8"}
   with open(os.path.join(folder, "config.json"), "w") as file:
     json.dump(config, file)
   return shapes
@@ -147,6 +153,25 @@ class CommandLine(WithFolder):
     tensors = os.path.join(CHECKPOINT, "model.safetensors")
     self.assert_one_error(convert(tensors, "-o", self.out), 1, "give its folder")
     self.assertEqual(self.left(), [])
+
+  def test_a_quantised_checkpoint_is_quantised_again_if_asked(self):
+    folder = os.path.join(self.folder.name, "fp8")
+    os.mkdir(folder)
+    write_checkpoint(folder, 64, 96, 2, 128, quantised=True)
+    output = os.path.join(self.folder.name, "fp8.arn")
+    for weights in ("int8", "int4"):
+      arguments = (folder, "-o", output, "--no-tokenizer", "--weights", weights)
+      refused = convert(*arguments)
+      self.assertEqual(refused.returncode, 1)
+      self.assertIn("--requantise quantises it again", refused.stderr)
+      self.assertFalse(os.path.exists(output))
+      done = convert(*arguments, "--requantise")
+      self.assertEqual(done.returncode, 0, done.stderr)
+      self.assertIn("quantised again: 2 matrices", done.stderr)
+      os.remove(output)
+    done = convert(folder, "-o", output, "--no-tokenizer", "--weights", "bf16")
+    self.assertEqual(done.returncode, 0, done.stderr)
+    self.assertIn("2 matrices are read as method fp8 quantised them", done.stderr)
 
   def test_sign_says_the_public_key(self):
     key = os.path.join(self.folder.name, "key.pem")

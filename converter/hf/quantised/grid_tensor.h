@@ -1,0 +1,61 @@
+// A quantised matrix whose elements are (value of the code - zero) * scale * factor, computed in
+// float32 in this order, with a scale and a zero for each group of columns: all methods here but
+// bitsandbytes' 4 bits, whose blocks cross rows.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/base/decoded_tensor.h"
+#include "converter/hf/quantised/code_tables.h"
+#include "converter/hf/quantised/planes.h"
+
+namespace arn::convert {
+
+struct QuantisedGrid {
+  CodePlane codes;
+  CodeTable values = {};
+  bool is_integer = false;  // all values are whole numbers of at most 8 bits
+  ScalePlane scales;
+  bool has_zeros = false;
+  CodePlane zeros;  // one for each scale of the matrix; of whole matrices, not of stacks
+  CodeTable zero_values = {};
+  uint64_t group_cols = 0;         // columns of a group: the last may have fewer
+  std::vector<uint32_t> group_of;  // of each column; empty: column / group_cols
+  float factor = 1.0f;
+};
+
+class GridTensor : public DecodedTensor {
+ public:
+  // REQUIRES: the stored tensors have the shapes that the grid says, and group_of is in range.
+  GridTensor(SourceTensor tensor, std::string method, QuantisedGrid grid);
+
+  // Exactly: the levels are whole numbers in the type's range, each row (int8) or block of 32
+  // columns (int4) has one scale, and the type has this number; a factor is multiplied into it.
+  // Scans the scales, the zeros and, of 8 bits, the codes.
+  Held HeldBy(DType dtype) const override;
+  void ReadInt8(uint64_t first, uint32_t n, int8_t* levels, float* scales) const override;
+  void ReadInt4(uint64_t first, uint32_t n, uint8_t* levels, uint16_t* scales) const override;
+
+ private:
+  struct Tile {
+    std::vector<uint8_t> codes;  // [n, cols]
+    std::vector<float> scales;   // [n, groups]
+    std::vector<float> zeros;    // [n, groups], or empty
+  };
+  void ReadRows(uint64_t first, uint32_t n, float* out) const override;
+  Tile ReadTile(uint64_t first, uint32_t n, bool with_codes) const;
+  Held FindHeld(DType dtype) const;
+  Held HeldRows(DType dtype, uint64_t first, uint32_t n) const;
+  uint64_t groups() const { return grid_.scales.cols; }
+  float zero(const Tile& tile, uint64_t r, uint64_t group) const {
+    return tile.zeros.empty() ? 0.0f : tile.zeros[r * groups() + group];
+  }
+
+  QuantisedGrid grid_;
+  mutable std::atomic<int> held_[2] = {-1, -1};  // by int8, int4; -1: unknown
+};
+
+}  // namespace arn::convert

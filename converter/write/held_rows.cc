@@ -1,0 +1,66 @@
+#include "converter/write/held_rows.h"
+
+#include <algorithm>
+
+#include "converter/base/error.h"
+
+namespace arn::convert {
+namespace {
+
+bool KeepsStoredValues(const SourcePart& part) {
+  return part.weight->added == nullptr && part.transposed_rows == 0 && part.taps == 0 &&
+         part.factor * part.input_factor == 1.0f && !part.is_negative_log;
+}
+
+const char* WhyNotHeld(const SourcePart& part, DType dtype, DecodedTensor::Held held) {
+  if (!KeepsStoredValues(part)) return "its values are changed on their way into the bundle";
+  if (held == DecodedTensor::Held::kNo) return "its levels or groups are not ones of that type";
+  return dtype == DType::kInt4 ? "its scales are not bfloat16 numbers" : "it has levels of -128";
+}
+
+}  // namespace
+
+SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most) {
+  size_t i = 0;
+  while (row >= tensor.parts[i].rows) row -= tensor.parts[i++].rows;
+  const SourcePart& part = tensor.parts[i];
+  SourceRun run;
+  run.part = &part;
+  run.first_row = part.first_element / tensor.cols + part.SourceRow(row);
+  run.rows = std::min(part.transposed_rows != 0 ? part.rows - row : part.RunLength(row), most);
+  return run;
+}
+
+DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype) {
+  const DecodedTensor* decoded = part.weight->decoded;
+  return decoded == nullptr || !KeepsStoredValues(part) ? DecodedTensor::Held::kNo
+                                                        : decoded->HeldBy(dtype);
+}
+
+std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) {
+  std::vector<std::string> names;
+  const SourcePart* first = nullptr;
+  const PlannedTensor* first_tensor = nullptr;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    if (tensor.dtype != DType::kInt8 && tensor.dtype != DType::kInt4) continue;
+    const auto bad = std::find_if(tensor.parts.begin(), tensor.parts.end(), [&](const auto& part) {
+      return part.weight->decoded != nullptr &&
+             HeldBy(part, tensor.dtype) != DecodedTensor::Held::kExactly;
+    });
+    if (bad == tensor.parts.end()) continue;
+    names.push_back(tensor.name);
+    if (first != nullptr) continue;
+    first = &*bad;
+    first_tensor = &tensor;
+  }
+  if (first == nullptr || may_requantise) return names;
+  const DType dtype = first_tensor->dtype;
+  Fail(
+      "%s: tensor %s: %s does not hold what method %s stores of it exactly, because %s (%s; %zu "
+      "%s in all): --weights f32, bf16 or f16 keeps its values, --requantise quantises it again",
+      first->weight->file->path().c_str(), first->weight->tensor->name.c_str(), DTypeName(dtype),
+      first->weight->decoded->method().c_str(), WhyNotHeld(*first, dtype, HeldBy(*first, dtype)),
+      first_tensor->name.c_str(), names.size(), names.size() == 1 ? "matrix" : "matrices");
+}
+
+}  // namespace arn::convert

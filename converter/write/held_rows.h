@@ -1,0 +1,31 @@
+// Rows of a planned matrix that come from a checkpoint quantised by others, and whether the element
+// type of the bundle holds their levels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/base/decoded_tensor.h"
+#include "converter/tensors/tensor_plan.h"
+
+namespace arn::convert {
+
+// Consecutive rows of one part, which are consecutive in its tensor too.
+struct SourceRun {
+  const SourcePart* part = nullptr;
+  uint64_t first_row = 0;  // of the tensor, all matrices of a stack one after another
+  uint32_t rows = 0;
+};
+// Returns at most `most` rows from `row` on. REQUIRES: the matrix has parts.
+SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most);
+
+// Returns what `dtype` holds of a part: kNo for one that is not quantised, or whose values change
+// on their way (a factor, an adapter, another order).
+DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype);
+
+// Returns the names of the matrices with parts that were quantised and are not held exactly by the
+// matrix's integer type. Throws ConvertError with the first of them unless `may_requantise`.
+std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise);
+
+}  // namespace arn::convert

@@ -1,0 +1,47 @@
+// libFuzzer: a line with a quantization_config, then any bytes as a safetensors file, up to the
+// values of its decoded tensors.
+#include <algorithm>
+#include <string>
+
+#include "converter/base/error.h"
+#include "converter/hf/json_file.h"
+#include "converter/hf/quantised/methods.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace {
+
+using namespace arn;           // NOLINT(google-build-using-namespace)
+using namespace arn::convert;  // NOLINT(google-build-using-namespace)
+
+void Decode(const std::string& line, const uint8_t* file, size_t size) {
+  static const test::TempFolder folder;
+  nlohmann::json config = {{"quantization_config", ParseJson(line, "fuzz")}};
+  const auto quantised = TakeQuantisation(&config, "fuzz");
+  if (!quantised) return;
+  test::WriteFile(folder / "model.safetensors", file, size);
+  Checkpoint checkpoint(folder.path());
+  std::vector<std::string> warnings;
+  DecodeQuantised(*quantised, {}, &checkpoint, &warnings);
+  for (const auto& [name, entry] : checkpoint.entries()) {
+    if (entry.decoded == nullptr) continue;
+    // Codes of a few bytes may be many values: reads the first and the last of them.
+    const uint64_t count = entry.tensor->elements(), cols = entry.tensor->shape.back();
+    if (cols > 1 << 16) continue;
+    std::vector<float> values(std::min<uint64_t>(count, 1 << 16));
+    Checkpoint::ReadFloats(entry, 0, values.size(), values.data());
+    Checkpoint::ReadFloats(entry, count - values.size(), values.size(), values.data());
+    for (const DType dtype : {DType::kInt8, DType::kInt4}) entry.decoded->HeldBy(dtype);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const uint8_t* end = std::find(data, data + size, '\n');
+  if (end == data + size) return 0;
+  try {
+    Decode(std::string(data, end), end + 1, size - static_cast<size_t>(end + 1 - data));
+  } catch (const ConvertError&) {
+  }
+  return 0;
+}
