@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds everything and runs the tests of this machine's release build. --all: also those of variants
-# of Vulkan's shaders, which a driver in software takes minutes to compile.
+# Builds everything and runs the tests of this machine's release build. --all: also those of
+# variants of Vulkan's shaders, which a driver in software takes minutes to compile, and of projects
+# that build the library as a part of theirs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source toolchains/steps.sh
