@@ -10,9 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// kMaxPatches of runtime/model/vision_spec.h.
-constexpr uint32_t kMostPatches = 1u << 16;
-
 // A flag whose other value would change pixels.
 void RequireFlag(ConfigReader* reader, const char* key, bool wanted) {
   if (reader->Bool(key, wanted) != wanted) reader->FailKey(key, wanted ? "true" : "false or null");
@@ -82,16 +79,15 @@ void ReadPixelBudget(const VisionFamily& family, uint32_t max_pixels, ConfigRead
     reader->FailKey(most_key,
                     Format("at least %u pixels, those of a token", token * token).c_str());
   }
-  constexpr double kMostAspect = 200;
   const double side = token, least = rules.min_pixels, most = rules.max_pixels;
-  const double longest = std::max(most / side, std::sqrt(kMostAspect * most)) / side;
-  const double grown = least / side / side + 2 * std::sqrt(kMostAspect * least) / side + 1;
+  const double longest = std::max(most / side, std::sqrt(kMaxImageAspect * most)) / side;
+  const double grown = least / side / side + 2 * std::sqrt(kMaxImageAspect * least) / side + 1;
   const double tokens = std::floor(std::max(longest, grown));
   const double patches = tokens * spec->merge_side * spec->merge_side;
-  if (patches > kMostPatches) {
-    reader->FailKey(most_key, Format("pixels of at most %u patches of %u a side", kMostPatches,
-                                     spec->patch_size)
-                                  .c_str());
+  if (patches > kMaxPatches) {
+    reader->FailKey(
+        most_key,
+        Format("pixels of at most %u patches of %u a side", kMaxPatches, spec->patch_size).c_str());
   }
   spec->max_patches = static_cast<uint32_t>(patches);
   constexpr double kManyTokens = 4096;

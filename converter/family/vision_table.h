@@ -206,17 +206,28 @@ constexpr VisionFamily Lfm2Vl() {
 }
 
 #define ARN_QWEN_LAYER "vision.tower.blocks.{}."
-inline constexpr TensorNames kQwenNames = {
-    .prefix = kVisionPrefix,
-    .embedding = nullptr,
-    .final_norm = "vision.tower.merger.norm",
-    .attention_norm = ARN_QWEN_LAYER "norm1",
-    .qkv = ARN_QWEN_LAYER "attn.qkv",
-    .attention_out = ARN_QWEN_LAYER "attn.proj",
-    .ffn_norm = ARN_QWEN_LAYER "norm2",
-    .up = ARN_QWEN_LAYER "mlp.linear_fc1",
-    .down = ARN_QWEN_LAYER "mlp.linear_fc2",
-};
+// gate: null: none.
+constexpr TensorNames QwenTowerNames(const char* final_norm, const char* gate, const char* up,
+                                     const char* down) {
+  return {.prefix = kVisionPrefix,
+          .embedding = nullptr,
+          .final_norm = final_norm,
+          .attention_norm = ARN_QWEN_LAYER "norm1",
+          .qkv = ARN_QWEN_LAYER "attn.qkv",
+          .attention_out = ARN_QWEN_LAYER "attn.proj",
+          .ffn_norm = ARN_QWEN_LAYER "norm2",
+          .gate = gate,
+          .up = up,
+          .down = down};
+}
+inline constexpr TensorNames kQwenNames =
+    QwenTowerNames("vision.tower.merger.norm", nullptr, ARN_QWEN_LAYER "mlp.linear_fc1",
+                   ARN_QWEN_LAYER "mlp.linear_fc2");
+inline constexpr TensorNames kQwen2VlNames = QwenTowerNames(
+    "vision.tower.merger.ln_q", nullptr, ARN_QWEN_LAYER "mlp.fc1", ARN_QWEN_LAYER "mlp.fc2");
+inline constexpr TensorNames kQwen25VlNames =
+    QwenTowerNames("vision.tower.merger.ln_q", ARN_QWEN_LAYER "mlp.gate_proj",
+                   ARN_QWEN_LAYER "mlp.up_proj", ARN_QWEN_LAYER "mlp.down_proj");
 #undef ARN_QWEN_LAYER
 
 // Patches of equal frames, with positions between those of the trained grid and 2-D RoPE, are
@@ -260,20 +271,6 @@ constexpr VisionFamily Qwen35(const char* architecture) {
           .token = "<|image_pad|>"};
 }
 
-#define ARN_QWEN2_LAYER "vision.tower.blocks.{}."
-inline constexpr TensorNames kQwen2VlNames = {
-    .prefix = kVisionPrefix,
-    .embedding = nullptr,
-    .final_norm = "vision.tower.merger.ln_q",
-    .attention_norm = ARN_QWEN2_LAYER "norm1",
-    .qkv = ARN_QWEN2_LAYER "attn.qkv",
-    .attention_out = ARN_QWEN2_LAYER "attn.proj",
-    .ffn_norm = ARN_QWEN2_LAYER "norm2",
-    .up = ARN_QWEN2_LAYER "mlp.fc1",
-    .down = ARN_QWEN2_LAYER "mlp.fc2",
-};
-#undef ARN_QWEN2_LAYER
-
 // As Qwen35, without positions but RoPE.
 constexpr VisionFamily Qwen2Vl() {
   VisionFamily family = Qwen35("Qwen2VLForConditionalGeneration");
@@ -298,21 +295,6 @@ constexpr VisionFamily Qwen2Vl() {
   family.mrope = MropeOrder::kChunks;
   return family;
 }
-
-#define ARN_QWEN25_LAYER "vision.tower.blocks.{}."
-inline constexpr TensorNames kQwen25VlNames = {
-    .prefix = kVisionPrefix,
-    .embedding = nullptr,
-    .final_norm = "vision.tower.merger.ln_q",
-    .attention_norm = ARN_QWEN25_LAYER "norm1",
-    .qkv = ARN_QWEN25_LAYER "attn.qkv",
-    .attention_out = ARN_QWEN25_LAYER "attn.proj",
-    .ffn_norm = ARN_QWEN25_LAYER "norm2",
-    .gate = ARN_QWEN25_LAYER "mlp.gate_proj",
-    .up = ARN_QWEN25_LAYER "mlp.up_proj",
-    .down = ARN_QWEN25_LAYER "mlp.down_proj",
-};
-#undef ARN_QWEN25_LAYER
 
 // As Qwen2Vl, with RMSNorm, gated blocks and attention within windows.
 constexpr VisionFamily Qwen25Vl() {

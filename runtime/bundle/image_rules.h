@@ -17,6 +17,9 @@ enum class GridPositions : uint8_t { kExact = 0, kBilinear = 1, kCorners = 2 };
 enum class Resample : uint8_t { kLanczos = 1, kBilinear = 2, kBicubic = 3 };
 
 inline constexpr uint32_t kPixelChannels = 3;
+inline constexpr uint32_t kMaxPatches = 1u << 16;  // of a tile
+// kPixelBudget: how many times as long as the other a side may be.
+inline constexpr uint32_t kMaxImageAspect = 200;
 
 struct ImageRules {
   ImageRule rule = ImageRule::kSquare;

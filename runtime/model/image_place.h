@@ -14,7 +14,7 @@ struct ImagePlace {
   uint32_t row = 0, col = 0, span = 0;
 };
 inline constexpr uint32_t kPlaceFloats = 3;
-// Larger ones are not exact in f32, and no image has them.
+// No image has a larger one, and f32 has every number up to it.
 inline constexpr uint32_t kMaxImageSpan = 1u << 16;
 
 // Returns the floats of an embedding.

@@ -17,7 +17,6 @@ struct DenseSpec;
 
 inline constexpr uint32_t kMaxTileSize = 4096;
 inline constexpr uint32_t kMaxImageTiles = 144;
-inline constexpr uint32_t kMaxPatches = 1u << 16;
 
 // Vision tower: patches of a tile to rows of the decoder's width.
 struct VisionSpec {

@@ -152,7 +152,7 @@ class Sequences::AxisCursor {
  public:
   explicit AxisCursor(const ImagePlace* places) : places_(places) {}
 
-  // Goes on to the next token. Its positions are those of first(), row() and col().
+  // Goes on to the next token, whose positions Write() gives.
   void Next(int32_t id) {
     if (id >= 0) {
       first_ = next_++;

@@ -9,8 +9,6 @@ namespace {
 
 // Idefics3's bound of a side.
 constexpr uint32_t kLongestSide = 4096;
-// A pixel budget's bound of how much longer one side is.
-constexpr uint32_t kMostAspect = 200;
 
 uint32_t RoundedUp(uint32_t n, uint32_t unit) {
   return static_cast<uint32_t>(CeilDiv(n, unit)) * unit;
@@ -148,7 +146,7 @@ Tiling ByPixelBudget(const VisionSpec& vision, ImageSize image) {
   const ImageRules& rules = vision.image;
   Tiling out;
   const uint32_t longer = Max(image.width, image.height), shorter = Min(image.width, image.height);
-  if (longer > kMostAspect * uint64_t{shorter}) return out;
+  if (longer > kMaxImageAspect * uint64_t{shorter}) return out;
   out.whole = ToBudget(rules.min_pixels, rules.max_pixels, vision.token_size(), 0, image);
   return out;
 }
@@ -205,7 +203,7 @@ TilingBounds BoundsOf(const VisionSpec& vision) {
     }
     case ImageRule::kPixelBudget: {
       // Rounding a side up, in a growing image, may take it over its share.
-      const double side = std::sqrt(static_cast<double>(kMostAspect) * rules.max_pixels);
+      const double side = std::sqrt(static_cast<double>(kMaxImageAspect) * rules.max_pixels);
       out.longest_side = static_cast<uint32_t>(side) + 2 * token;
       out.whole_bytes =
           kPixelChannels * uint64_t{vision.max_patches} * vision.patch_size * vision.patch_size;

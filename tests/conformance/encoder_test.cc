@@ -21,6 +21,15 @@ constexpr EncoderShape kShapes[] = {
     {4, 4, 8, 1, 3}, {4, 4, 16, 33, 5}, {7, 1, 80, 75}, {6, 2, 40, 32, 200}, {2, 2, 64, 64, 9},
 };
 
+AttentionKind KindOf(const EncoderShape& s) {
+  AttentionKind kind;
+  kind.n_heads = s.n_heads;
+  kind.n_kv_heads = s.n_kv_heads;
+  kind.head_dim = s.head_dim;
+  kind.attention_scale = 0.3f;
+  return kind;
+}
+
 Matrix BiasRows(uint32_t n_relative_positions, uint32_t n_heads, std::mt19937* rng) {
   return RandomMatrix(DType::kF32, n_relative_positions, n_heads, false, rng);
 }
@@ -108,11 +117,7 @@ TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
                                     << " rows " << s.rows);
     ProgramBuilder builder(2, 1, 8);
     builder.SetEncoderRows(kMaxRows);
-    AttentionKind kind;
-    kind.n_heads = s.n_heads;
-    kind.n_kv_heads = s.n_kv_heads;
-    kind.head_dim = s.head_dim;
-    kind.attention_scale = 0.3f;
+    const AttentionKind kind = KindOf(s);
     const uint32_t width = (s.n_heads + 2 * s.n_kv_heads) * s.head_dim;
     const Matrix table = RandomMatrix(DType::kF32, kMaxRows, width, false, &rng);
     Matrix bias;
@@ -167,11 +172,7 @@ TEST_P(EncoderTest, SelfAttention_WithParts_SeesTheRowsOfItsPartAlone) {
   const EncoderShape s = {7, 1, 80, 75, 0};
   ProgramBuilder builder(2, 1, 8);
   builder.SetEncoderRows(kMaxRows);
-  AttentionKind kind;
-  kind.n_heads = s.n_heads;
-  kind.n_kv_heads = s.n_kv_heads;
-  kind.head_dim = s.head_dim;
-  kind.attention_scale = 0.3f;
+  AttentionKind kind = KindOf(s);
   kind.has_parts = true;
   const uint32_t width = (s.n_heads + 2 * s.n_kv_heads) * s.head_dim;
   const uint32_t out_width = s.n_heads * s.head_dim;

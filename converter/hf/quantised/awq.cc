@@ -34,23 +34,8 @@ void AddAwq(const std::string& name, uint64_t group_size, StoredParts* parts) {
   CheckShape(zeros, {groups, words});
   CheckShape(scales, {groups, rows});
 
-  QuantisedGrid matrix;
-  matrix.codes.stored = codes;
-  matrix.codes.bits = 4;
-  matrix.codes.rows = rows;
-  matrix.codes.cols = cols;
-  matrix.codes.by_column = true;
-  matrix.codes.order = kAwqPlaces;
-  matrix.values = matrix.zero_values = IntegerCodes(4, 0);
-  matrix.is_integer = true;
-  matrix.scales.stored = scales;
-  matrix.scales.cols = groups;
-  matrix.scales.by_column = true;
-  matrix.scales.matrix_rows = matrix.scales.scale_rows = rows;
-  matrix.has_zeros = true;
-  matrix.zeros = matrix.codes;
-  matrix.zeros.stored = zeros;
-  matrix.zeros.cols = groups;
+  QuantisedGrid matrix = GridByColumns(codes, zeros, scales, 4, rows, cols);
+  matrix.codes.order = matrix.zeros.order = kAwqPlaces;
   matrix.group_cols = group_cols;
   parts->Add(name + ".weight", {rows, cols}, std::move(matrix),
              {codes_name, zeros_name, scales_name});

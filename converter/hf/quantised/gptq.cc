@@ -84,25 +84,9 @@ void AddGptq(const std::string& name, const GptqScheme& scheme, StoredParts* par
   CheckShape(scales, {CeilDiv(cols, group_cols), rows});
   CheckShape(zeros, {groups, CeilDiv(rows * bits, 32)});
 
-  QuantisedGrid matrix;
-  matrix.codes.stored = codes;
-  matrix.codes.bits = static_cast<uint32_t>(bits);
-  matrix.codes.rows = rows;
-  matrix.codes.cols = cols;
-  matrix.codes.by_column = matrix.codes.packs_down = true;
-  matrix.values = IntegerCodes(matrix.codes.bits, 0);
-  matrix.is_integer = true;
-  matrix.scales.stored = scales;
-  matrix.scales.cols = groups;
-  matrix.scales.by_column = true;
-  matrix.scales.matrix_rows = matrix.scales.scale_rows = rows;
-  matrix.has_zeros = true;
-  matrix.zeros.stored = zeros;
-  matrix.zeros.bits = matrix.codes.bits;
-  matrix.zeros.rows = rows;
-  matrix.zeros.cols = groups;
-  matrix.zeros.by_column = true;
-  matrix.zero_values = IntegerCodes(matrix.codes.bits, 0);
+  QuantisedGrid matrix =
+      GridByColumns(codes, zeros, scales, static_cast<uint32_t>(bits), rows, cols);
+  matrix.codes.packs_down = true;
   if (scheme.adds_one) {
     const auto end = matrix.zero_values.begin() + (int64_t{1} << bits);
     std::rotate(matrix.zero_values.begin(), matrix.zero_values.begin() + 1, end);

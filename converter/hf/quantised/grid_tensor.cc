@@ -21,6 +21,28 @@ bool IsInt4Scale(float scale) {
 
 }  // namespace
 
+QuantisedGrid GridByColumns(const Checkpoint::Entry& codes, const Checkpoint::Entry& zeros,
+                            const Checkpoint::Entry& scales, uint32_t bits, uint64_t rows,
+                            uint64_t cols) {
+  QuantisedGrid grid;
+  grid.codes.stored = codes;
+  grid.codes.bits = bits;
+  grid.codes.rows = rows;
+  grid.codes.cols = cols;
+  grid.codes.by_column = true;
+  grid.values = grid.zero_values = IntegerCodes(bits, 0);
+  grid.is_integer = true;
+  grid.scales.stored = scales;
+  grid.scales.cols = scales.tensor->shape[0];
+  grid.scales.by_column = true;
+  grid.scales.matrix_rows = grid.scales.scale_rows = rows;
+  grid.has_zeros = true;
+  grid.zeros = grid.codes;
+  grid.zeros.stored = zeros;
+  grid.zeros.cols = grid.scales.cols;
+  return grid;
+}
+
 GridTensor::GridTensor(SourceTensor tensor, std::string method, QuantisedGrid grid)
     : DecodedTensor(std::move(tensor), std::move(method)), grid_(std::move(grid)) {
   bool is_in_order = true;

@@ -27,6 +27,12 @@ struct QuantisedGrid {
   float factor = 1.0f;
 };
 
+// Returns the grid of a matrix whose outputs follow each other in memory, with whole numbers of
+// `bits` and their zeros: codes and zeros in 32-bit words, scales [groups, rows].
+QuantisedGrid GridByColumns(const Checkpoint::Entry& codes, const Checkpoint::Entry& zeros,
+                            const Checkpoint::Entry& scales, uint32_t bits, uint64_t rows,
+                            uint64_t cols);
+
 class GridTensor : public DecodedTensor {
  public:
   // REQUIRES: the stored tensors have the shapes that the grid says, and group_of is in range.
