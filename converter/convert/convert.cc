@@ -293,7 +293,9 @@ class Conversion {
       lora->Merge(&checkpoint);
     }
     if (options_.images) {
-      const VisionQuery query = {spec.hidden, spec.vocab, options_.image_pixels};
+      const VisionQuery query = {spec.hidden, spec.vocab,
+                                 static_cast<uint32_t>(spec.layer_kinds.size()),
+                                 options_.image_pixels};
       spec.vision =
           ReadVision(config, path.string(), options_.folder, query, &spec.ropes, &warnings_)
               .value_or(VisionSpec());

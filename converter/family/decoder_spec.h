@@ -284,6 +284,25 @@ struct ImageTextSpec {
   bool operator==(const ImageTextSpec&) const = default;
 };
 
+// How merged patches become rows of the decoder's width.
+struct ProjectorSpec {
+  std::string norm = "";  // empty: none
+  NormKind norm_kind = NormKind::kLayer;
+  float norm_offset = 0.0f;
+  float norm_epsilon = 0.0f;
+  std::vector<DenseSpec> stages;
+
+  bool operator==(const ProjectorSpec&) const = default;
+};
+
+// Fields of fbs::Deepstack.
+struct DeepstackSpec {
+  uint32_t layer = 0;
+  ProjectorSpec projector;
+
+  bool operator==(const DeepstackSpec&) const = default;
+};
+
 // Fields of fbs::Vision.
 struct VisionSpec {
   // Its layers: hidden, kinds, layer_kinds, final norm and names. Null: there is no tower.
@@ -299,11 +318,8 @@ struct VisionSpec {
   uint32_t merge_side = 1;
   uint32_t window_side = 0;
   PoolKind merge = PoolKind::kConcat;
-  std::string merged_norm = "";  // empty: none
-  NormKind merged_norm_kind = NormKind::kLayer;
-  float merged_norm_offset = 0.0f;
-  float merged_norm_epsilon = 0.0f;
-  std::vector<DenseSpec> projector;
+  ProjectorSpec projector;
+  std::vector<DeepstackSpec> deepstack;
   uint32_t max_patches = 0;
   ImageRules image;
   uint32_t token_id = 0;

@@ -48,8 +48,9 @@ RopeSpec TowerRope(double theta, uint32_t head_dim) {
 }
 
 // Returns how many pairs turn by time, row and column.
-std::vector<int64_t> MropeSections(const nlohmann::json& config, const std::string& label) {
-  std::vector<int64_t> sections = {11, 11, 10};
+std::vector<int64_t> MropeSections(const VisionFamily& family, const nlohmann::json& config,
+                                   const std::string& label) {
+  std::vector<int64_t> sections(family.mrope_section, family.mrope_section + kRopeAxes);
   const bool has_text = config.contains("text_config");
   ConfigReader reader(has_text ? config["text_config"] : config,
                       label + (has_text ? ": text_config" : ""));
@@ -69,11 +70,11 @@ std::vector<int64_t> MropeSections(const nlohmann::json& config, const std::stri
 // Interleaved: the axes take turns, until row and column each have their number of pairs; time has
 // the rest (apply_interleaved_mrope in transformers' modeling_qwen3_vl.py). Chunks: one after the
 // other (apply_multimodal_rotary_pos_emb in modeling_qwen2_vl.py).
-void GiveAxes(MropeOrder order, const nlohmann::json& config, const std::string& label,
+void GiveAxes(const VisionFamily& family, const nlohmann::json& config, const std::string& label,
               RopeSpec* rope) {
-  const std::vector<int64_t> sections = MropeSections(config, label);
+  const std::vector<int64_t> sections = MropeSections(family, config, label);
   const uint32_t n_pairs = rope->rotary_dim / 2;
-  if (order == MropeOrder::kChunks) {
+  if (family.mrope == MropeOrder::kChunks) {
     for (uint8_t axis = 0; axis < kRopeAxes; ++axis) {
       rope->axes.insert(rope->axes.end(), static_cast<size_t>(sections[axis]), axis);
     }
@@ -173,10 +174,10 @@ void ReadProjector(const VisionFamily& family, ConfigReader* whole, float tower_
                    uint32_t merged, uint32_t hidden, VisionSpec* spec) {
   const MergedNorm& norm = family.merged_norm;
   if (norm.name != nullptr && (norm.key == nullptr || whole->Bool(norm.key, true))) {
-    spec->merged_norm = norm.name;
-    spec->merged_norm_kind = norm.kind;
-    spec->merged_norm_offset = norm.offset;
-    spec->merged_norm_epsilon =
+    spec->projector.norm = norm.name;
+    spec->projector.norm_kind = norm.kind;
+    spec->projector.norm_offset = norm.offset;
+    spec->projector.norm_epsilon =
         norm.epsilon == 0 ? tower_epsilon : static_cast<float>(norm.epsilon);
   }
   uint32_t width = merged;
@@ -201,8 +202,40 @@ void ReadProjector(const VisionFamily& family, ConfigReader* whole, float tower_
     } else if (from.default_activation != nullptr) {
       stage.activation = ActivationOf(from.default_activation);
     }
-    spec->projector.push_back(stage);
+    spec->projector.stages.push_back(stage);
   }
+}
+
+// Rows of layers of the tower that are added behind the decoder's first layers. REQUIRES: the
+// projector.
+void ReadDeepstack(const VisionFamily& family, ConfigReader* reader, uint32_t n_layers,
+                   uint32_t n_decoder_layers, VisionSpec* spec) {
+  constexpr const char* kKey = "deepstack_visual_indexes";
+  const DeepstackNames& names = family.deepstack;
+  if (names.list == nullptr) {
+    if (!reader->IntOrList(kKey).empty()) reader->FailKey(kKey, "an empty list");
+    return;
+  }
+  std::vector<int64_t> layers(std::begin(family.deepstack_layers),
+                              std::end(family.deepstack_layers));
+  if (reader->Has(kKey)) layers = reader->IntOrList(kKey);
+  if (layers.size() > n_decoder_layers) reader->FailKey(kKey, "as many as the decoder's layers");
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const bool is_new = std::find(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(i),
+                                  layers[i]) == layers.begin() + static_cast<std::ptrdiff_t>(i);
+    if (layers[i] < 0 || layers[i] >= n_layers || !is_new) {
+      reader->FailKey(kKey, Format("different indices below %u", n_layers).c_str());
+    }
+    const std::string entry = names.list + std::to_string(i) + ".";
+    DeepstackSpec deep = {static_cast<uint32_t>(layers[i]), spec->projector};
+    deep.projector.norm = entry + names.norm;
+    deep.projector.norm_epsilon = 1e-6f;
+    deep.projector.stages[0].weight = entry + names.first;
+    deep.projector.stages[1].weight = entry + names.second;
+    spec->deepstack.push_back(std::move(deep));
+  }
+  std::sort(spec->deepstack.begin(), spec->deepstack.end(),
+            [](const DeepstackSpec& a, const DeepstackSpec& b) { return a.layer < b.layer; });
 }
 
 }  // namespace
@@ -245,14 +278,10 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
     spec.window_side = CountOr(&tower_reader, "window_size", family->window_size) / token;
     if (spec.window_side == 0) tower_reader.FailKey("window_size", "a token's side at least");
   }
-  // Refuses towers whose layers' outputs also go to the decoder's first layers.
-  if (!tower_reader.IntOrList("deepstack_visual_indexes").empty()) {
-    tower_reader.FailKey("deepstack_visual_indexes", "an empty list");
-  }
   if (family->mrope != MropeOrder::kNone) {
     RequireEqual(&tower_reader, family->keys.out, query.hidden, query.hidden,
                  "the decoder's hidden_size");
-    for (RopeSpec& rope : *ropes) GiveAxes(family->mrope, config, label, &rope);
+    for (RopeSpec& rope : *ropes) GiveAxes(*family, config, label, &rope);
     spec.has_mrope = true;
   }
   for (LayerKindSpec& kind : tower.kinds) {
@@ -260,7 +289,6 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
   }
   ropes->insert(ropes->end(), tower.ropes.begin(), tower.ropes.end());
   tower.ropes.clear();
-  RefuseUnread(&tower_reader, kSilentTowerKeys);
   spec.has_channels_last = family->has_channels_last;
   spec.patch_embedding = family->patch_embedding;
   spec.grid_positions = family->grid_positions;
@@ -268,6 +296,9 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
   const bool concats = spec.merge == PoolKind::kConcat;
   const uint32_t merged = (concats ? spec.merge_side * spec.merge_side : 1) * tower.hidden;
   ReadProjector(*family, &whole, tower.final_norm_epsilon, merged, query.hidden, &spec);
+  ReadDeepstack(*family, &tower_reader, static_cast<uint32_t>(tower.layer_kinds.size()),
+                query.layers, &spec);
+  RefuseUnread(&tower_reader, kSilentTowerKeys);
   ReadImageProcessor(*family, query.max_pixels, file, &spec, warnings);
   spec.token_id = family->default_token;
   for (const char* key : family->token_keys) {

@@ -19,8 +19,8 @@ inline constexpr char kVisionPrefix[] = "vision.";
 std::string VisionTensorName(const std::string& name);
 
 struct VisionQuery {
-  uint32_t hidden = 0, vocab = 0;  // of the decoder
-  uint32_t max_pixels = 0;         // --image-pixels; 0: as the image processor says
+  uint32_t hidden = 0, vocab = 0, layers = 0;  // of the decoder
+  uint32_t max_pixels = 0;                     // --image-pixels; 0: as the image processor says
 };
 
 // Reads the tower of the model that `config`, the contents of config.json, describes, and how its

@@ -30,6 +30,14 @@ struct ProjectorStage {
   bool is_transposed = false;
 };
 
+// A layer of deepstack_visual_indexes has a projector in a list of them.
+struct DeepstackNames {
+  const char* list = nullptr;  // null: there are none
+  const char* norm = nullptr;  // these within an entry
+  const char* first = nullptr;
+  const char* second = nullptr;
+};
+
 // Keys of a tower's config whose names differ.
 struct TowerKeys {
   const char* hidden = "hidden_size";
@@ -77,10 +85,13 @@ struct VisionFamily {
   PoolKind merge = PoolKind::kConcat;
   MergedNorm merged_norm = {};
   ProjectorStage projector[2] = {};
+  DeepstackNames deepstack = {};
+  int64_t deepstack_layers[3] = {};  // default of deepstack_visual_indexes
   const char* token_keys[2] = {"image_token_id", "image_token_index"};
   uint32_t default_token = 0;
   bool sees_both_ways = false;
   MropeOrder mrope = MropeOrder::kNone;
+  int64_t mrope_section[kRopeAxes] = {11, 11, 10};  // its default
   // Defaults of the image processor's class, and of its texts.
   ImageRule rule = ImageRule::kSquare;
   Resample resample = Resample::kBilinear;
@@ -312,6 +323,19 @@ constexpr VisionFamily Qwen25Vl() {
   return family;
 }
 
+// As Qwen35, with deepstack.
+constexpr VisionFamily Qwen3Vl(const char* architecture) {
+  VisionFamily family = Qwen35(architecture);
+  family.deepstack = {"vision.tower.deepstack_merger_list.", "norm", "linear_fc1", "linear_fc2"};
+  family.deepstack_layers[0] = 8;
+  family.deepstack_layers[1] = 16;
+  family.deepstack_layers[2] = 24;
+  family.default_token = 151655;
+  family.mrope_section[0] = 24;
+  family.mrope_section[1] = family.mrope_section[2] = 20;
+  return family;
+}
+
 inline constexpr VisionFamily kVisionFamilies[] = {
     Idefics3Like("Idefics3ForConditionalGeneration"),
     Idefics3Like("SmolVLMForConditionalGeneration"),
@@ -319,6 +343,8 @@ inline constexpr VisionFamily kVisionFamilies[] = {
     Lfm2Vl(),
     Qwen2Vl(),
     Qwen25Vl(),
+    Qwen3Vl("Qwen3VLForConditionalGeneration"),
+    Qwen3Vl("Qwen3VLMoeForConditionalGeneration"),
     Qwen35("Qwen3_5ForConditionalGeneration"),
     Qwen35("Qwen3_5MoeForConditionalGeneration"),
 };

@@ -99,6 +99,9 @@ class Planner {
   // vision_tensors.cc: the tower of images.
   void AddVision();
   uint32_t AddPatchEmbedding(const VisionSpec& vision);
+  // scope: prefix of the tensors' labels. cols: of the merged patches.
+  ProjectorTensors AddProjector(const std::string& scope, const ProjectorSpec& projector,
+                                uint32_t cols);
 
   // encoder_tensors.cc: encoder and cross-attention.
   void AddEncoder(const Checkpoint::Entry* embedding);

@@ -84,6 +84,12 @@ struct PlannedTensor {
 
 inline constexpr uint32_t kNoTensor = kNoWeight;
 
+struct ProjectorTensors {
+  uint32_t norm = kNoTensor;
+  uint32_t norm_bias = kNoTensor;
+  std::vector<uint32_t> stages;
+};
+
 // Tensors of a vision tower.
 struct VisionTensors {
   uint32_t patch_embedding = kNoTensor;
@@ -91,9 +97,8 @@ struct VisionTensors {
   std::vector<LayerTensors> layers;
   uint32_t final_norm = kNoTensor;
   uint32_t final_norm_bias = kNoTensor;
-  uint32_t merged_norm = kNoTensor;
-  uint32_t merged_norm_bias = kNoTensor;
-  std::vector<uint32_t> projector;
+  ProjectorTensors projector;
+  std::vector<ProjectorTensors> deepstack;
 };
 
 struct TensorPlan {

@@ -20,6 +20,12 @@ void Move(uint32_t by, uint32_t* index) {
   if (*index != kNoTensor) *index += by;
 }
 
+void MoveProjector(uint32_t by, ProjectorTensors* projector) {
+  Move(by, &projector->norm);
+  Move(by, &projector->norm_bias);
+  for (uint32_t& index : projector->stages) Move(by, &index);
+}
+
 }  // namespace
 
 uint32_t Planner::AddPatchEmbedding(const VisionSpec& vision) {
@@ -41,6 +47,32 @@ uint32_t Planner::AddPatchEmbedding(const VisionSpec& vision) {
   }
   part.rows = spec_.hidden;
   return AddMatrix("vision.patch_embedding", formats_.weights, true, {part}, cols);
+}
+
+ProjectorTensors Planner::AddProjector(const std::string& scope, const ProjectorSpec& projector,
+                                       uint32_t cols) {
+  ProjectorTensors out;
+  if (!projector.norm.empty()) {
+    out.norm =
+        AddVector(scope + "merged_norm", WeightName(projector.norm), cols, projector.norm_offset);
+    if (projector.norm_kind == NormKind::kLayer) {
+      out.norm_bias = AddVector(scope + "merged_norm_bias", projector.norm + ".bias", cols, 0.0f);
+    }
+  }
+  for (const DenseSpec& stage : projector.stages) {
+    SourcePart part;
+    const std::string name = stage.is_whole_name ? stage.weight : WeightName(stage.weight);
+    part.weight =
+        sources_.Take(name, stage.is_transposed ? std::vector<uint64_t>{cols, stage.width}
+                                                : std::vector<uint64_t>{stage.width, cols});
+    if (stage.has_bias) part.bias = sources_.Take(stage.weight + ".bias", {stage.width});
+    part.rows = stage.width;
+    part.transposed_rows = stage.is_transposed ? stage.width : 0;
+    const std::string label = scope + "projector." + std::to_string(out.stages.size());
+    out.stages.push_back(AddMatrix(label, formats_.weights, true, {part}, cols));
+    cols = stage.width;
+  }
+  return out;
 }
 
 VisionTensors Planner::MakeVision(const VisionSpec& vision, std::vector<PlannedTensor>* tensors) {
@@ -66,27 +98,11 @@ VisionTensors Planner::MakeVision(const VisionSpec& vision, std::vector<PlannedT
             &out.final_norm, &out.final_norm_bias);
   }
   const bool concats = vision.merge == PoolKind::kConcat;
-  uint32_t cols = (concats ? vision.merge_side * vision.merge_side : 1) * spec_.hidden;
-  if (!vision.merged_norm.empty()) {
-    out.merged_norm = AddVector("vision.merged_norm", WeightName(vision.merged_norm), cols,
-                                vision.merged_norm_offset);
-    if (vision.merged_norm_kind == NormKind::kLayer) {
-      out.merged_norm_bias =
-          AddVector("vision.merged_norm_bias", vision.merged_norm + ".bias", cols, 0.0f);
-    }
-  }
-  for (const DenseSpec& stage : vision.projector) {
-    SourcePart part;
-    const std::string name = stage.is_whole_name ? stage.weight : WeightName(stage.weight);
-    part.weight =
-        sources_.Take(name, stage.is_transposed ? std::vector<uint64_t>{cols, stage.width}
-                                                : std::vector<uint64_t>{stage.width, cols});
-    if (stage.has_bias) part.bias = sources_.Take(stage.weight + ".bias", {stage.width});
-    part.rows = stage.width;
-    part.transposed_rows = stage.is_transposed ? stage.width : 0;
-    out.projector.push_back(AddMatrix("vision.projector." + std::to_string(out.projector.size()),
-                                      formats_.weights, true, {part}, cols));
-    cols = stage.width;
+  const uint32_t merged = (concats ? vision.merge_side * vision.merge_side : 1) * spec_.hidden;
+  out.projector = AddProjector("vision.", vision.projector, merged);
+  for (const DeepstackSpec& deep : vision.deepstack) {
+    const std::string scope = "vision.deepstack." + std::to_string(out.deepstack.size()) + ".";
+    out.deepstack.push_back(AddProjector(scope, deep.projector, merged));
   }
   for (const char* unused : spec_.names->unused) {
     if (unused != nullptr) sources_.LeaveOut(unused);
@@ -105,11 +121,12 @@ void Planner::AddVision() {
   VisionTensors& vision = plan_.vision;
   vision = tower.MakeVision(spec_.vision, &tensors);
   const auto first = static_cast<uint32_t>(plan_.tensors.size());
-  for (uint32_t* index : {&vision.patch_embedding, &vision.positions, &vision.final_norm,
-                          &vision.final_norm_bias, &vision.merged_norm, &vision.merged_norm_bias}) {
+  for (uint32_t* index :
+       {&vision.patch_embedding, &vision.positions, &vision.final_norm, &vision.final_norm_bias}) {
     Move(first, index);
   }
-  for (uint32_t& index : vision.projector) Move(first, &index);
+  MoveProjector(first, &vision.projector);
+  for (ProjectorTensors& deep : vision.deepstack) MoveProjector(first, &deep);
   for (LayerTensors& layer : vision.layers) {
 #define ARN_MOVE(name) Move(first, &layer.name);
     ARN_LAYER_TENSORS(ARN_MOVE)

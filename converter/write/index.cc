@@ -7,6 +7,7 @@ namespace arn::convert {
 namespace {
 
 using flatbuffers::Offset;
+using flatbuffers::Vector;
 
 // The schema's enums have the same numbers as the code's enums; both are append-only.
 static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt4));
@@ -121,6 +122,46 @@ void AddImageRules(const ImageRules& rules, fbs::VisionBuilder* b) {
   b->add_scale(rules.scale);
 }
 
+Offset<Vector<Offset<fbs::Dense>>> BuildProjector(const ProjectorSpec& spec,
+                                                  const ProjectorTensors& tensors,
+                                                  flatbuffers::FlatBufferBuilder* builder) {
+  std::vector<Offset<fbs::Dense>> stages;
+  for (size_t i = 0; i < spec.stages.size(); ++i) {
+    const std::optional<Activation>& activation = spec.stages[i].activation;
+    stages.push_back(
+        fbs::CreateDense(*builder, tensors.stages[i], activation.has_value(),
+                         static_cast<fbs::Activation>(activation.value_or(Activation::kSilu))));
+  }
+  return builder->CreateVector(stages);
+}
+
+// Builder: fbs::VisionBuilder or fbs::DeepstackBuilder.
+template <typename Builder>
+void AddMergedNorm(const ProjectorSpec& spec, const ProjectorTensors& tensors, Builder* b) {
+  b->add_merged_norm(tensors.norm);
+  b->add_merged_norm_kind(static_cast<fbs::NormKind>(spec.norm_kind));
+  b->add_merged_norm_bias(tensors.norm_bias);
+  b->add_merged_norm_epsilon(spec.norm_epsilon);
+}
+
+// Returns null if there are none, so that other bundles stay as they are.
+Offset<Vector<Offset<fbs::Deepstack>>> BuildDeepstack(const VisionSpec& vision,
+                                                      const VisionTensors& tensors,
+                                                      flatbuffers::FlatBufferBuilder* builder) {
+  if (vision.deepstack.empty()) return {};
+  std::vector<Offset<fbs::Deepstack>> deepstack;
+  for (size_t i = 0; i < vision.deepstack.size(); ++i) {
+    const DeepstackSpec& deep = vision.deepstack[i];
+    const auto projector = BuildProjector(deep.projector, tensors.deepstack[i], builder);
+    fbs::DeepstackBuilder b(*builder);
+    b.add_layer(deep.layer);
+    AddMergedNorm(deep.projector, tensors.deepstack[i], &b);
+    b.add_projector(projector);
+    deepstack.push_back(b.Finish());
+  }
+  return builder->CreateVector(deepstack);
+}
+
 Offset<fbs::Vision> BuildVision(const VisionSpec& vision, const VisionTensors& tensors,
                                 flatbuffers::FlatBufferBuilder* builder) {
   const DecoderSpec& tower = *vision.tower;
@@ -130,16 +171,10 @@ Offset<fbs::Vision> BuildVision(const VisionSpec& vision, const VisionTensors& t
   for (size_t i = 0; i < tensors.layers.size(); ++i) {
     layers.push_back(BuildLayer(tower.layer_kinds[i], tensors.layers[i], kNoTensor, builder));
   }
-  std::vector<Offset<fbs::Dense>> projector;
-  for (size_t i = 0; i < vision.projector.size(); ++i) {
-    const std::optional<Activation>& activation = vision.projector[i].activation;
-    projector.push_back(
-        fbs::CreateDense(*builder, tensors.projector[i], activation.has_value(),
-                         static_cast<fbs::Activation>(activation.value_or(Activation::kSilu))));
-  }
   const auto kinds_vector = builder->CreateVector(kinds);
   const auto layers_vector = builder->CreateVector(layers);
-  const auto projector_vector = builder->CreateVector(projector);
+  const auto projector = BuildProjector(vision.projector, tensors.projector, builder);
+  const auto deepstack = BuildDeepstack(vision, tensors, builder);
   const auto mean = builder->CreateVector(vision.image.mean, kPixelChannels);
   const auto deviation = builder->CreateVector(vision.image.std, kPixelChannels);
   const auto text = BuildImageText(vision.text, builder);
@@ -158,11 +193,9 @@ Offset<fbs::Vision> BuildVision(const VisionSpec& vision, const VisionTensors& t
   b.add_final_norm_epsilon(tower.final_norm_epsilon);
   b.add_merge_side(vision.merge_side);
   b.add_merge(static_cast<fbs::PoolKind>(vision.merge));
-  b.add_merged_norm(tensors.merged_norm);
-  b.add_merged_norm_kind(static_cast<fbs::NormKind>(vision.merged_norm_kind));
-  b.add_merged_norm_bias(tensors.merged_norm_bias);
-  b.add_merged_norm_epsilon(vision.merged_norm_epsilon);
-  b.add_projector(projector_vector);
+  AddMergedNorm(vision.projector, tensors.projector, &b);
+  b.add_projector(projector);
+  if (!deepstack.IsNull()) b.add_deepstack(deepstack);
   b.add_max_patches(vision.max_patches);
   AddImageRules(vision.image, &b);
   b.add_mean(mean);

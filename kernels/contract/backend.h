@@ -112,7 +112,7 @@ struct RunArgs {
   // REQUIRES: LogitsAccess::finds_best, and leaves_logits.
   int32_t* best_id = nullptr;
   Span<const float> features;
-  // f32 [rows, hidden] in place of the embeddings of tokens below 0. REQUIRES, if there are any:
+  // f32 [rows, EmbedParams::embedding_stride] of tokens below 0. REQUIRES, if there are any:
   // Backend::takes_embeddings, and no encoder run.
   Span<const float> embeddings;
   // Parts of the sequences, which cover all rows in order: kinds with has_parts attend within them,

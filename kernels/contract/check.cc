@@ -185,8 +185,8 @@ uint64_t EmbeddingRows(const Program& program, const RunArgs& args) {
   if (args.is_encoder || args.embeddings.empty()) return 0;
   for (const Step& step : StepsOf(program, false)) {
     const auto* embed = step.If<EmbedParams>();
-    if (embed == nullptr || !embed->takes_embeddings) continue;
-    return args.embeddings.size() / program.values[step.out].width;
+    if (embed == nullptr || embed->embedding_stride == 0) continue;
+    return args.embeddings.size() / embed->embedding_stride;
   }
   return 0;
 }

@@ -39,11 +39,11 @@ inline RowRange RowsOfPooled(const Program& program, const RunArgs& args, uint32
   return {args.sequences[i].first_row, args.sequences[i].n_rows};
 }
 
-// Returns the row that a token takes in place of its embedding; null: none.
-inline const float* EmbeddingOf(const RunArgs& args, const EmbedParams& p, int32_t token,
-                                uint32_t width) {
-  if (token >= 0 || !p.takes_embeddings) return nullptr;
-  return args.embeddings.data() + static_cast<uint64_t>(-1 - int64_t{token}) * width;
+// Returns the row that a token takes in place of its embedding; null: none. stride: columns of a
+// row; 0: tokens take none.
+inline const float* EmbeddingOf(const RunArgs& args, uint32_t stride, int32_t token) {
+  if (token >= 0 || stride == 0) return nullptr;
+  return args.embeddings.data() + static_cast<uint64_t>(-1 - int64_t{token}) * stride;
 }
 
 // True if the step works on pooled rows. kPool itself reads rows.

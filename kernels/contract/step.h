@@ -44,12 +44,13 @@ enum class Op : uint8_t {
   kGate,             // in place on in: times an activated gate, with a norm of groups if it has one
   kPool,             // rows in of each sequence -> out, one row a sequence (of the encoder)
   // Ops of the decoder again:
-  kMixStreams,  // in and the residual streams: predicts, corrects or averages the streams
-  kMatchRms,    // in -> out: times a factor that gives it the root mean square of another value
-  kThreshold,   // in place on the first columns of in: keeps what exceeds a quantile of them
-  kAdapt,       // in -> out +=: what the adapters of each sequence change of a kLinear
+  kMixStreams,     // in and the residual streams: predicts, corrects or averages the streams
+  kMatchRms,       // in -> out: times a factor that gives it the root mean square of another value
+  kThreshold,      // in place on the first columns of in: keeps what exceeds a quantile of them
+  kAdapt,          // in -> out +=: what the adapters of each sequence change of a kLinear
+  kAddEmbeddings,  // in place on in: adds columns of the embeddings that tokens have (kEmbed)
 };
-inline constexpr uint32_t kOpCount = 28;
+inline constexpr uint32_t kOpCount = 29;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -87,8 +88,9 @@ struct EmbedParams {
   WeightId weight = kNoWeight;     // [vocab, width of out]
   WeightId positions = kNoWeight;  // f32 rows, one per position, or none
   float factor = 1.0f;             // multiplies the token's row
-  // Tokens below 0 take their row of RunArgs::embeddings, without the factor; else the row of id 0.
-  bool takes_embeddings = false;
+  // Columns of a row of RunArgs::embeddings. Tokens below 0 take the first ones of theirs, without
+  // the factor. 0: they take the table's row of id 0.
+  uint32_t embedding_stride = 0;
 };
 
 struct RopeAnglesParams {
@@ -362,6 +364,14 @@ struct ThresholdParams {
   static constexpr Op kOp = Op::kThreshold;
   uint32_t n_columns = 0;
   float deviations = 0.0f;
+};
+
+// Tokens of the vocabulary leave their row as it is (DeepStack; Meng et al., 2024,
+// arXiv:2406.04334).
+struct AddEmbeddingsParams {
+  static constexpr Op kOp = Op::kAddEmbeddings;
+  uint32_t first = 0;   // first column
+  uint32_t stride = 0;  // that of kEmbed
 };
 
 // Behind the kLinear of this weight, with its in and out.

@@ -38,12 +38,19 @@ class Runner {
   }
 
   void Embed(const EmbedParams& p, const Weight& weight, int32_t token, float* out) const {
-    if (const float* own = EmbeddingOf(args_, p, token, weight.cols)) {
+    if (const float* own = EmbeddingOf(args_, p.embedding_stride, token)) {
       std::memcpy(out, own, weight.cols * sizeof(float));
       return;
     }
     UnpackRowF32(weight, token < 0 ? 0 : static_cast<uint32_t>(token), out);
     if (p.factor != 1.0f) state_.simd.softcap(out, weight.cols, p.factor, 0.0f);
+  }
+
+  void Run(const Step& step, const AddEmbeddingsParams& p) const {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const float* added = EmbeddingOf(args_, p.stride, args_.tokens[row]);
+      if (added != nullptr) state_.simd.add_row(added + p.first, Width(step.in), Row(step.in, row));
+    }
   }
 
   // As kernels/reference/rope_angles.cc.
@@ -336,6 +343,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
   const Runner runner(state, args, is_pooled ? PooledRows(*state.program, args) : RunRows(args));
   switch (step.op()) {
     case Op::kEmbed: return runner.Run(step, step.Get<EmbedParams>());
+    case Op::kAddEmbeddings: return runner.Run(step, step.Get<AddEmbeddingsParams>());
     case Op::kRopeAngles: return runner.Run(step, step.Get<RopeAnglesParams>());
     case Op::kNorm: return runner.Run(step, step.Get<NormParams>());
     case Op::kLinear: return runner.Run(step, step.Get<LinearParams>());

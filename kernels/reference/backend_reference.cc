@@ -104,13 +104,14 @@ class Runner {
       case Op::kMatchRms: return Run(step, step.Get<MatchRmsParams>());
       case Op::kThreshold: return Run(step, step.Get<ThresholdParams>());
       case Op::kAdapt: return Run(step, step.Get<AdaptParams>());
+      case Op::kAddEmbeddings: return Run(step, step.Get<AddEmbeddingsParams>());
     }
   }
 
  private:
   void Run(const Step& step, const EmbedParams& p) {
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-      reference::Embed(args_.tokens[row], EmbeddingOf(args_, p, args_.tokens[row], Width(step.out)),
+      reference::Embed(args_.tokens[row], EmbeddingOf(args_, p.embedding_stride, args_.tokens[row]),
                        TextPosition(args_, row, position), program_.weights[p.weight], p.factor,
                        state_.Vector(p.positions), Row(step.out, row));
     });
@@ -217,6 +218,14 @@ class Runner {
         }
       }
     });
+  }
+
+  void Run(const Step& step, const AddEmbeddingsParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const float* added = EmbeddingOf(args_, p.stride, args_.tokens[row]);
+      if (added == nullptr) continue;
+      for (uint32_t i = 0; i < Width(step.in); ++i) Row(step.in, row)[i] += added[p.first + i];
+    }
   }
 
   void Run(const Step& step, const FeaturesParams& p) {

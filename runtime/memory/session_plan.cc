@@ -284,7 +284,8 @@ Status PlanEmbeddings(const Model& model, SessionPlan* plan, Layout* layout, Dia
                       "embedding_rows is %u: the backend %s takes no embeddings (images)",
                       options.embedding_rows, plan->backend->name);
   }
-  ARN_ASSIGN(plan->embeddings, layout->AddArray(Region::kIo, n * model.spec.hidden, sizeof(float)));
+  ARN_ASSIGN(plan->embeddings,
+             layout->AddArray(Region::kIo, n * VectorFloats(model.spec), sizeof(float)));
   ARN_ASSIGN(plan->embedding_marks, layout->Add(Region::kIo, n));
   if (model.spec.vision.has_mrope) {
     ARN_ASSIGN(plan->image_places, layout->AddArray(Region::kIo, n, sizeof(ImagePlace)));

@@ -4,13 +4,14 @@
 
 #include "platform/base/arith.h"
 #include "runtime/model/encoder_program.h"
+#include "runtime/model/image_place.h"
 #include "runtime/model/layer_program.h"
 #include "runtime/model/step_list.h"
 
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 58;
+constexpr uint32_t kStepsPerLayer = 59;
 constexpr uint32_t kStepsOutsideLayers = 9;  // embeddings, norms of theirs, projection, head
 // With residual streams: two routers, and the per-layer embeddings of each stream.
 constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
@@ -160,7 +161,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.weight = spec.embedding;
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
-  embed.takes_embeddings = true;
+  embed.embedding_stride = VectorFloats(spec);
   const ValueId embedded = v.embedded();
   builder.Add(Step(embed, kNoValue, embedded));
   if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
@@ -185,6 +186,12 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     const LayerPlace place = {i, layer.kind, n_kinds + layer.kind, false};
     const LayerKindSpec& kind = spec.kinds[layer.kind];
     AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), angles, &builder);
+    if (i < spec.vision.deepstack.size()) {
+      AddEmbeddingsParams add;
+      add.first = (i + 1) * spec.hidden;
+      add.stride = embed.embedding_stride;
+      builder.Add(Step(add, v.x, kNoValue, i));
+    }
     if (i == 0 && is_uniform) {
       for (ValueId id = v.x; id < builder.n_values(); ++id) {
         const bool crosses_layers =

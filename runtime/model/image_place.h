@@ -1,5 +1,5 @@
-// ImagePlace: with M-RoPE, where an embedding's token is in its image. Its floats follow the vector
-// that the decoder takes, so that an app passes them on unread.
+// ImagePlace: with M-RoPE, where an embedding's token is in its image. Its floats follow what
+// the decoder takes, so that an app passes them on unread.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,15 @@ inline constexpr uint32_t kPlaceFloats = 3;
 // No image has a larger one, and f32 has every number up to it.
 inline constexpr uint32_t kMaxImageSpan = 1u << 16;
 
+// Returns the floats that the decoder takes of an embedding: the vector in the token's place, then
+// what is added behind each of its first layers.
+inline uint32_t VectorFloats(const ModelSpec& spec) {
+  return spec.hidden * (1 + static_cast<uint32_t>(spec.vision.deepstack.size()));
+}
+
 // Returns the floats of an embedding.
 inline uint32_t EmbeddingFloats(const ModelSpec& spec) {
-  return spec.hidden + (spec.vision.has_mrope ? kPlaceFloats : 0);
+  return VectorFloats(spec) + (spec.vision.has_mrope ? kPlaceFloats : 0);
 }
 
 inline void WritePlace(const ImagePlace& place, float* out) {

@@ -16,6 +16,7 @@ namespace arn {
 namespace {
 
 constexpr uint32_t kMaxProjector = 16;
+constexpr uint32_t kMaxDeepstack = 16;
 
 // A kind without attention may have any rope.
 bool Rotates(const LayerKindSpec& kind) { return kind.n_heads != 0 && kind.rope != kNoRope; }
@@ -131,9 +132,32 @@ Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec
                     DTypeName(w.dtype));
 }
 
-// Reads what makes rows of the decoder's width of those of the layers.
-Status ReadProjector(const fbs::Vision& vision, Arena* arena, const ModelSpec& model,
-                     VisionSpec* out, Diag* diag) {
+// Reads what makes rows of the decoder's width of `width` columns. Table: fbs::Vision or
+// fbs::Deepstack.
+template <typename Table>
+Status ReadProjector(const Table& table, uint32_t width, Arena* arena, const ModelSpec& model,
+                     ProjectorSpec* out, Diag* diag) {
+  ARN_TRY(ReadNormKind("vision.merged_norm_kind", table.merged_norm_kind(), &out->norm_kind, diag));
+  ARN_TRY(CheckEpsilon("vision.merged_norm_epsilon", table.merged_norm_epsilon(), diag));
+  out->norm_epsilon = table.merged_norm_epsilon();
+  Shapes shapes(model.weights, diag);
+  ARN_TRY(ReadNorm("vision merged_norm", 0, table.merged_norm(), table.merged_norm_bias(),
+                   out->norm_kind, width, &shapes, &out->norm, &out->norm_bias));
+  ARN_TRY(CheckRange("vision.projector", CountOf(table.projector()), 1, kMaxProjector, diag));
+  ARN_ASSIGN(Span<DenseSpec> stages, arena->AllocateArray<DenseSpec>(table.projector()->size()));
+  for (uint32_t i = 0; i < stages.size(); ++i) {
+    ARN_TRY(ReadDense(*table.projector()->Get(i), i, width, model, &stages[i], diag));
+    width = stages[i].width;
+  }
+  out->stages = stages;
+  if (width == model.hidden) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.vision.projector: rows of %u columns, expected %u",
+                    width, model.hidden);
+}
+
+// Reads the projectors of the tower's layers, the last and those of `deepstack`.
+Status ReadProjectors(const fbs::Vision& vision, Arena* arena, const ModelSpec& model,
+                      VisionSpec* out, Diag* diag) {
   if (vision.merge() != fbs::PoolKind::Concat && vision.merge() != fbs::PoolKind::Mean) {
     return UnknownValue("merge", static_cast<uint32_t>(vision.merge()), diag);
   }
@@ -141,25 +165,23 @@ Status ReadProjector(const fbs::Vision& vision, Arena* arena, const ModelSpec& m
   const bool concats = out->merge == PoolKind::kConcat;
   const uint64_t merged = uint64_t{concats ? out->merged_patches() : 1} * out->hidden;
   ARN_TRY(CheckRange("vision.merge_side", merged, 1, kMaxWidth, diag));
-  ARN_TRY(ReadNormKind("vision.merged_norm_kind", vision.merged_norm_kind(), &out->merged_norm_kind,
-                       diag));
-  ARN_TRY(CheckEpsilon("vision.merged_norm_epsilon", vision.merged_norm_epsilon(), diag));
-  out->merged_norm_epsilon = vision.merged_norm_epsilon();
-  Shapes shapes(model.weights, diag);
-  ARN_TRY(ReadNorm("vision merged_norm", 0, vision.merged_norm(), vision.merged_norm_bias(),
-                   out->merged_norm_kind, merged, &shapes, &out->merged_norm,
-                   &out->merged_norm_bias));
-  ARN_TRY(CheckRange("vision.projector", CountOf(vision.projector()), 1, kMaxProjector, diag));
-  ARN_ASSIGN(Span<DenseSpec> stages, arena->AllocateArray<DenseSpec>(vision.projector()->size()));
-  auto width = static_cast<uint32_t>(merged);
-  for (uint32_t i = 0; i < stages.size(); ++i) {
-    ARN_TRY(ReadDense(*vision.projector()->Get(i), i, width, model, &stages[i], diag));
-    width = stages[i].width;
+  const auto width = static_cast<uint32_t>(merged);
+  ARN_TRY(ReadProjector(vision, width, arena, model, &out->projector, diag));
+  const uint64_t n_deep = CountOf(vision.deepstack());
+  ARN_TRY(CheckRange("vision.deepstack", n_deep, 0,
+                     Min<uint64_t>(model.layers.size(), kMaxDeepstack), diag));
+  ARN_ASSIGN(Span<DeepstackSpec> deepstack, arena->AllocateArray<DeepstackSpec>(n_deep));
+  uint32_t least = 0;
+  for (uint32_t i = 0; i < n_deep; ++i) {
+    const fbs::Deepstack& from = *vision.deepstack()->Get(i);
+    ARN_TRY(CheckRange("vision.deepstack.layer", from.layer(), least,
+                       static_cast<uint64_t>(out->layers.size()) - 1, diag));
+    least = from.layer() + 1;
+    deepstack[i].layer = from.layer();
+    ARN_TRY(ReadProjector(from, width, arena, model, &deepstack[i].projector, diag));
   }
-  out->projector = stages;
-  if (width == model.hidden) return Status::kOk;
-  return diag->Fail(Status::kBadBundle, "model.vision.projector: rows of %u columns, expected %u",
-                    width, model.hidden);
+  out->deepstack = deepstack;
+  return Status::kOk;
 }
 
 // Tokens of an image see all of it in both directions, also in layers with a window: the window
@@ -192,8 +214,12 @@ Status CheckMrope(const ModelSpec& model, const VisionSpec& vision, Diag* diag) 
 
 uint64_t VisionSpecBytes(const fbs::Vision* vision) {
   if (vision == nullptr) return 0;
+  const uint64_t n_deep = CountOf(vision->deepstack());
+  uint64_t n_stages = CountOf(vision->projector());
+  for (uint32_t i = 0; i < n_deep; ++i)
+    n_stages += CountOf(vision->deepstack()->Get(i)->projector());
   return BidirectionalLayersBytes(CountOf(vision->kinds()), CountOf(vision->layers())) +
-         CountOf(vision->projector()) * sizeof(DenseSpec) + kSliceAlign;
+         n_deep * sizeof(DeepstackSpec) + n_stages * sizeof(DenseSpec) + (2 + n_deep) * kSliceAlign;
 }
 
 Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag* diag) {
@@ -221,7 +247,7 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
   ARN_TRY(ReadNorm("vision final_norm", 0, vision.final_norm(), vision.final_norm_bias(),
                    out.final_norm_kind, out.hidden, &shapes, &out.final_norm,
                    &out.final_norm_bias));
-  ARN_TRY(ReadProjector(vision, arena, *spec, &out, diag));
+  ARN_TRY(ReadProjectors(vision, arena, *spec, &out, diag));
   ARN_TRY(CheckRange("vision.token_id", vision.token_id(), 0, spec->vocab - 1, diag));
   out.token_id = static_cast<int32_t>(vision.token_id());
   out.sees_both_ways = vision.sees_both_ways();

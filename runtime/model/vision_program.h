@@ -14,8 +14,9 @@ namespace arn {
 // Returns an upper bound of the arena bytes that BuildVisionProgram uses; 0 without a tower.
 uint64_t VisionProgramBytes(const fbs::Model& model);
 
-// Allocates steps, values and kinds from `arena`; weights and ropes belong to the spec. The last
-// value is [rows / merged patches, hidden of the decoder]. REQUIRES: spec.vision.exists().
+// Allocates steps, values and kinds from `arena`; weights and ropes belong to the spec. The first
+// values are [rows / merged patches, hidden of the decoder]: the rows in the places of tokens, then
+// those of each DeepstackSpec. REQUIRES: spec.vision.exists().
 Status BuildVisionProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag);
 
 }  // namespace arn

@@ -19,6 +19,22 @@ inline constexpr uint32_t kMaxTileSize = 4096;
 inline constexpr uint32_t kMaxImageTiles = 144;
 
 // Vision tower: patches of a tile to rows of the decoder's width.
+// Makes rows of the decoder's width of merged patches.
+struct ProjectorSpec {
+  WeightId norm = kNoWeight;
+  NormKind norm_kind = NormKind::kLayer;
+  WeightId norm_bias = kNoWeight;
+  float norm_epsilon = 0.0f;
+  Span<const DenseSpec> stages;
+};
+
+// Layer `layer` of the tower also makes rows: those of deepstack[i] are added behind layer i of the
+// decoder.
+struct DeepstackSpec {
+  uint32_t layer = 0;
+  ProjectorSpec projector;
+};
+
 struct VisionSpec {
   uint32_t hidden = 0;      // 0: no tower
   uint32_t patch_size = 0;  // pixels of a side
@@ -35,12 +51,9 @@ struct VisionSpec {
   uint32_t merge_side = 1;
   uint32_t window_side = 0;  // in tokens; 0: a tile has no windows
   PoolKind merge = PoolKind::kConcat;
-  WeightId merged_norm = kNoWeight;
-  NormKind merged_norm_kind = NormKind::kLayer;
-  WeightId merged_norm_bias = kNoWeight;
-  float merged_norm_epsilon = 0.0f;
-  Span<const DenseSpec> projector;
-  uint32_t max_patches = 0;  // of a tile
+  ProjectorSpec projector;
+  Span<const DeepstackSpec> deepstack;  // by layer
+  uint32_t max_patches = 0;             // of a tile
   ImageRules image;
   int32_t token_id = -1;
   bool sees_both_ways = false;

@@ -21,10 +21,11 @@ Status AllocateParts(Span<const LayerKindSpec> kinds, uint64_t n_steps, Arena* a
 }
 
 void AddWholeInputLayers(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers,
-                         const LayerValues& values, const ValueId* angles, StepList* steps) {
+                         uint32_t first, const LayerValues& values, const ValueId* angles,
+                         StepList* steps) {
   for (uint32_t i = 0; i < layers.size(); ++i) {
     const LayerKindSpec& kind = kinds[layers[i].kind];
-    const LayerPlace place = {i, layers[i].kind, 0, true};
+    const LayerPlace place = {first + i, layers[i].kind, 0, true};
     AddLayer(layers[i], kind, place, ValuesOf(layers[i], kind, values, steps), angles, steps);
   }
 }

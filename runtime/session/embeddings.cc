@@ -16,7 +16,7 @@ Span<const float> Sequences::Embeddings() const {
   const SessionPlan& plan = core_.plan;
   if (plan.options.embedding_rows == 0) return {};
   return {core_.memory.As<float>(plan.embeddings),
-          size_t{plan.options.embedding_rows} * core_.model.spec.hidden};
+          size_t{plan.options.embedding_rows} * VectorFloats(core_.model.spec)};
 }
 
 Span<const int32_t> Sequences::PlainIds(uint32_t sequence) const {
@@ -36,7 +36,7 @@ Span<const int32_t> Sequences::PlainIds(uint32_t sequence) const {
 
 size_t Sequences::CommonTokens(Span<const int32_t> ids, Span<const float> rows) const {
   const Span<const int32_t> own = Ids(selected_);
-  const size_t n = Min(own.size(), ids.size()), width = core_.model.spec.hidden;
+  const size_t n = Min(own.size(), ids.size()), width = VectorFloats(core_.model.spec);
   const size_t stride = EmbeddingFloats(core_.model.spec);
   const float* row = rows.data();
   for (size_t i = 0; i < n; ++i) {
@@ -98,7 +98,7 @@ Status Sequences::CheckMixed(Span<const int32_t> ids, Span<const float> rows) co
 Status Sequences::TakeEmbeddings(Span<const int32_t> ids, Span<const float> rows, size_t n_common,
                                  size_t n_kept, Span<const int32_t>* out) {
   const uint32_t held = core_.plan.options.embedding_rows;
-  const size_t width = core_.model.spec.hidden, stride = EmbeddingFloats(core_.model.spec);
+  const size_t width = VectorFloats(core_.model.spec), stride = EmbeddingFloats(core_.model.spec);
   auto* marks = core_.memory.As<uint8_t>(core_.plan.embedding_marks);
   std::memset(marks, 0, held);
   uint32_t n_free = held;

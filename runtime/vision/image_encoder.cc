@@ -119,15 +119,17 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
                       static_cast<unsigned long long>(counts_.n_tiles));
   }
   ARN_TRY(status);
-  const Value& result = plan_.program.values[ResultOf(plan_.program)];
   *out_rows = n / vision.merged_patches();
-  const auto* from = memory_.As<float>(result.slice);
+  const uint32_t hidden = model_.spec.hidden, n_vectors = VectorFloats(model_.spec) / hidden;
   const PatchGrid tokens = TokenGridOf(vision, grid);
   const uint32_t span = Max(tokens.rows, tokens.cols), stride = EmbeddingFloats(model_.spec);
   ForEachToken(vision, tokens, [&](uint32_t index, uint32_t row, uint32_t col) {
     float* to = out + (uint64_t{row} * tokens.cols + col) * stride;
-    std::memcpy(to, from + uint64_t{index} * result.width, result.width * sizeof(float));
-    if (vision.has_mrope) WritePlace({row, col, span}, to + result.width);
+    for (uint32_t i = 0; i < n_vectors; ++i, to += hidden) {
+      const auto* from = memory_.As<float>(plan_.program.values[i].slice);
+      std::memcpy(to, from + uint64_t{index} * hidden, hidden * sizeof(float));
+    }
+    if (vision.has_mrope) WritePlace({row, col, span}, to);
   });
   ++counts_.n_tiles;
   counts_.n_rows += *out_rows;

@@ -83,7 +83,7 @@ TEST_P(PatchesTest, FeaturesByColumns_AndPoolsOfFixedRows_EqualTheFormula) {
   }
 }
 
-TEST_P(PatchesTest, TokensBelowZero_TakeTheirEmbedding_WithoutTheFactor) {
+TEST_P(PatchesTest, TokensBelowZero_TakeTheirEmbedding_WithoutTheFactor_AndWhatIsAddedLater) {
   if (!GetParam().backend->takes_embeddings) GTEST_SKIP() << "the backend takes no embeddings";
   std::mt19937 rng(82);
   constexpr uint32_t kVocab = 20, kWidth = 24;
@@ -93,14 +93,22 @@ TEST_P(PatchesTest, TokensBelowZero_TakeTheirEmbedding_WithoutTheFactor) {
   EmbedParams embed;
   embed.weight = builder.AddMatrix(table, WeightLayout());
   embed.factor = 3.5f;
-  embed.takes_embeddings = true;
+  constexpr uint32_t kStride = 2 * kWidth + 5;
+  embed.embedding_stride = kStride;
   const ValueId x = builder.AddValue(kWidth), y = builder.AddValue(10);
   builder.AddStep(Step(embed, kNoValue, x));
   EmbedParams plain;  // of another table: id 0 for embeddings
   plain.weight = builder.AddMatrix(other, WeightLayout());
   builder.AddStep(Step(plain, kNoValue, y));
+  AddEmbeddingsParams add;  // also when x has changed
+  add.first = kWidth + 3;
+  add.stride = kStride;
+  MultiplyParams twice;
+  twice.factor = 2.0f;
+  builder.AddStep(Step(twice, x));
+  builder.AddStep(Step(add, x));
   Session session(GetParam().backend, &builder, GetParam().n_threads);
-  const std::vector<float> rows = RandomFloats(2 * kWidth, &rng);
+  const std::vector<float> rows = RandomFloats(2 * kStride, &rng);
   Batch batch(session.program(), {{0, 4}}, &rng);
   batch.tokens = {7, -2, -1, 3};
   RunArgs args = batch.Args();
@@ -110,8 +118,10 @@ TEST_P(PatchesTest, TokensBelowZero_TakeTheirEmbedding_WithoutTheFactor) {
   for (const int32_t id : batch.tokens) {
     for (uint32_t c = 0; c < kWidth; ++c) {
       const size_t row = id < 0 ? static_cast<size_t>(-1 - id) : static_cast<size_t>(id);
-      expected.push_back(id < 0 ? static_cast<double>(rows[row * kWidth + c])
-                                : table.exact[row * kWidth + c] * 3.5);
+      const float* own = rows.data() + row * kStride + c;
+      expected.push_back(id < 0 ? 2.0 * static_cast<double>(own[0]) +
+                                      static_cast<double>(own[add.first])
+                                : 2.0 * table.exact[row * kWidth + c] * 3.5);
     }
     for (uint32_t c = 0; c < 10; ++c) {
       expected_other.push_back(other.exact[static_cast<size_t>(id < 0 ? 0 : id) * 10 + c]);

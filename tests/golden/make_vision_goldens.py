@@ -26,7 +26,7 @@ from make_tower_goldens import GEMMA, filled, published_shapes, text, whole
 HERE = pathlib.Path(__file__).parent
 IMAGE = 500  # token id of an image
 NEW_TOKENS = 12
-QWEN = ("qwen2_vl", "qwen2_5_vl", "qwen3_5")
+QWEN = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5")
 TOKENS = {"gemma3": "<image_soft_token>", **dict.fromkeys(QWEN, "<|image_pad|>")}
 MIN_MARGIN = 0.01
 MIN_DISTINCT = 5
@@ -99,6 +99,19 @@ def qwen2_5_vl_model():
                vision_end_token_id=503)
 
 
+def qwen3_vl(architecture, model_type, deepstack, **decoder):
+  tower = {"model_type": f"{model_type}_vision" if model_type == "qwen3_vl" else model_type,
+           "depth": 3, "hidden_size": 24, "intermediate_size": 40, "num_heads": 3,
+           "in_channels": 3, "patch_size": 4, "temporal_patch_size": 2, "spatial_merge_size": 2,
+           "out_hidden_size": 64, "num_position_embeddings": 25,
+           "deepstack_visual_indexes": deepstack}
+  decoder = text(f"{model_type}_text", rope_parameters=rope(
+      10000.0, rope_type="default", mrope_interleaved=True, mrope_section=[4, 2, 2]), **decoder)
+  return whole(architecture, model_type, decoder, tower, tied=model_type == "qwen3_vl",
+               image_token_id=IMAGE, video_token_id=501, vision_start_token_id=502,
+               vision_end_token_id=503)
+
+
 # name: (config, image processor, images as (width, height), seed)
 CASES = {
     "squares_and_whole": (
@@ -147,6 +160,13 @@ CASES = {
     "pixel_budget_attention": (
         qwen3_5(["full_attention", "full_attention"], [3, 1, 2], 16), qwen2_vl(),
         [(32, 32), (17, 90)], 5),
+    "pixel_budget_deepstack": (
+        qwen3_vl("Qwen3VLForConditionalGeneration", "qwen3_vl", [2, 0]), qwen2_vl(),
+        [(50, 30), (9, 33)], 1),
+    "pixel_budget_deepstack_experts": (
+        qwen3_vl("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", [1], num_experts=4,
+                 num_experts_per_tok=2, moe_intermediate_size=52), qwen2_vl(),
+        [(40, 24)], 1),
 }
 
 

@@ -360,7 +360,8 @@ TEST_P(VisionSessionTest, QuantisedTowers_StayClose) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, VisionSessionTest,
                          testing::Values("squares_and_whole", "mean_both_ways", "token_budget",
-                                         "pixel_budget", "pixel_budget_attention"),
+                                         "pixel_budget", "pixel_budget_attention",
+                                         "pixel_budget_deepstack"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -9,10 +9,17 @@ namespace {
 
 constexpr double kTolerance = 3e-4;
 
-constexpr const char* kCases[] = {
-    "squares_and_whole",     "whole",        "mean_both_ways",      "token_budget",
-    "token_budget_plain",    "pixel_budget", "pixel_budget_chunks", "pixel_budget_windows",
-    "pixel_budget_attention"};
+constexpr const char* kCases[] = {"squares_and_whole",
+                                  "whole",
+                                  "mean_both_ways",
+                                  "token_budget",
+                                  "token_budget_plain",
+                                  "pixel_budget",
+                                  "pixel_budget_chunks",
+                                  "pixel_budget_windows",
+                                  "pixel_budget_attention",
+                                  "pixel_budget_deepstack",
+                                  "pixel_budget_deepstack_experts"};
 
 // Runs the prompt and the greedy tokens, and compares the logits after each.
 void ExpectGolden(const GoldenCase& golden, arn_session* session, double tolerance) {

@@ -8,8 +8,11 @@ struct EmbedContract : OpDefaults<EmbedParams> {
     const Program& program = check.program();
     const uint32_t width = check.Width(check.step().out);
     ARN_TRY(check.Matrix(p.weight, program.vocab, width));
-    if (p.takes_embeddings && check.is_encoder()) {
+    if (p.embedding_stride != 0 && check.is_encoder()) {
       return check.UnsupportedError("embeddings", "of an encoder are features");
+    }
+    if (p.embedding_stride != 0 && p.embedding_stride < width) {
+      return check.ValueError("embedding stride", p.embedding_stride, width);
     }
     if (p.positions == kNoWeight) return Status::kOk;
     if (check.is_encoder()) {

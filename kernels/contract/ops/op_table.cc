@@ -45,6 +45,7 @@ constexpr const OpContract* kOps[] = {
     kHasStreams ? &kMatchRmsOp : &kAbsentOp,
     kHasStreams ? &kThresholdOp : &kAbsentOp,
     kHasAdapters ? &kAdaptOp : &kAbsentOp,
+    &kAddEmbeddingsOp,
 };
 static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
 

@@ -54,7 +54,7 @@ class QwenVisionTest : public testing::Test {
                                {"image_std", {0.5, 0.5, 0.5}},
                                {"processor_class", "Qwen3VLProcessor"},
                                {"image_processor_type", "Qwen2VLImageProcessorFast"}};
-  VisionQuery query_ = {64, 1000, 0};
+  VisionQuery query_ = {64, 1000, 2, 0};
   test::TempFolder folder_;
   std::vector<RopeSpec> ropes_;
   std::vector<std::string> warnings_;
@@ -71,9 +71,10 @@ TEST_F(QwenVisionTest, TowerRopesAndBudget_AreRead) {
   EXPECT_EQ(65536u, vision.image.min_pixels);
   EXPECT_EQ(16777216u, vision.image.max_pixels);
   EXPECT_TRUE(vision.has_mrope);
-  ASSERT_EQ(2u, vision.projector.size());
-  EXPECT_EQ(4u * 48, vision.projector[0].width);
-  EXPECT_EQ(64u, vision.projector[1].width);
+  ASSERT_EQ(2u, vision.projector.stages.size());
+  EXPECT_EQ(4u * 48, vision.projector.stages[0].width);
+  EXPECT_EQ(64u, vision.projector.stages[1].width);
+  EXPECT_TRUE(vision.deepstack.empty());
   ASSERT_EQ(2u, ropes_.size());
   EXPECT_EQ((std::vector<uint8_t>{0, 1, 2, 0, 1, 2, 0, 1}), ropes_[0].axes);
   EXPECT_EQ((std::vector<uint8_t>{1, 1, 1, 1, 2, 2, 2, 2}), ropes_[1].axes);
@@ -127,6 +128,27 @@ TEST_F(QwenVisionTest, WindowsAndChunks_AreRead) {
   tower()["fullatt_block_indexes"] = {1};
   config_["text_config"]["rope_parameters"]["mrope_section"] = {3, 3, 3};
   EXPECT_THAT(ReadError(), HasSubstr("mrope_section: 9 pairs in all, RoPE has 8"));
+}
+
+TEST_F(QwenVisionTest, Deepstack_IsReadByLayer) {
+  config_["architectures"] = {"Qwen3VLForConditionalGeneration"};
+  tower()["depth"] = 12;
+  tower()["deepstack_visual_indexes"] = {11, 5};
+  const VisionSpec vision = Read();
+  ASSERT_EQ(2u, vision.deepstack.size());
+  EXPECT_EQ(5u, vision.deepstack[0].layer);
+  EXPECT_EQ(11u, vision.deepstack[1].layer);
+  const ProjectorSpec& projector = vision.deepstack[0].projector;
+  EXPECT_EQ("vision.tower.deepstack_merger_list.1.norm", projector.norm);
+  ASSERT_EQ(2u, projector.stages.size());
+  EXPECT_EQ("vision.tower.deepstack_merger_list.1.linear_fc2", projector.stages[1].weight);
+  EXPECT_EQ("", vision.projector.norm);
+  for (const nlohmann::json& wrong : {nlohmann::json{5, 12}, {5, 5}, {-1}, {1, 2, 3}}) {
+    tower()["deepstack_visual_indexes"] = wrong;
+    EXPECT_THAT(ReadError(), HasSubstr("deepstack_visual_indexes"));
+  }
+  tower()["deepstack_visual_indexes"] = nlohmann::json::array();
+  EXPECT_TRUE(Read().deepstack.empty());
 }
 
 TEST_F(QwenVisionTest, WhatIsNotSupported_IsNamed) {
