@@ -286,7 +286,8 @@ struct ImageTextSpec {
 
 // How merged patches become rows of the decoder's width.
 struct ProjectorSpec {
-  std::string norm = "";  // empty: none
+  std::string norm = "";         // empty: none
+  bool has_norm_weights = true;  // else 1
   NormKind norm_kind = NormKind::kLayer;
   float norm_offset = 0.0f;
   float norm_epsilon = 0.0f;
@@ -313,11 +314,14 @@ struct VisionSpec {
   // Names in the checkpoint, without ".weight". positions: empty: none.
   std::string patch_embedding, positions = "";
   bool has_patch_bias = true;
+  uint32_t stored_positions = 0;  // GridPositions::kAxes: rows of either axis
   uint32_t position_side = 0;
   GridPositions grid_positions = GridPositions::kExact;
   uint32_t merge_side = 1;
   uint32_t window_side = 0;
   PoolKind merge = PoolKind::kConcat;
+  float merge_factor = 1.0f;
+  std::string merge_shift = "", merge_scale = "";  // whole names; empty: none
   ProjectorSpec projector;
   std::vector<DeepstackSpec> deepstack;
   uint32_t max_patches = 0;
@@ -326,6 +330,7 @@ struct VisionSpec {
   ImageTextSpec text;
   bool sees_both_ways = false;
   bool has_mrope = false;
+  bool has_clamps = false;  // of inputs and outputs of its layers' matrices
 
   bool exists() const { return tower != nullptr; }
   bool operator==(const VisionSpec&) const = default;
@@ -338,6 +343,7 @@ struct DecoderSpec {
   bool is_transposed = false;       // layer matrices are stored [inputs, outputs]
   bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
   bool rotates_backwards = false;   // by the negative angles; whole heads
+  bool rotates_halves = false;      // RoPE turns the pairs of either half of a head
   bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
   float norm_offset = 0.0f;         // added to stored norm weights

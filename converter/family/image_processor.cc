@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "converter/hf/json_file.h"
 
@@ -30,11 +31,19 @@ void ReadChannels(ConfigReader* reader, const char* key, const float* fallback, 
 void ReadPixels(const VisionFamily& family, ConfigReader* reader, ImageRules* out) {
   RequireFlag(reader, "do_resize", true);
   RequireFlag(reader, "do_rescale", true);
-  RequireFlag(reader, "do_normalize", true);
+  if (!family.recentres_pixels) RequireFlag(reader, "do_normalize", true);
   RequireFlag(reader, "do_center_crop", false);
   out->scale = static_cast<float>(reader->Number("rescale_factor").value_or(1.0 / 255));
   ReadChannels(reader, "image_mean", family.mean, out->mean);
   ReadChannels(reader, "image_std", family.deviation, out->std);
+  if (family.recentres_pixels) {
+    const bool normalizes = reader->Bool("do_normalize", false);
+    for (uint32_t c = 0; c < kPixelChannels; ++c) {
+      if (!normalizes) out->mean[c] = 0.0f, out->std[c] = 1.0f;
+      out->std[c] /= 2;
+      out->mean[c] += out->std[c];
+    }
+  }
   out->resample = family.resample;
   if (const std::optional<int64_t> filter = reader->Int("resample")) {
     if (*filter < 1 || *filter > 3) reader->FailKey("resample", "1 to 3");
@@ -98,6 +107,29 @@ void ReadPixelBudget(const VisionFamily& family, uint32_t max_pixels, ConfigRead
              rules.max_pixels, tokens));
 }
 
+// An image becomes one tile of as many patches as max_soft_tokens allows.
+void ReadPatchBudget(const VisionFamily& family, ConfigReader* reader, VisionSpec* spec) {
+  constexpr const char* kKey = "max_soft_tokens";
+  constexpr uint32_t kBudgets[] = {70, 140, 280, 560, 1120};
+  const uint32_t tokens = CountOr(reader, kKey, family.max_tokens);
+  if (std::find(std::begin(kBudgets), std::end(kBudgets), tokens) == std::end(kBudgets)) {
+    reader->FailKey(kKey, "70, 140, 280, 560 or 1120");
+  }
+  reader->MarkRead("size");
+  RequireEqual(reader, "patch_size", family.patch_size, spec->patch_size, "the tower's patch_size");
+  RequireEqual(reader, family.merge_key, family.default_merge, spec->merge_side,
+               "the tower's pooling_kernel_size");
+  spec->image.max_tokens = tokens;
+  spec->max_patches = tokens * spec->merge_side * spec->merge_side;
+  const uint32_t side = tokens * spec->merge_side;
+  if (side > spec->stored_positions) {
+    reader->FailKey(kKey, Format("at most %u tokens, which the tower has positions for",
+                                 spec->stored_positions / spec->merge_side)
+                              .c_str());
+  }
+  spec->position_side = side;
+}
+
 void ReadRules(const VisionFamily& family, uint32_t max_pixels, ConfigReader* reader,
                VisionSpec* spec, std::vector<std::string>* warnings) {
   ImageRules& rules = spec->image;
@@ -105,6 +137,7 @@ void ReadRules(const VisionFamily& family, uint32_t max_pixels, ConfigReader* re
   const uint32_t trained = spec->position_side * spec->patch_size;
   rules.rule = family.rule;
   rules.tile_size = family.tile_size;
+  if (family.rule == ImageRule::kPatchBudget) return ReadPatchBudget(family, reader, spec);
   if (family.rule == ImageRule::kPixelBudget) {
     return ReadPixelBudget(family, max_pixels, reader, spec, warnings);
   }
@@ -155,7 +188,8 @@ void ReadRules(const VisionFamily& family, uint32_t max_pixels, ConfigReader* re
         reader->FailKey("min_tiles", "2 to max_tiles");
       }
       break;
-    case ImageRule::kPixelBudget: break;
+    case ImageRule::kPixelBudget:
+    case ImageRule::kPatchBudget: break;
   }
   if (rules.tile_size % token != 0) {
     Fail("%s: tiles of %u pixels are not a multiple of %u, a token's side", reader->label().c_str(),

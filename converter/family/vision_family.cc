@@ -47,6 +47,23 @@ RopeSpec TowerRope(double theta, uint32_t head_dim) {
   return rope;
 }
 
+// The same for halves of heads (converter/tensors/tensor_plan.cc exchanges the blocks between): the
+// first pairs turn by the column. REQUIRES: head_dim is a multiple of 4.
+RopeSpec HalvesRope(const VisionFamily& family, uint32_t head_dim, ConfigReader* reader) {
+  double theta = family.rope_theta;
+  if (const nlohmann::json* parameters = reader->Find("rope_parameters")) {
+    ConfigReader rope(*parameters, reader->label() + ": rope_parameters");
+    theta = rope.Number("rope_theta").value_or(theta);
+    if (rope.String("rope_type").value_or("default") != "default") {
+      rope.FailKey("rope_type", "default");
+    }
+    RefuseUnread(&rope, kSilentTowerKeys);
+  }
+  RopeSpec rope = TowerRope(theta, head_dim);
+  for (uint8_t& axis : rope.axes) axis = static_cast<uint8_t>(kRopeAxes - axis);
+  return rope;
+}
+
 // Returns how many pairs turn by time, row and column.
 std::vector<int64_t> MropeSections(const VisionFamily& family, const nlohmann::json& config,
                                    const std::string& label) {
@@ -113,34 +130,50 @@ DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSp
   tower.hidden = CountOr(reader, family.keys.hidden, family.hidden);
   LayerKindSpec kind;
   kind.n_heads = kind.n_kv_heads = CountOr(reader, family.keys.heads, family.heads);
-  if (tower.hidden % kind.n_heads != 0) {
-    reader->FailKey(family.keys.heads, Format("a divisor of %s", family.keys.hidden).c_str());
+  if (const char* key = family.keys.kv_heads) {
+    kind.n_kv_heads = CountOr(reader, key, family.heads);
+    if (kind.n_heads % kind.n_kv_heads != 0) {
+      reader->FailKey(key, Format("a divisor of %s", family.keys.heads).c_str());
+    }
   }
-  kind.head_dim = tower.hidden / kind.n_heads;
-  kind.attention_scale = 1.0f / std::sqrt(static_cast<float>(kind.head_dim));
+  if (family.keys.head_dim != nullptr) {
+    kind.head_dim = CountOr(reader, family.keys.head_dim, family.hidden / family.heads);
+  } else if (tower.hidden % kind.n_heads != 0) {
+    reader->FailKey(family.keys.heads, Format("a divisor of %s", family.keys.hidden).c_str());
+  } else {
+    kind.head_dim = tower.hidden / kind.n_heads;
+  }
+  kind.attention_scale =
+      family.has_unscaled_scores ? 1.0f : 1.0f / std::sqrt(static_cast<float>(kind.head_dim));
+  kind.has_qk_norm = kind.has_v_norm = family.has_qkv_norms;
   kind.rope = kNoRope;
   kind.ffn_dim = family.keys.ffn_ratio == nullptr
                      ? CountOr(reader, family.keys.ffn, family.ffn)
                      : tower.hidden * CountOr(reader, family.keys.ffn_ratio, family.ffn);
   kind.norm = family.norm;
-  kind.norm_epsilon = static_cast<float>(reader->Number("layer_norm_eps").value_or(1e-6));
-  const std::string name = reader->String("hidden_act").value_or(family.activation);
+  kind.norm_epsilon = static_cast<float>(reader->Number(family.keys.epsilon).value_or(1e-6));
+  const std::string name = reader->String(family.keys.activation).value_or(family.activation);
   const std::optional<Activation> activation = ActivationOf(name);
-  if (!activation) reader->FailKey("hidden_act", "a known activation");
+  if (!activation) reader->FailKey(family.keys.activation, "a known activation");
   kind.activation = *activation;
   kind.is_gated = family.is_gated;
-  kind.has_qkv_bias = kind.has_attention_out_bias = kind.has_mlp_bias = true;
+  kind.has_qkv_bias = kind.has_attention_out_bias = kind.has_mlp_bias = family.has_biases;
   tower.kinds = {kind};
   tower.layer_kinds.assign(CountOr(reader, family.keys.layers, family.layers), 0);
   if (family.window_size != 0) GiveWindows(reader, &tower);
   tower.final_norm_kind = family.norm;
   tower.final_norm_epsilon = kind.norm_epsilon;
-  RequireEqual(reader, family.keys.channels, kPixelChannels, kPixelChannels, "3");
+  if (family.keys.channels != nullptr) {
+    RequireEqual(reader, family.keys.channels, kPixelChannels, kPixelChannels, "3");
+  }
   if (family.frames != 0) spec->frames = CountOr(reader, "temporal_patch_size", family.frames);
   if (family.rope_theta != 0) {
     if (kind.head_dim % 4 != 0) reader->FailKey(family.keys.heads, "heads of a multiple of 4");
-    tower.ropes.push_back(TowerRope(family.rope_theta, kind.head_dim));
+    tower.rotates_halves = family.rotates_halves;
+    tower.ropes.push_back(family.rotates_halves ? HalvesRope(family, kind.head_dim, reader)
+                                                : TowerRope(family.rope_theta, kind.head_dim));
   }
+  if (const char* key = family.clamps_key) spec->has_clamps = reader->Bool(key, false);
   spec->patch_size = CountOr(reader, "patch_size", family.patch_size);
   spec->has_patch_bias = family.has_patch_bias;
   if (family.positions == nullptr) return tower;
@@ -151,7 +184,9 @@ DecoderSpec ReadTower(const VisionFamily& family, ConfigReader* reader, VisionSp
     spec->position_side = image / spec->patch_size;
   } else {
     const uint32_t n = CountOr(reader, family.keys.positions, family.n_positions);
-    spec->position_side = SideOf(reader, family.keys.positions, n);
+    const bool has_axes = family.grid_positions == GridPositions::kAxes;
+    spec->stored_positions = has_axes ? n : 0;
+    spec->position_side = has_axes ? n : SideOf(reader, family.keys.positions, n);
   }
   return tower;
 }
@@ -176,6 +211,7 @@ void ReadProjector(const VisionFamily& family, ConfigReader* whole, float tower_
   if (norm.name != nullptr && (norm.key == nullptr || whole->Bool(norm.key, true))) {
     spec->projector.norm = norm.name;
     spec->projector.norm_kind = norm.kind;
+    spec->projector.has_norm_weights = norm.has_weights;
     spec->projector.norm_offset = norm.offset;
     spec->projector.norm_epsilon =
         norm.epsilon == 0 ? tower_epsilon : static_cast<float>(norm.epsilon);
@@ -238,6 +274,18 @@ void ReadDeepstack(const VisionFamily& family, ConfigReader* reader, uint32_t n_
             [](const DeepstackSpec& a, const DeepstackSpec& b) { return a.layer < b.layer; });
 }
 
+// Also refuses per-layer embeddings of another token than 0 in the places of images.
+bool SeesBothWays(const VisionFamily& family, const nlohmann::json& config,
+                  const std::string& label) {
+  if (family.both_ways_key == nullptr) return family.sees_both_ways;
+  ConfigReader text(config.at("text_config"), label + ": text_config");
+  if (text.Int("pad_token_id").value_or(0) != 0 &&
+      text.Int("hidden_size_per_layer_input").value_or(1) != 0) {
+    text.FailKey("pad_token_id", "0, whose per-layer embeddings images have");
+  }
+  return text.String(family.both_ways_key).value_or("") == "vision";
+}
+
 }  // namespace
 
 std::string VisionTensorName(const std::string& name) {
@@ -295,6 +343,13 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
   spec.merge = family->merge;
   const bool concats = spec.merge == PoolKind::kConcat;
   const uint32_t merged = (concats ? spec.merge_side * spec.merge_side : 1) * tower.hidden;
+  if (family->scales_merged) {
+    spec.merge_factor = static_cast<float>(std::sqrt(static_cast<double>(tower.hidden)));
+  }
+  if (family->standardize_key != nullptr && tower_reader.Bool(family->standardize_key, false)) {
+    spec.merge_shift = "vision.tower.std_bias";
+    spec.merge_scale = "vision.tower.std_scale";
+  }
   ReadProjector(*family, &whole, tower.final_norm_epsilon, merged, query.hidden, &spec);
   ReadDeepstack(*family, &tower_reader, static_cast<uint32_t>(tower.layer_kinds.size()),
                 query.layers, &spec);
@@ -311,7 +366,7 @@ std::optional<VisionSpec> ReadVision(const nlohmann::json& config, const std::st
   spec.text = {family->marker,      family->token,       family->begin,
                family->tile_begin,  family->row_end,     family->tiles_end,
                family->whole_begin, family->alone_begin, family->end};
-  spec.sees_both_ways = family->sees_both_ways;
+  spec.sees_both_ways = SeesBothWays(*family, config, label);
   spec.tower = std::make_shared<const DecoderSpec>(std::move(tower));
   return spec;
 }

@@ -13,8 +13,9 @@ struct MergedNorm {
   const char* name = nullptr;  // null: none
   const char* key = nullptr;   // of a flag that it is there
   NormKind kind = NormKind::kLayer;
-  float offset = 0.0f;  // added to stored weights
-  double epsilon = 0;   // 0: the tower's
+  float offset = 0.0f;      // added to stored weights
+  double epsilon = 0;       // 0: the tower's
+  bool has_weights = true;  // else 1
 };
 
 struct ProjectorStage {
@@ -46,6 +47,10 @@ struct TowerKeys {
   const char* out = nullptr;        // of the decoder's width
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
+  const char* kv_heads = nullptr;  // null: as many as heads; likewise head_dim: hidden / heads
+  const char* head_dim = nullptr;
+  const char* epsilon = "layer_norm_eps";
+  const char* activation = "hidden_act";
   const char* channels = "num_channels";
   const char* positions = "num_patches";
 };
@@ -58,7 +63,7 @@ struct VisionFamily {
   const char* architecture;
   const TensorNames* names;
   const char* patch_embedding;
-  const char* positions;  // null: none
+  const char* positions;  // null: none. kAxes: a whole name
   bool has_patch_bias = true;
   bool has_channels_last = false;
   TowerKeys keys = {};
@@ -66,6 +71,15 @@ struct VisionFamily {
   uint32_t frames = 0;
   // Pairs of q and k turn by a patch's row, then by its column, with this base. 0: they do not.
   double rope_theta = 0;
+  // The first half of a head turns by a patch's column, the second by its row, with the base that
+  // rope_parameters says.
+  bool rotates_halves = false;
+  bool has_biases = true;
+  bool has_qkv_norms = false;  // of each head; v's without weights
+  bool has_unscaled_scores = false;
+  const char* clamps_key = nullptr;  // of a flag that inputs and outputs of matrices are clamped
+  bool scales_merged = false;        // by sqrt(hidden)
+  const char* standardize_key = nullptr;  // of a flag that they are then shifted and scaled
   // Defaults of the tower's configuration class.
   uint32_t hidden, ffn, layers, heads, patch_size;
   const char* activation = "gelu_pytorch_tanh";
@@ -90,6 +104,8 @@ struct VisionFamily {
   const char* token_keys[2] = {"image_token_id", "image_token_index"};
   uint32_t default_token = 0;
   bool sees_both_ways = false;
+  // Key of text_config: images see both ways if it is "vision". Null: as sees_both_ways says.
+  const char* both_ways_key = nullptr;
   MropeOrder mrope = MropeOrder::kNone;
   int64_t mrope_section[kRopeAxes] = {11, 11, 10};  // its default
   // Defaults of the image processor's class, and of its texts.
@@ -97,6 +113,8 @@ struct VisionFamily {
   Resample resample = Resample::kBilinear;
   uint32_t tile_size = 0, longest_edge = 0;
   uint32_t min_pixels = 0, max_pixels = 0;
+  uint32_t max_tokens = 0;
+  bool recentres_pixels = false;  // a pixel p becomes 2 p - 1 in the tower
   float mean[kPixelChannels] = {0.5f, 0.5f, 0.5f}, deviation[kPixelChannels] = {0.5f, 0.5f, 0.5f};
   const char* marker = "";
   const char* token = "";
@@ -336,10 +354,85 @@ constexpr VisionFamily Qwen3Vl(const char* architecture) {
   return family;
 }
 
+#define ARN_CLIPPED_LAYER "vision.tower.encoder.layers.{}."
+inline constexpr TensorNames kClippedNames = {
+    .prefix = kVisionPrefix,
+    .embedding = nullptr,
+    .attention_norm = ARN_CLIPPED_LAYER "input_layernorm",
+    .q = ARN_CLIPPED_LAYER "self_attn.q_proj.linear",
+    .k = ARN_CLIPPED_LAYER "self_attn.k_proj.linear",
+    .v = ARN_CLIPPED_LAYER "self_attn.v_proj.linear",
+    .q_norm = ARN_CLIPPED_LAYER "self_attn.q_norm",
+    .k_norm = ARN_CLIPPED_LAYER "self_attn.k_norm",
+    .attention_out = ARN_CLIPPED_LAYER "self_attn.o_proj.linear",
+    .attention_post_norm = ARN_CLIPPED_LAYER "post_attention_layernorm",
+    .ffn_norm = ARN_CLIPPED_LAYER "pre_feedforward_layernorm",
+    .gate = ARN_CLIPPED_LAYER "mlp.gate_proj.linear",
+    .up = ARN_CLIPPED_LAYER "mlp.up_proj.linear",
+    .down = ARN_CLIPPED_LAYER "mlp.down_proj.linear",
+    .ffn_post_norm = ARN_CLIPPED_LAYER "post_feedforward_layernorm",
+};
+#undef ARN_CLIPPED_LAYER
+
+// A patch has the positions of its column and of its row; patches are averaged; a budget of tokens,
+// which an image fills.
+constexpr VisionFamily Gemma4() {
+  return {.architecture = "Gemma4ForConditionalGeneration",
+          .names = &kClippedNames,
+          .patch_embedding = "vision.tower.patch_embedder.input_proj",
+          .positions = "vision.tower.patch_embedder.position_embedding_table",
+          .has_patch_bias = false,
+          .has_channels_last = true,
+          .keys = {.kv_heads = "num_key_value_heads",
+                   .head_dim = "head_dim",
+                   .epsilon = "rms_norm_eps",
+                   .activation = "hidden_activation",
+                   .channels = nullptr,
+                   .positions = "position_embedding_size"},
+          .rope_theta = 100.0,
+          .rotates_halves = true,
+          .has_biases = false,
+          .has_qkv_norms = true,
+          .has_unscaled_scores = true,
+          .clamps_key = "use_clipped_linears",
+          .scales_merged = true,
+          .standardize_key = "standardize",
+          .hidden = 768,
+          .ffn = 3072,
+          .layers = 16,
+          .heads = 12,
+          .patch_size = 16,
+          .norm = NormKind::kRms,
+          .is_gated = true,
+          .n_positions = 10240,
+          .grid_positions = GridPositions::kAxes,
+          .merge_key = "pooling_kernel_size",
+          .default_merge = 3,
+          .has_merge_in_tower = true,
+          .merge = PoolKind::kMean,
+          .merged_norm = {.name = "vision.embedder.embedding_pre_projection_norm",
+                          .kind = NormKind::kRms,
+                          .has_weights = false},
+          .projector = {{.name = "vision.embedder.embedding_projection"}},
+          .default_token = 258880,
+          .both_ways_key = "use_bidirectional_attention",
+          .rule = ImageRule::kPatchBudget,
+          .resample = Resample::kBicubic,
+          .max_tokens = 280,
+          .recentres_pixels = true,
+          .mean = {0.0f, 0.0f, 0.0f},
+          .deviation = {1.0f, 1.0f, 1.0f},
+          .marker = "<|image|>",
+          .token = "<|image|>",
+          .begin = "<|image>",
+          .end = "<image|>"};
+}
+
 inline constexpr VisionFamily kVisionFamilies[] = {
     Idefics3Like("Idefics3ForConditionalGeneration"),
     Idefics3Like("SmolVLMForConditionalGeneration"),
     Gemma3(),
+    Gemma4(),
     Lfm2Vl(),
     Qwen2Vl(),
     Qwen25Vl(),
@@ -361,6 +454,7 @@ inline constexpr VisionPlace kVisionPlaces[] = {
     {"vision_model.", "tower."},
     {"connector.", "connector."},
     {"multi_modal_projector.", "projector."},
+    {"embed_vision.", "embedder."},
     {"visual.", "tower."},
 };
 
@@ -405,6 +499,8 @@ inline constexpr const char* kSilentTowerKeys[] = {"model_type",
                                                    "tie_word_embeddings",
                                                    "projection_dim",
                                                    "use_cache",
+                                                   "attention_bias",
+                                                   "max_position_embeddings",
                                                    "in_chans",
                                                    "spatial_patch_size",
                                                    "tokens_per_second",

@@ -99,6 +99,8 @@ class Planner {
   // vision_tensors.cc: the tower of images.
   void AddVision();
   uint32_t AddPatchEmbedding(const VisionSpec& vision);
+  std::vector<SourcePart> PositionParts(const VisionSpec& vision);
+  void AddClamps(const LayerScope& scope, LayerTensors* layer);
   // scope: prefix of the tensors' labels. cols: of the merged patches.
   ProjectorTensors AddProjector(const std::string& scope, const ProjectorSpec& projector,
                                 uint32_t cols);

@@ -22,15 +22,15 @@ SourcePart Whole(const Checkpoint::Entry* entry, uint32_t rows) {
 // apart. Leaves q.k unchanged, because both get the same order. REQUIRES: the rows of a head are
 // contiguous in the tensor.
 void AppendPairsApart(const SourcePart& whole, uint32_t n_heads, uint32_t head_dim,
-                      uint32_t rotary_dim, std::vector<SourcePart>* parts) {
+                      uint32_t rotary_dim, uint32_t block, std::vector<SourcePart>* parts) {
   for (uint32_t h = 0; h < n_heads; ++h) {
     const uint32_t first_row = whole.SourceRow(h * head_dim);
     SourcePart part = whole;
     for (uint32_t side = 0; side < 2; ++side) {
       part.rows = rotary_dim / 2;
-      part.first_row = first_row + side;
-      part.block_rows = 1;
-      part.block_stride = 2;
+      part.first_row = first_row + side * block;
+      part.block_rows = block;
+      part.block_stride = 2 * block;
       parts->push_back(part);
     }
     if (rotary_dim == head_dim) continue;
@@ -262,8 +262,12 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
     const auto norm = [&](const char* name, const char* pattern, uint32_t n_heads) {
       const uint32_t count = (kind.qk_norm_spans_heads ? n_heads : 1) * kind.head_dim;
       if (pattern == nullptr) return AddConstant(scope.Own(name), count, 1.0f);
-      return AddVector(scope.Own(name), WeightName(scope.Stored(pattern)), count,
-                       spec_.norm_offset);
+      const uint32_t index =
+          AddVector(scope.Own(name), WeightName(scope.Stored(pattern)), count, spec_.norm_offset);
+      if (spec_.rotates_halves) {
+        plan_.tensors[index].parts[0].exchanged_block = kind.head_dim / 4;
+      }
+      return index;
     };
     layer->q_norm = norm("q_norm", names.q_norm, kind.n_heads);
     if (!SharesKv(scope)) layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
@@ -431,10 +435,13 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
     parts.push_back(v);
     return parts;
   }
-  if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
-  const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
-  AppendPairsApart(q, kind.n_heads, kind.head_dim, rotary_dim, &parts);
-  AppendPairsApart(k, kind.n_kv_heads, kind.head_dim, rotary_dim, &parts);
+  const bool moves_pairs = spec_.rotates_neighbours || spec_.rotates_halves;
+  if (!moves_pairs || kind.rope == kNoRope) return {q, k, v};
+  const uint32_t rotary_dim =
+      spec_.rotates_halves ? kind.head_dim : spec_.ropes[kind.rope].rotary_dim;
+  const uint32_t block = spec_.rotates_halves ? kind.head_dim / 4 : 1;
+  AppendPairsApart(q, kind.n_heads, kind.head_dim, rotary_dim, block, &parts);
+  AppendPairsApart(k, kind.n_kv_heads, kind.head_dim, rotary_dim, block, &parts);
   parts.push_back(v);
   return parts;
 }

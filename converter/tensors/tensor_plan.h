@@ -42,6 +42,9 @@ struct SourcePart {
   // Not 0: sums the frames of a convolution over images that repeat: each row is stored as
   // [cols / frame_cols, frames, frame_cols].
   uint32_t frames = 0, frame_cols = 0;
+  // Not 0: of every four blocks of so many columns, the second and the third are exchanged.
+  uint32_t exchanged_block = 0;
+  bool is_bound = false;  // infinities become the largest numbers
   // Not 0: the columns are three blocks of these sizes, stored last first.
   uint32_t stored_blocks[3] = {};
   float factor = 1.0f;           // of weights and biases
@@ -53,6 +56,11 @@ struct SourcePart {
   }
   // Returns the stored column of a column.
   uint32_t SourceColumn(uint32_t col) const {
+    if (exchanged_block != 0) {
+      const uint32_t block = col / exchanged_block % 4;
+      if (block == 1) return col + exchanged_block;
+      return block == 2 ? col - exchanged_block : col;
+    }
     const uint32_t first = stored_blocks[0], second = stored_blocks[1], third = stored_blocks[2];
     if (first == 0) return col;
     if (col < first) return col + second + third;
@@ -97,6 +105,8 @@ struct VisionTensors {
   std::vector<LayerTensors> layers;
   uint32_t final_norm = kNoTensor;
   uint32_t final_norm_bias = kNoTensor;
+  uint32_t merge_shift = kNoTensor;
+  uint32_t merge_scale = kNoTensor;
   ProjectorTensors projector;
   std::vector<ProjectorTensors> deepstack;
 };

@@ -2,6 +2,7 @@
 // of their own takes from the same checkpoint.
 #include <cmath>
 
+#include "converter/base/error.h"
 #include "converter/family/vision_family.h"
 #include "converter/tensors/planner.h"
 
@@ -49,10 +50,72 @@ uint32_t Planner::AddPatchEmbedding(const VisionSpec& vision) {
   return AddMatrix("vision.patch_embedding", formats_.weights, true, {part}, cols);
 }
 
+std::vector<SourcePart> Planner::PositionParts(const VisionSpec& vision) {
+  SourcePart part;
+  const uint32_t side = vision.position_side;
+  if (vision.grid_positions != GridPositions::kAxes) {
+    part.rows = side * side;
+    part.weight = sources_.Take(WeightName(vision.positions), {part.rows, spec_.hidden});
+    return {part};
+  }
+  // As many of either axis as an image may have.
+  part.rows = side;
+  part.weight = sources_.Take(vision.positions, {2, vision.stored_positions, spec_.hidden});
+  SourcePart of_rows = part;
+  of_rows.first_row = vision.stored_positions;
+  return {part, of_rows};
+}
+
+// The matrices of q, k and v are one, and so are those of gate and up: the ranges of their inputs
+// must be equal.
+void Planner::AddClamps(const LayerScope& scope, LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
+  struct Bounds {
+    const char* matrix;
+    const char* side;
+  };
+  const Bounds all[kClampPlaces] = {{names.q, "input"},     {names.attention_out, "input"},
+                                    {names.gate, "input"},  {names.down, "input"},
+                                    {names.q, "output"},    {names.k, "output"},
+                                    {names.v, "output"},    {names.attention_out, "output"},
+                                    {names.gate, "output"}, {names.up, "output"},
+                                    {names.down, "output"}};
+  const uint32_t index = AddConstant(scope.Own("clamps"), 2 * kClampPlaces, 0.0f);
+  const auto take = [&](const char* matrix, const std::string& bound) {
+    std::string name = scope.Stored(matrix);
+    name.replace(name.rfind('.') + 1, std::string::npos, bound);
+    SourcePart part;
+    part.weight = sources_.Take(name, {});
+    part.rows = 1;
+    part.is_bound = true;
+    return part;
+  };
+  for (const Bounds& bounds : all) {
+    for (const char* end : {"_min", "_max"}) {
+      plan_.tensors[index].parts.push_back(take(bounds.matrix, bounds.side + std::string(end)));
+    }
+  }
+  const Bounds shared[] = {{names.k, names.q}, {names.v, names.q}, {names.up, names.gate}};
+  for (const Bounds& pair : shared) {
+    for (const char* bound : {"input_min", "input_max"}) {
+      const Checkpoint::Entry* one = take(pair.matrix, bound).weight;
+      const Checkpoint::Entry* other = take(pair.side, bound).weight;
+      if (one == nullptr || other == nullptr || SameValues(*one, *other)) continue;
+      Fail(
+          "%s: tensor %s differs from %s: not supported; --no-images converts the text decoder "
+          "alone",
+          one->file->path().c_str(), one->tensor->name.c_str(), other->tensor->name.c_str());
+    }
+  }
+  layer->clamps = index;
+}
+
 ProjectorTensors Planner::AddProjector(const std::string& scope, const ProjectorSpec& projector,
                                        uint32_t cols) {
   ProjectorTensors out;
-  if (!projector.norm.empty()) {
+  if (!projector.norm.empty() && !projector.has_norm_weights) {
+    out.norm = AddConstant(scope + "merged_norm", cols, 1.0f);
+  } else if (!projector.norm.empty()) {
     out.norm =
         AddVector(scope + "merged_norm", WeightName(projector.norm), cols, projector.norm_offset);
     if (projector.norm_kind == NormKind::kLayer) {
@@ -79,11 +142,8 @@ VisionTensors Planner::MakeVision(const VisionSpec& vision, std::vector<PlannedT
   VisionTensors out;
   out.patch_embedding = AddPatchEmbedding(vision);
   if (!vision.positions.empty()) {
-    const uint32_t n_positions = vision.position_side * vision.position_side;
-    SourcePart positions;
-    positions.weight = sources_.Take(WeightName(vision.positions), {n_positions, spec_.hidden});
-    positions.rows = n_positions;
-    out.positions = AddMatrix("vision.positions", DType::kF32, false, {positions}, spec_.hidden);
+    out.positions =
+        AddMatrix("vision.positions", DType::kF32, false, PositionParts(vision), spec_.hidden);
   }
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
     const LayerKindSpec& kind = spec_.kinds[spec_.layer_kinds[i]];
@@ -91,6 +151,7 @@ VisionTensors Planner::MakeVision(const VisionSpec& vision, std::vector<PlannedT
     LayerTensors layer;
     AddAttention(scope, kind, &layer);
     AddFeedForward(scope, kind, &layer);
+    if (vision.has_clamps) AddClamps(scope, &layer);
     out.layers.push_back(layer);
   }
   if (spec_.names->final_norm != nullptr) {
@@ -99,6 +160,10 @@ VisionTensors Planner::MakeVision(const VisionSpec& vision, std::vector<PlannedT
   }
   const bool concats = vision.merge == PoolKind::kConcat;
   const uint32_t merged = (concats ? vision.merge_side * vision.merge_side : 1) * spec_.hidden;
+  if (!vision.merge_scale.empty()) {
+    out.merge_shift = AddVector("vision.merge_shift", vision.merge_shift, merged, 0.0f);
+    out.merge_scale = AddVector("vision.merge_scale", vision.merge_scale, merged, 0.0f);
+  }
   out.projector = AddProjector("vision.", vision.projector, merged);
   for (const DeepstackSpec& deep : vision.deepstack) {
     const std::string scope = "vision.deepstack." + std::to_string(out.deepstack.size()) + ".";
@@ -121,8 +186,8 @@ void Planner::AddVision() {
   VisionTensors& vision = plan_.vision;
   vision = tower.MakeVision(spec_.vision, &tensors);
   const auto first = static_cast<uint32_t>(plan_.tensors.size());
-  for (uint32_t* index :
-       {&vision.patch_embedding, &vision.positions, &vision.final_norm, &vision.final_norm_bias}) {
+  for (uint32_t* index : {&vision.patch_embedding, &vision.positions, &vision.final_norm,
+                          &vision.final_norm_bias, &vision.merge_shift, &vision.merge_scale}) {
     Move(first, index);
   }
   MoveProjector(first, &vision.projector);

@@ -87,10 +87,9 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   return b.Finish();
 }
 
-static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kPixelBudget));
+static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kPatchBudget));
 static_assert(static_cast<int>(fbs::Resample::MAX) == static_cast<int>(Resample::kBicubic));
-static_assert(static_cast<int>(fbs::GridPositions::MAX) ==
-              static_cast<int>(GridPositions::kCorners));
+static_assert(static_cast<int>(fbs::GridPositions::MAX) == static_cast<int>(GridPositions::kAxes));
 
 Offset<fbs::ImageText> BuildImageText(const ImageTextSpec& text,
                                       flatbuffers::FlatBufferBuilder* builder) {
@@ -193,6 +192,9 @@ Offset<fbs::Vision> BuildVision(const VisionSpec& vision, const VisionTensors& t
   b.add_final_norm_epsilon(tower.final_norm_epsilon);
   b.add_merge_side(vision.merge_side);
   b.add_merge(static_cast<fbs::PoolKind>(vision.merge));
+  b.add_merge_factor(vision.merge_factor);
+  b.add_merge_shift(tensors.merge_shift);
+  b.add_merge_scale(tensors.merge_scale);
   AddMergedNorm(vision.projector, tensors.projector, &b);
   b.add_projector(projector);
   if (!deepstack.IsNull()) b.add_deepstack(deepstack);

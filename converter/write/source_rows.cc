@@ -1,6 +1,7 @@
 #include "converter/write/source_rows.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <string>
 
@@ -26,6 +27,15 @@ void ReadFinite(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, 
   const size_t bad = FindNotFinite(out, static_cast<size_t>(count));
   if (bad < count) {
     FailValue(entry, first + bad, std::isnan(out[bad]) ? "is NaN" : "is infinite");
+  }
+}
+
+// Reads all elements; infinities become the largest numbers. Refuses NaN.
+void ReadBounds(const Checkpoint::Entry& entry, std::vector<float>* out) {
+  Checkpoint::ReadFloats(entry, 0, out->size(), out->data());
+  for (size_t i = 0; i < out->size(); ++i) {
+    if (std::isnan((*out)[i])) FailValue(entry, i, "is NaN");
+    (*out)[i] = std::clamp((*out)[i], -FLT_MAX, FLT_MAX);
   }
 }
 
@@ -151,7 +161,11 @@ std::vector<float> ReadVector(const PlannedTensor& tensor) {
   uint64_t at = 0;
   for (const SourcePart& part : tensor.parts) {
     std::vector<float> stored(part.weight->tensor->elements());
-    ReadFinite(*part.weight, 0, stored.size(), stored.data());
+    if (part.is_bound) {
+      ReadBounds(*part.weight, &stored);
+    } else {
+      ReadFinite(*part.weight, 0, stored.size(), stored.data());
+    }
     for (uint32_t i = 0; i < stored.size(); ++i) {
       values[at + i] = stored[part.SourceColumn(i)] * part.factor;
     }

@@ -140,7 +140,13 @@ LowRankArgs LowRankB(const LowRank& change, const LowRankBlock& block, const flo
                      uint32_t n_rows, float* out, uint32_t width);
 
 // Pools rows [n_rows, width] to out [width], of kConcat [n_rows * width]. REQUIRES: n_rows > 0.
-void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out);
+struct PoolArgs {
+  PoolKind mode = PoolKind::kMean;
+  float factor = 1.0f;
+  const float* shift = nullptr;  // [width of out], or null; likewise scale
+  const float* scale = nullptr;
+};
+void PoolRows(const PoolArgs& args, const float* rows, uint32_t n_rows, uint32_t width, float* out);
 
 // x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).
 struct GateArgs {

@@ -35,9 +35,7 @@ void PoolColumns(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t wid
   for (uint32_t i = 0; i < n; ++i) out[i] = static_cast<float>(sums[i] / divisor);
 }
 
-}  // namespace
-
-void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out) {
+void Pool(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width, float* out) {
   if (mode == PoolKind::kConcat) {
     std::memcpy(out, rows, size_t{n_rows} * width * sizeof(float));
     return;
@@ -49,6 +47,21 @@ void PoolRows(PoolKind mode, const float* rows, uint32_t n_rows, uint32_t width,
   }
   for (uint32_t first = 0; first < width; first += kColumns) {
     PoolColumns(mode, rows + first, n_rows, width, Min(kColumns, width - first), out + first);
+  }
+}
+
+}  // namespace
+
+void PoolRows(const PoolArgs& args, const float* rows, uint32_t n_rows, uint32_t width,
+              float* out) {
+  Pool(args.mode, rows, n_rows, width, out);
+  if (args.factor == 1.0f && args.shift == nullptr && args.scale == nullptr) return;
+  const uint32_t out_width = args.mode == PoolKind::kConcat ? n_rows * width : width;
+  for (uint32_t i = 0; i < out_width; ++i) {
+    float x = out[i] * args.factor;
+    if (args.shift != nullptr) x -= args.shift[i];
+    if (args.scale != nullptr) x *= args.scale[i];
+    out[i] = x;
   }
 }
 

@@ -49,8 +49,10 @@ enum class Op : uint8_t {
   kThreshold,      // in place on the first columns of in: keeps what exceeds a quantile of them
   kAdapt,          // in -> out +=: what the adapters of each sequence change of a kLinear
   kAddEmbeddings,  // in place on in: adds columns of the embeddings that tokens have (kEmbed)
+  // An op of the encoder again:
+  kClamp,  // in place on columns of in: clamps them to a range
 };
-inline constexpr uint32_t kOpCount = 29;
+inline constexpr uint32_t kOpCount = 30;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -308,6 +310,18 @@ inline constexpr uint32_t kPoolKindCount = 7;
 struct PoolParams {
   static constexpr Op kOp = Op::kPool;
   PoolKind mode = PoolKind::kMean;
+  // A pooled row then becomes (row * factor - shift) * scale.
+  float factor = 1.0f;
+  WeightId shift = kNoWeight;  // [width of out], or none; likewise scale
+  WeightId scale = kNoWeight;
+};
+
+struct ClampParams {
+  static constexpr Op kOp = Op::kClamp;
+  WeightId ranges = kNoWeight;  // [2 n]: low and high of each
+  uint32_t range = 0;           // which of them
+  uint32_t first = 0;           // first column
+  uint32_t n_columns = 0;
 };
 
 struct StoreKvParams {

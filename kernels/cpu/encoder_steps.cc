@@ -19,6 +19,11 @@ float* DataOf(const State& state, ValueId id) {
   return state.memory.As<float>(state.program->values[id].slice);
 }
 
+const float* VectorOf(const State& state, WeightId id) {
+  return id == kNoWeight ? nullptr
+                         : reinterpret_cast<const float*>(state.program->weights[id].data);
+}
+
 // Calls body(row) in parallel for rows of `width` elements.
 template <typename Body>
 void ForRows(const State& state, uint32_t rows, uint32_t width, const Body& body) {
@@ -83,12 +88,25 @@ void RunFeatures(const State& state, const Step& step, const RunArgs& args) {
 
 void RunPool(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t width = WidthOf(state, step.in);
-  const PoolKind mode = step.Get<PoolParams>().mode;
+  const auto& p = step.Get<PoolParams>();
+  const PoolArgs pool = {p.mode, p.factor, VectorOf(state, p.shift), VectorOf(state, p.scale)};
   const uint32_t out_width = WidthOf(state, step.out);
   ForRows(state, PooledRows(*state.program, args), out_width, [&](uint32_t i) {
     const RowRange rows = RowsOfPooled(*state.program, args, i);
-    PoolRows(mode, DataOf(state, step.in) + uint64_t{rows.first} * width, rows.n, width,
+    PoolRows(pool, DataOf(state, step.in) + uint64_t{rows.first} * width, rows.n, width,
              DataOf(state, step.out) + uint64_t{i} * out_width);
+  });
+}
+
+void RunClamp(const State& state, const Step& step, const RunArgs& args) {
+  const auto& p = step.Get<ClampParams>();
+  const float* range = VectorOf(state, p.ranges) + uint64_t{2} * p.range;
+  const float low = range[0], high = range[1];
+  const uint32_t width = WidthOf(state, step.in);
+  float* x = DataOf(state, step.in) + p.first;
+  ForRows(state, RunRows(args) * RowFactorOf(state, step.in), width, [&](uint32_t row) {
+    float* at = x + uint64_t{row} * width;
+    for (uint32_t i = 0; i < p.n_columns; ++i) at[i] = Min(Max(at[i], low), high);
   });
 }
 
@@ -103,6 +121,8 @@ void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
     RunAddPositions(state, step, args);
   } else if (step.op() == Op::kPool) {
     RunPool(state, step, args);
+  } else if (step.op() == Op::kClamp) {
+    RunClamp(state, step, args);
   } else {
     RunSelfAttention(state, step, args);
   }

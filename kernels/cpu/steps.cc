@@ -358,6 +358,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kFeatures:
     case Op::kIm2col:
     case Op::kAddPositions:
+    case Op::kClamp:
     case Op::kPool:
     case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);

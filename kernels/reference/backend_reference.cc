@@ -105,6 +105,7 @@ class Runner {
       case Op::kThreshold: return Run(step, step.Get<ThresholdParams>());
       case Op::kAdapt: return Run(step, step.Get<AdaptParams>());
       case Op::kAddEmbeddings: return Run(step, step.Get<AddEmbeddingsParams>());
+      case Op::kClamp: return Run(step, step.Get<ClampParams>());
     }
   }
 
@@ -321,10 +322,20 @@ class Runner {
     });
   }
 
+  void Run(const Step& step, const ClampParams& p) {
+    const float low = state_.Vector(p.ranges)[2 * p.range];
+    const float high = state_.Vector(p.ranges)[2 * p.range + 1];
+    for (uint32_t row = 0; row < rows_; ++row) {
+      float* x = Row(step.in, row) + p.first;
+      for (uint32_t i = 0; i < p.n_columns; ++i) x[i] = Min(Max(x[i], low), high);
+    }
+  }
+
   void Run(const Step& step, const PoolParams& p) {
     for (uint32_t i = 0; i < PooledRows(program_, args_); ++i) {
       const RowRange rows = RowsOfPooled(program_, args_, i);
-      PoolRows(p.mode, Row(step.in, rows.first), rows.n, Width(step.in), Row(step.out, i));
+      PoolRows({p.mode, p.factor, state_.Vector(p.shift), state_.Vector(p.scale)},
+               Row(step.in, rows.first), rows.n, Width(step.in), Row(step.out, i));
     }
   }
 

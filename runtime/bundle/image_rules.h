@@ -10,9 +10,10 @@ enum class ImageRule : uint8_t {
   kSquare = 0,
   kLongestEdge = 1,
   kTokenBudget = 2,
-  kPixelBudget = 3
+  kPixelBudget = 3,
+  kPatchBudget = 4
 };
-enum class GridPositions : uint8_t { kExact = 0, kBilinear = 1, kCorners = 2 };
+enum class GridPositions : uint8_t { kExact = 0, kBilinear = 1, kCorners = 2, kAxes = 3 };
 // By Pillow's numbers.
 enum class Resample : uint8_t { kLanczos = 1, kBilinear = 2, kBicubic = 3 };
 

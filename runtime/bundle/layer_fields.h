@@ -109,8 +109,24 @@ enum class Mixer : uint8_t {
   X(laurel_low) X(laurel_out) X(laurel_norm)                                                    \
   X(stream_router_norm) X(stream_router) X(stream_predict) X(stream_correct) X(stream_scale)    \
   X(router_norm) X(experts_norm) X(experts_post_norm) X(shared_post_norm) X(cross_post_norm)       \
-  X(scan_low_norm) X(scan_mix_norm)
+  X(scan_low_norm) X(scan_mix_norm) X(clamps)
 // clang-format on
+
+// Names the ranges of Layer.clamps in their order: inputs of matmuls, then outputs.
+enum class ClampPlace : uint8_t {
+  kQkvIn,
+  kAttentionOutIn,
+  kGateUpIn,
+  kDownIn,
+  kQ,
+  kK,
+  kV,
+  kAttentionOut,
+  kGate,
+  kUp,
+  kDown
+};
+inline constexpr uint32_t kClampPlaces = 11;
 
 // A layer type: everything that may differ between layers but weights.
 struct LayerKind {

@@ -18,7 +18,7 @@ uint64_t EncoderSteps(const EncoderSpec& encoder, uint64_t n_layers);
 uint64_t EncoderSteps(const fbs::Encoder* encoder);
 
 // Most steps of a layer that sees a whole input at once.
-inline constexpr uint64_t kStepsPerEncoderLayer = 11;
+inline constexpr uint64_t kStepsPerEncoderLayer = 11 + kClampPlaces;
 // Adds the values of such layers, of `hidden` columns.
 LayerValues NewEncoderValues(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers,
                              uint32_t hidden, StepList* steps);

@@ -33,10 +33,13 @@ class LayerSteps {
     return out;
   }
 
-  // Adds x += matrix(in), through `branch` and a norm if there is one.
-  void AddBlock(ValueId in, WeightId matrix, ValueId branch, WeightId norm_weight) {
+  // Adds x += matrix(in), through `branch` and a norm if there is one. clamped: its place, if the
+  // layer has clamps.
+  void AddBlock(ValueId in, WeightId matrix, ValueId branch, WeightId norm_weight,
+                ClampPlace clamped = ClampPlace::kAttentionOut) {
     if (norm_weight == kNoWeight) return AddLinear(matrix, in, v.x);
     AddLinear(matrix, in, branch);
+    Clamp(clamped, branch);
     NormParams norm;
     norm.weight = norm_weight;
     norm.epsilon = kind_.norm_epsilon;
@@ -49,6 +52,27 @@ class LayerSteps {
     linear.weight = weight;
     linear.accumulate = out == v.x;
     Add(linear, in, out);
+  }
+
+  // Clamps n columns of x from `first` on; 0: all.
+  void Clamp(ClampPlace place, ValueId x, uint32_t first = 0, uint32_t n = 0) {
+    if (layer_.clamps == kNoWeight) return;
+    ClampParams clamp;
+    clamp.ranges = layer_.clamps;
+    clamp.range = static_cast<uint32_t>(place);
+    clamp.first = first;
+    clamp.n_columns = n == 0 ? steps_->WidthOf(x) : n;
+    Add(clamp, x);
+  }
+
+  // Adds q, k and v of the heads.
+  void AddQkv(ValueId in) {
+    Clamp(ClampPlace::kQkvIn, in);
+    AddLinear(layer_.qkv, in, v.qkv);
+    const uint32_t q = kind_.n_heads * kind_.head_dim, kv = kind_.n_kv_heads * kind_.head_dim;
+    Clamp(ClampPlace::kQ, v.qkv, 0, q);
+    Clamp(ClampPlace::kK, v.qkv, q, kv);
+    Clamp(ClampPlace::kV, v.qkv, q + kv, kv);
   }
 
   void AddGatedAct(ValueId in, ValueId out) {
@@ -141,7 +165,10 @@ class LayerSteps {
   }
 
   void AddFeedForward(ValueId in) {
+    Clamp(ClampPlace::kGateUpIn, in);
     AddLinear(layer_.gate_up, in, v.gate_up);
+    Clamp(ClampPlace::kGate, v.gate_up, 0, kind_.ffn_dim);
+    Clamp(ClampPlace::kUp, v.gate_up, kind_.ffn_dim, kind_.ffn_dim);
     if (kHasStreams && kind_.has_gate_threshold) {
       ThresholdParams threshold;
       threshold.n_columns = kind_.ffn_dim;
@@ -150,7 +177,8 @@ class LayerSteps {
     }
     const ValueId activated = AddActivation(v.gate_up, v.activated);
     AddSubNorm(activated, layer_.ffn_sub_norm);
-    AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm);
+    Clamp(ClampPlace::kDownIn, activated);
+    AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm, ClampPlace::kDown);
   }
 
   // Adds the router and the experts, which read `in` or a norm of x. accumulate: adds to `out`.
@@ -389,7 +417,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     if (kind.is_latent()) {
       add.AddLatentQkv(attention_in);
     } else {
-      add.AddLinear(layer.qkv, attention_in, v.qkv);
+      add.AddQkv(attention_in);
     }
     if (place.is_encoder) {
       add.AddSelfAttention(angles);
@@ -401,6 +429,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   }
   if (has_mixer) {
     add.AddSubNorm(out, layer.attention_sub_norm);
+    add.Clamp(ClampPlace::kAttentionOutIn, out);
     add.AddBlock(out, layer.attention_out, v.normed, layer.attention_post_norm);
     add.NormSum(layer.attention_norm, layer.attention_norm_bias);
     if (kHasStreams && kind.attention_sum_factor != 1.0f) add.AddSumFactor();

@@ -112,6 +112,23 @@ Status ReadExpertNorms(const fbs::Layer& layer, uint32_t index, const LayerKindS
                     n_found, n_found == 4 ? "without a shared expert between two norms" : "");
 }
 
+// Reads the ranges of a layer's values. With norms before and behind both blocks, none of them is
+// x itself. REQUIRES: ReadNorms().
+Status ReadClamps(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                  Shapes* shapes, LayerSpec* out, Diag* diag) {
+  if (layer.clamps() == kNoIndex) return Status::kOk;
+  ARN_TRY(shapes->Vector("clamps", index, layer.clamps(), 2 * kClampPlaces, &out->clamps));
+  if (kind.is_gated && kind.ffn_dim != 0 && out->attention_norm != kNoWeight &&
+      out->attention_post_norm != kNoWeight && out->ffn_norm != kNoWeight &&
+      out->ffn_post_norm != kNoWeight) {
+    return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported,
+                    "layer %u: clamps without norms before and behind both blocks, or without a "
+                    "gate",
+                    index);
+}
+
 // Reads the norms inside the blocks, and an activation's parameters. attention_width: of the input
 // of attention_out.
 Status ReadSubNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
@@ -328,6 +345,9 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   if (layer.v_norm() != kNoIndex && !kind.has_state() && !out->shares_kv) {
     ARN_TRY(shapes.Vector("v_norm", index, layer.v_norm(), kind.head_dim, &out->v_norm));
   }
+  if (layer.clamps() != kNoIndex) {
+    return diag->Fail(Status::kUnsupported, "layer %u: clamps in a decoder", index);
+  }
   if (layer.output_scale() != kNoIndex) {
     ARN_TRY(shapes.Vector("output_scale", index, layer.output_scale(), 1, &out->output_scale));
   }
@@ -383,6 +403,10 @@ Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, uint32_t hidden
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadRelativePositionBias(layer, index, kind.n_heads, true, spec, out, diag));
+  if (layer.v_norm() != kNoIndex) {
+    ARN_TRY(shapes.Vector("v_norm", index, layer.v_norm(), kind.head_dim, &out->v_norm));
+  }
+  ARN_TRY(ReadClamps(layer, index, kind, &shapes, out, diag));
   out->kind = layer.kind();
   return Status::kOk;
 }

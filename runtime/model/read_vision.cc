@@ -61,7 +61,7 @@ Status ReadPixelBudget(const fbs::Vision& vision, const VisionSpec& spec, ImageR
 
 // Checks that every tile is a whole number of tokens, and that tiles and tokens are bounded.
 Status ReadRules(const fbs::Vision& vision, const VisionSpec& spec, ImageRules* out, Diag* diag) {
-  if (vision.rule() > fbs::ImageRule::PixelBudget) {
+  if (vision.rule() > fbs::ImageRule::PatchBudget) {
     return UnknownValue("rule", static_cast<uint32_t>(vision.rule()), diag);
   }
   out->rule = static_cast<ImageRule>(vision.rule());
@@ -69,6 +69,11 @@ Status ReadRules(const fbs::Vision& vision, const VisionSpec& spec, ImageRules* 
   out->has_whole = vision.has_whole();
   const uint32_t token = spec.token_size();
   if (out->rule == ImageRule::kPixelBudget) return ReadPixelBudget(vision, spec, out, diag);
+  if (out->rule == ImageRule::kPatchBudget) {
+    out->max_tokens = vision.max_tokens();
+    return CheckRange("vision.max_tokens", vision.max_tokens(), 1,
+                      spec.max_patches / spec.merged_patches(), diag);
+  }
   const bool has_tiles = out->rule != ImageRule::kTokenBudget || out->splits;
   ARN_TRY(CheckRange("vision.tile_size", vision.tile_size(), has_tiles ? token : 0, kMaxTileSize,
                      diag));
@@ -103,7 +108,9 @@ Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec
   ARN_TRY(CheckRange("vision.hidden", vision.hidden(), 1, kMaxWidth, diag));
   ARN_TRY(CheckRange("vision.patch_size", vision.patch_size(), 1, 128, diag));
   ARN_TRY(CheckRange("vision.merge_side", vision.merge_side(), 1, 16, diag));
-  ARN_TRY(CheckRange("vision.position_side", vision.position_side(), 0, 256, diag));
+  const bool has_axes = vision.grid_positions() == fbs::GridPositions::Axes;
+  ARN_TRY(CheckRange("vision.position_side", vision.position_side(), 0,
+                     has_axes ? kMaxPatches : 256, diag));
   ARN_TRY(CheckRange("vision.max_patches", vision.max_patches(), 1, kMaxPatches, diag));
   out->patch_size = vision.patch_size();
   out->merge_side = vision.merge_side();
@@ -114,7 +121,7 @@ Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec
                       "model.vision.max_patches is %u, expected a multiple of %u", out->max_patches,
                       out->merged_patches());
   }
-  if (vision.grid_positions() > fbs::GridPositions::Corners) {
+  if (vision.grid_positions() > fbs::GridPositions::Axes) {
     return UnknownValue("grid_positions", static_cast<uint32_t>(vision.grid_positions()), diag);
   }
   out->grid_positions = static_cast<GridPositions>(vision.grid_positions());
@@ -122,9 +129,9 @@ Status ReadPatches(const fbs::Vision& vision, const ModelSpec& model, VisionSpec
   ARN_TRY(shapes.Matrix("vision patch_embedding", 0, vision.patch_embedding(), vision.hidden(),
                         out->patch_floats(), &out->patch_embedding));
   if (out->position_side == 0) return Status::kOk;
+  const uint64_t side = out->position_side;
   ARN_TRY(shapes.Matrix("vision positions", 0, vision.positions(),
-                        uint64_t{out->position_side} * out->position_side, vision.hidden(),
-                        &out->positions));
+                        has_axes ? 2 * side : side * side, vision.hidden(), &out->positions));
   const Weight& w = model.weights[out->positions];
   if (w.dtype == DType::kF32 && w.layout.order == WeightOrder::kRows) return Status::kOk;
   return diag->Fail(Status::kBadBundle,
@@ -166,6 +173,15 @@ Status ReadProjectors(const fbs::Vision& vision, Arena* arena, const ModelSpec& 
   const uint64_t merged = uint64_t{concats ? out->merged_patches() : 1} * out->hidden;
   ARN_TRY(CheckRange("vision.merge_side", merged, 1, kMaxWidth, diag));
   const auto width = static_cast<uint32_t>(merged);
+  ARN_TRY(CheckFinite("vision.merge_factor", vision.merge_factor(), diag));
+  out->merge_factor = vision.merge_factor();
+  Shapes shapes(model.weights, diag);
+  if (vision.merge_shift() != kNoIndex) {
+    ARN_TRY(shapes.Vector("vision merge_shift", 0, vision.merge_shift(), width, &out->merge_shift));
+  }
+  if (vision.merge_scale() != kNoIndex) {
+    ARN_TRY(shapes.Vector("vision merge_scale", 0, vision.merge_scale(), width, &out->merge_scale));
+  }
   ARN_TRY(ReadProjector(vision, width, arena, model, &out->projector, diag));
   const uint64_t n_deep = CountOf(vision.deepstack());
   ARN_TRY(CheckRange("vision.deepstack", n_deep, 0,
@@ -182,6 +198,19 @@ Status ReadProjectors(const fbs::Vision& vision, Arena* arena, const ModelSpec& 
   }
   out->deepstack = deepstack;
   return Status::kOk;
+}
+
+// A patch has the position of its column and that of its row.
+Status CheckAxes(const VisionSpec& vision, Diag* diag) {
+  if (vision.grid_positions != GridPositions::kAxes) return Status::kOk;
+  const uint64_t side = uint64_t{vision.image.max_tokens} * vision.merge_side;
+  if (vision.image.rule == ImageRule::kPatchBudget && vision.position_side >= side) {
+    return Status::kOk;
+  }
+  return diag->Fail(Status::kBadBundle,
+                    "model.vision.position_side is %u, and images have up to %" PRIu64
+                    " patches a side",
+                    vision.position_side, side);
 }
 
 // Tokens of an image see all of it in both directions, also in layers with a window: the window
@@ -251,6 +280,7 @@ Status ReadVision(const fbs::Vision& vision, Arena* arena, ModelSpec* spec, Diag
   ARN_TRY(CheckRange("vision.token_id", vision.token_id(), 0, spec->vocab - 1, diag));
   out.token_id = static_cast<int32_t>(vision.token_id());
   out.sees_both_ways = vision.sees_both_ways();
+  ARN_TRY(CheckAxes(out, diag));
   ARN_TRY(CheckWindows(*spec, out, diag));
   out.has_mrope = vision.has_mrope();
   ARN_TRY(CheckMrope(*spec, out, diag));

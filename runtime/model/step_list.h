@@ -42,6 +42,8 @@ class StepList {
     return id;
   }
 
+  uint32_t WidthOf(ValueId id) const { return values_[id].width; }
+
   // Marks an encoder value with row_factor rows per row of a run.
   void MarkEncoder(ValueId id, uint16_t row_factor) {
     values_[id].is_encoder = true;

@@ -54,6 +54,9 @@ void AddProjector(const VisionSpec& vision, const ProjectorSpec& projector, Valu
   };
   PoolParams merge;
   merge.mode = vision.merge;
+  merge.factor = vision.merge_factor;
+  merge.shift = vision.merge_shift;
+  merge.scale = vision.merge_scale;
   const bool concats = vision.merge == PoolKind::kConcat;
   ValueId at = new_value((concats ? vision.merged_patches() : 1) * vision.hidden);
   steps->Add(Step(merge, x, at));

@@ -51,6 +51,9 @@ struct VisionSpec {
   uint32_t merge_side = 1;
   uint32_t window_side = 0;  // in tokens; 0: a tile has no windows
   PoolKind merge = PoolKind::kConcat;
+  float merge_factor = 1.0f;
+  WeightId merge_shift = kNoWeight;
+  WeightId merge_scale = kNoWeight;
   ProjectorSpec projector;
   Span<const DeepstackSpec> deepstack;  // by layer
   uint32_t max_patches = 0;             // of a tile

@@ -60,9 +60,16 @@ void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid 
   const uint32_t side = vision.position_side, width = vision.hidden;
   const uint32_t stride = vision.patch_row_floats();
   const size_t half = taps.size() / 2;
+  const bool has_axes = vision.grid_positions == GridPositions::kAxes;
   const bool is_trained = grid.rows == side && grid.cols == side;
   ForEachPatch(vision, grid, [&](uint32_t index, uint32_t row, uint32_t col) {
     float* out = rows + uint64_t{index} * stride + vision.patch_floats();
+    if (has_axes) {
+      const float* by_col = positions + uint64_t{col} * width;
+      const float* by_row = positions + uint64_t{side + row} * width;
+      for (uint32_t i = 0; i < width; ++i) out[i] = by_col[i] + by_row[i];
+      return;
+    }
     if (is_trained) {
       std::memcpy(out, positions + uint64_t{row * side + col} * width, width * sizeof(float));
       return;

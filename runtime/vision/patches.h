@@ -67,11 +67,11 @@ void ForEachPatch(const VisionSpec& vision, PatchGrid grid, Visit visit) {
 // token's.
 void WritePixels(const VisionSpec& vision, const ImageView& tile, float* rows);
 
-// Writes the position embeddings of a grid to the same rows. positions: [position_side^2, hidden],
-// resampled unless the grid is the trained one: as torch's interpolate does (bilinear, antialias),
-// or between the four nearest, the corners staying where they are (kCorners;
-// get_vision_bilinear_indices_and_weights in transformers' vision_utils.py). taps: room for
-// 2 * (position_side + 3) weights.
+// Writes the position embeddings of a grid to the same rows. positions: kAxes: [2 * position_side,
+// hidden], those of columns and those of rows. Else [position_side^2, hidden], resampled unless the
+// grid is the trained one: as torch's interpolate does (bilinear, antialias), or between the four
+// nearest, the corners staying where they are (kCorners; get_vision_bilinear_indices_and_weights in
+// transformers' vision_utils.py). taps: room for 2 * (position_side + 3) weights.
 void WritePositions(const VisionSpec& vision, const float* positions, PatchGrid grid,
                     Span<double> taps, float* rows);
 

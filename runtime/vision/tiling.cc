@@ -151,6 +151,27 @@ Tiling ByPixelBudget(const VisionSpec& vision, ImageSize image) {
   return out;
 }
 
+// The largest size of the image's shape within the budget, sides rounded down to a token's
+// (get_aspect_ratio_preserving_size in transformers' image processors).
+Tiling ByPatchBudget(const VisionSpec& vision, ImageSize image) {
+  const uint32_t token = vision.token_size(), most = vision.image.max_tokens;
+  const double width = image.width, height = image.height;
+  const double target = static_cast<double>(uint64_t{most} * token * token);
+  const double factor = std::sqrt(target / (width * height));
+  uint32_t rows = static_cast<uint32_t>(std::floor(factor * height / token));
+  uint32_t cols = static_cast<uint32_t>(std::floor(factor * width / token));
+  if (rows == 0) {
+    rows = 1;
+    cols = static_cast<uint32_t>(Min(std::floor(width / height), static_cast<double>(most)));
+  } else if (cols == 0) {
+    cols = 1;
+    rows = static_cast<uint32_t>(Min(std::floor(height / width), static_cast<double>(most)));
+  }
+  Tiling out;
+  out.whole = {cols * token, rows * token};
+  return out;
+}
+
 }  // namespace
 
 Tiling TilingOf(const VisionSpec& vision, ImageSize image) {
@@ -158,6 +179,7 @@ Tiling TilingOf(const VisionSpec& vision, ImageSize image) {
   if (rules.rule == ImageRule::kLongestEdge) return ByLongestEdge(rules, image);
   if (rules.rule == ImageRule::kTokenBudget) return ByTokenBudget(vision, image);
   if (rules.rule == ImageRule::kPixelBudget) return ByPixelBudget(vision, image);
+  if (rules.rule == ImageRule::kPatchBudget) return ByPatchBudget(vision, image);
   Tiling out;
   out.whole = {rules.tile_size, rules.tile_size};
   return out;
@@ -201,6 +223,11 @@ TilingBounds BoundsOf(const VisionSpec& vision) {
       out.most_tokens = rules.max_tokens + rules.max_tiles * a_tile;
       break;
     }
+    case ImageRule::kPatchBudget:
+      out.longest_side = rules.max_tokens * token;
+      out.whole_bytes = kPixelChannels * uint64_t{rules.max_tokens} * token * token;
+      out.most_tokens = rules.max_tokens;
+      break;
     case ImageRule::kPixelBudget: {
       // Rounding a side up, in a growing image, may take it over its share.
       const double side = std::sqrt(static_cast<double>(kMaxImageAspect) * rules.max_pixels);

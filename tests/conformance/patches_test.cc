@@ -1,5 +1,6 @@
 // What a vision tower needs besides an encoder: columns of features, fixed numbers of rows that
 // become one, and embeddings in place of tokens.
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -41,6 +42,13 @@ TEST_P(PatchesTest, FeaturesByColumns_AndPoolsOfFixedRows_EqualTheFormula) {
       builder.AddEncoderStep(Step(features, kNoValue, back));
       PoolParams pool;
       pool.mode = mode;
+      const std::vector<float> shift = RandomFloats(out_width, &rng);
+      const std::vector<float> scale = RandomFloats(out_width, &rng);
+      if (group == 4) {
+        pool.factor = 2.5f;
+        pool.shift = builder.AddVector(shift);
+        pool.scale = builder.AddVector(scale);
+      }
       builder.AddEncoderStep(Step(pool, back, pooled));
       Session session(GetParam().backend, &builder, GetParam().n_threads);
       const std::vector<float> in = RandomFloats(uint64_t{n_rows} * kStride, &rng);
@@ -68,7 +76,8 @@ TEST_P(PatchesTest, FeaturesByColumns_AndPoolsOfFixedRows_EqualTheFormula) {
             if (mode == PoolKind::kMean) y += static_cast<double>(row[c]) / group;
             if (mode == PoolKind::kConcat && c / kWidth == r) y = row[c % kWidth];
           }
-          expected.push_back(y);
+          const auto less = static_cast<double>(shift[c]), times = static_cast<double>(scale[c]);
+          expected.push_back(group == 4 ? (y * 2.5 - less) * times : y);
         }
       }
       ExpectNear(session.ValueData(pooled), expected, 1e-6);
@@ -81,6 +90,38 @@ TEST_P(PatchesTest, FeaturesByColumns_AndPoolsOfFixedRows_EqualTheFormula) {
       EXPECT_EQ(Status::kBadArgument, session.Run(args));
     }
   }
+}
+
+TEST_P(PatchesTest, Clamp_OfColumns_LeavesTheOthers) {
+  std::mt19937 rng(83);
+  constexpr uint32_t kWidth = 21, kRows = 5, kFirst = 4, kColumns = 11;
+  ProgramBuilder builder(50, 1, kRows);
+  builder.SetEncoderRows(kRows);
+  const ValueId x = builder.AddEncoderValue(kWidth, 1);
+  builder.AddEncoderStep(Step(FeaturesParams(), kNoValue, x));
+  ClampParams clamp;
+  clamp.ranges = builder.AddVector({-9.0f, 9.0f, -0.25f, 0.5f});
+  clamp.range = 1;
+  clamp.first = kFirst;
+  clamp.n_columns = kColumns;
+  builder.AddEncoderStep(Step(clamp, x));
+  Session session(GetParam().backend, &builder, GetParam().n_threads);
+  const std::vector<float> in = RandomFloats(kRows * kWidth, &rng);
+  SequenceRows sequence;
+  sequence.n_rows = sequence.encoder_rows = kRows;
+  RunArgs args;
+  args.is_encoder = true;
+  args.features = {in.data(), in.size()};
+  args.sequences = {&sequence, 1};
+  args.logit_rows = LogitRows::kNone;
+  ASSERT_EQ(Status::kOk, session.Run(args)) << session.message();
+  std::vector<double> expected;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const size_t c = i % kWidth;
+    const bool is_clamped = c >= kFirst && c < kFirst + kColumns;
+    expected.push_back(static_cast<double>(is_clamped ? std::clamp(in[i], -0.25f, 0.5f) : in[i]));
+  }
+  ExpectNear(session.ValueData(x), expected, 0.0);
 }
 
 TEST_P(PatchesTest, TokensBelowZero_TakeTheirEmbedding_WithoutTheFactor_AndWhatIsAddedLater) {

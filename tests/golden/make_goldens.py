@@ -104,6 +104,11 @@ def values(name, count, base_seed, amplitude):
   is_scale = name.endswith(("norm.weight", "Norm.weight", "layer_scalar"))
   if is_scale or (".ln_" in name and name.endswith(".weight")):
     return np.float32(1) + unit * np.float32(0.1)
+  if name.endswith("v_proj.output_max"):
+    return np.full(count, np.inf, np.float32)
+  if name.endswith(("_min", "_max")):
+    size = np.float32(1.25) if "input_" in name else np.float32(0.3) + unit * np.float32(0.1)
+    return np.full(count, size if name.endswith("_max") else -size, np.float32)
   if name.endswith("modality_router.weight"):
     amplitude = np.float32(amplitude) * np.float32(32)
   return unit * np.float32(amplitude)

@@ -27,7 +27,8 @@ HERE = pathlib.Path(__file__).parent
 IMAGE = 500  # token id of an image
 NEW_TOKENS = 12
 QWEN = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5")
-TOKENS = {"gemma3": "<image_soft_token>", **dict.fromkeys(QWEN, "<|image_pad|>")}
+TOKENS = {"gemma3": "<image_soft_token>", "gemma4": "<|image|>",
+          **dict.fromkeys(QWEN, "<|image_pad|>")}
 MIN_MARGIN = 0.01
 MIN_DISTINCT = 5
 
@@ -112,6 +113,28 @@ def qwen3_vl(architecture, model_type, deepstack, **decoder):
                vision_end_token_id=503)
 
 
+def gemma4(decoder, tower, tied=True):
+  rotations = {"full_attention": rope(1000000.0, rope_type="proportional",
+                                      partial_rotary_factor=0.25),
+               "sliding_attention": rope(10000.0)}
+  inner = {**text("gemma4_text", hidden_activation="gelu_pytorch_tanh", head_dim=16,
+                  global_head_dim=24, intermediate_size=84, final_logit_softcapping=12.0,
+                  rope_parameters=rotations), **decoder}
+  return whole("Gemma4ForConditionalGeneration", "gemma4", inner,
+               {"model_type": "gemma4_vision", "hidden_size": 24, "intermediate_size": 40,
+                "num_hidden_layers": 2, "num_attention_heads": 3, "patch_size": 4,
+                "pooling_kernel_size": 2, "rope_parameters": rope(100.0), **tower}, tied=tied,
+               image_token_id=IMAGE, boi_token_id=498, eoi_token_id=499, audio_token_id=497,
+               video_token_id=496)
+
+
+def gemma4_pixels(**changes):
+  return {"image_processor_type": "Gemma4ImageProcessor", "do_resize": True, "do_rescale": True,
+          "rescale_factor": 1 / 255, "do_normalize": False, "resample": 3, "patch_size": 4,
+          "max_soft_tokens": 70, "pooling_kernel_size": 2, "image_mean": [0.0, 0.0, 0.0],
+          "image_std": [1.0, 1.0, 1.0], **changes}
+
+
 # name: (config, image processor, images as (width, height), seed)
 CASES = {
     "squares_and_whole": (
@@ -167,6 +190,21 @@ CASES = {
         qwen3_vl("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", [1], num_experts=4,
                  num_experts_per_tok=2, moe_intermediate_size=52), qwen2_vl(),
         [(40, 24)], 1),
+    "patch_budget_clamps": (
+        gemma4({"num_hidden_layers": 4, "num_kv_shared_layers": 2, "sliding_window": 8,
+                "hidden_size_per_layer_input": 10, "vocab_size_per_layer_input": 509,
+                "layer_types": ["sliding_attention", "full_attention"] * 2},
+               {"num_key_value_heads": 3, "head_dim": 8, "position_embedding_size": 160,
+                "use_clipped_linears": True}),
+        gemma4_pixels(), [(64, 40), (300, 9)], 1),
+    "patch_budget_both_ways": (
+        gemma4({"num_global_key_value_heads": 1, "attention_k_eq_v": True, "sliding_window": 80,
+                "hidden_size_per_layer_input": 0, "use_bidirectional_attention": "vision",
+                "layer_types": ["sliding_attention", "full_attention"]},
+               {"num_key_value_heads": 1, "head_dim": 12, "position_embedding_size": 140,
+                "standardize": True}, tied=False),
+        gemma4_pixels(do_normalize=True, image_mean=[0.1, 0.0, -0.2],
+                      image_std=[0.9, 1.0, 1.1]), [(64, 40), (41, 62)], 1),
 }
 
 
@@ -185,7 +223,7 @@ def processor_of(config):
 def prepared(c, config, images):
   """What the image processor makes of the images, as arguments of the model, and what of each."""
   processor = processor_of(config)
-  if c["model_type"] in QWEN:
+  if c["model_type"] in (*QWEN, "gemma4"):
     return processor(images, return_tensors="pt")
   nested = c["model_type"] != "gemma3"
   options = {"return_row_col_info": True} if nested else {}
@@ -216,6 +254,9 @@ def texts_of(c, config, made, n):
   if c["model_type"] in QWEN:
     merged = config["merge_size"] ** 2
     return ["<|image_pad|>" * (int(grid.prod()) // merged) for grid in made["image_grid_thw"]]
+  if c["model_type"] == "gemma4":
+    return ["<|image>" + "<|image|>" * int(n_tokens) + "<image|>"
+            for n_tokens in made["num_soft_tokens_per_image"]]
   if c["model_type"] == "gemma3":
     return [text_of(c, made, i, c["mm_tokens_per_image"]) for i in range(n)]
   if c["model_type"] == "lfm2_vl":
@@ -232,6 +273,8 @@ def model_inputs(c, made):
     return {key: made[key] for key in ("pixel_values", "spatial_shapes", "pixel_attention_mask")}
   if c["model_type"] in QWEN:
     return {key: made[key] for key in ("pixel_values", "image_grid_thw")}
+  if c["model_type"] == "gemma4":
+    return {key: made[key] for key in ("pixel_values", "image_position_ids")}
   if c["model_type"] == "gemma3":
     return {"pixel_values": made["pixel_values"]}
   # One sample that holds the tiles of all images.
@@ -251,7 +294,7 @@ def logits_of(c, model, ids, inputs):
   extra = {}
   if c["model_type"] == "gemma3":
     extra["token_type_ids"] = torch.tensor([[int(i == IMAGE) for i in ids]])
-  if c["model_type"] in QWEN:
+  if c["model_type"] in (*QWEN, "gemma4"):
     extra["mm_token_type_ids"] = torch.tensor([[int(i == IMAGE) for i in ids]])
   return model(input_ids=torch.tensor([ids]), use_cache=False, **inputs, **extra).logits[0].double()
 

@@ -53,6 +53,11 @@ class VisionGoldenTest : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(Make("f32"));
   }
 
+  // Tokens of an image see all of it.
+  static bool SeesBothWays() {
+    return std::string(GetParam()).find("both_ways") != std::string::npos;
+  }
+
   void Load(const std::string& which) {
     const std::string name = "vision/" + which;
     golden_ = LoadGolden(name);

@@ -40,7 +40,8 @@ TEST_P(VisionDamageTest, ChangedIndex_NeverCrashes) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, VisionDamageTest,
                          testing::Values("squares_and_whole", "mean_both_ways", "token_budget",
-                                         "pixel_budget_deepstack", "pixel_budget_windows"),
+                                         "pixel_budget_deepstack", "pixel_budget_windows",
+                                         "patch_budget_clamps"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

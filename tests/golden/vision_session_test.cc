@@ -33,7 +33,6 @@ class VisionSessionTest : public VisionGoldenTest {
     }
     return ids;
   }
-  static bool SeesBothWays() { return std::strcmp(GetParam(), "mean_both_ways") == 0; }
   size_t Width() const { return rows_.size() / n_places(); }
   // The place of the first image's first token, and of the second's.
   size_t FirstPlace(size_t from = 0) const {
@@ -361,7 +360,7 @@ TEST_P(VisionSessionTest, QuantisedTowers_StayClose) {
 INSTANTIATE_TEST_SUITE_P(Cases, VisionSessionTest,
                          testing::Values("squares_and_whole", "mean_both_ways", "token_budget",
                                          "pixel_budget", "pixel_budget_attention",
-                                         "pixel_budget_deepstack"),
+                                         "pixel_budget_deepstack", "patch_budget_both_ways"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -56,11 +57,19 @@ std::vector<float> TinyValues(const std::string& name, uint64_t count, uint64_t 
                        EndsWith(name, "layer_scalar") ||
                        (name.find(".ln_") != std::string::npos && EndsWith(name, ".weight"));
   if (EndsWith(name, "modality_router.weight")) amplitude *= 32.0f;
+  const bool is_high = EndsWith(name, "_max"), is_bound = is_high || EndsWith(name, "_min");
+  const bool is_input = EndsWith(name, "input_max") || EndsWith(name, "input_min");
+  const float sign = is_high ? 1.0f : -1.0f;
   uint64_t state = Fnv1a64(name) ^ base_seed;
   std::vector<float> values(count);
   for (float& value : values) {
     const int64_t centred = static_cast<int64_t>(SplitMix64(&state) >> 40) - (int64_t{1} << 23);
     const float unit = static_cast<float>(centred) / 8388608.0f;
+    if (is_bound) {
+      value = sign * (is_input ? 1.25f : 0.3f + unit * 0.1f);
+      if (EndsWith(name, "v_proj.output_max")) value = HUGE_VALF;
+      continue;
+    }
     value = is_norm ? 1.0f + unit * 0.1f : unit * amplitude;
   }
   return values;

@@ -11,6 +11,8 @@
 //   value = unit * amplitude in float32;
 //           1 + unit * 0.1f for tensors whose name ends in "norm.weight", "Norm.weight" or
 //           "layer_scalar", or contains ".ln_" and ends in ".weight";
+//           infinity for "v_proj.output_max", +-1.25 for other names that end in "input_max" or
+//           "input_min", and +-(0.3f + unit * 0.1f) for those in "_max" or "_min";
 //           unit * amplitude * 32 for "modality_router.weight", whose input is divided by its width
 // F16 and BF16 checkpoints round the values to nearest even.
 #pragma once

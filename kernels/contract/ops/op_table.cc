@@ -46,6 +46,7 @@ constexpr const OpContract* kOps[] = {
     kHasStreams ? &kThresholdOp : &kAbsentOp,
     kHasAdapters ? &kAdaptOp : &kAbsentOp,
     &kAddEmbeddingsOp,
+    &kClampOp,
 };
 static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
 

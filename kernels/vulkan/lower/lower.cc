@@ -134,6 +134,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kMultiply: return UnsupportedError(step, "products of values");
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
     case Op::kLinearAttention:
+    case Op::kClamp:
     case Op::kPool:
     case Op::kMixStreams:
     case Op::kMatchRms:

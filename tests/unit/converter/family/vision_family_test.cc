@@ -1,6 +1,7 @@
 // What is read of a vision tower's config and of its image processor's.
 #include "converter/family/vision_family.h"
 
+#include <cmath>
 #include <fstream>
 
 #include "nlohmann/json.hpp"
@@ -183,6 +184,90 @@ TEST_F(QwenVisionTest, WhatIsNotSupported_IsNamed) {
     (*change.file)[nlohmann::json::json_pointer(change.object)][change.key] = change.value;
     const std::string error = ReadError();
     EXPECT_THAT(error, HasSubstr(change.key));
+    EXPECT_THAT(error, HasSubstr(change.message));
+    config_ = config;
+    processor_ = processor;
+  }
+}
+
+// The keys of Gemma 4's checkpoints.
+class PatchBudgetTest : public QwenVisionTest {
+ protected:
+  PatchBudgetTest() {
+    config_ = {{"architectures", {"Gemma4ForConditionalGeneration"}},
+               {"image_token_id", 500},
+               {"text_config", {{"pad_token_id", 0}, {"hidden_size_per_layer_input", 256}}},
+               {"vision_config",
+                {{"attention_bias", false},
+                 {"head_dim", 64},
+                 {"hidden_activation", "gelu_pytorch_tanh"},
+                 {"hidden_size", 768},
+                 {"num_attention_heads", 12},
+                 {"num_key_value_heads", 6},
+                 {"pooling_kernel_size", 3},
+                 {"rms_norm_eps", 1e-5},
+                 {"rope_parameters", {{"rope_theta", 10.0}, {"rope_type", "default"}}},
+                 {"standardize", true},
+                 {"use_clipped_linears", true}}}};
+    processor_ = {{"do_normalize", false},
+                  {"max_soft_tokens", 280},
+                  {"image_processor_type", "Gemma4ImageProcessor"}};
+  }
+};
+
+TEST_F(PatchBudgetTest, TowerAndBudget_AreRead) {
+  VisionSpec vision = Read();
+  EXPECT_TRUE(warnings_.empty());
+  EXPECT_EQ(280u, vision.image.max_tokens);
+  EXPECT_EQ(9u * 280, vision.max_patches);
+  EXPECT_EQ(840u, vision.position_side);
+  EXPECT_EQ(10240u, vision.stored_positions);
+  EXPECT_TRUE(vision.has_clamps);
+  EXPECT_FALSE(vision.sees_both_ways);
+  EXPECT_FLOAT_EQ(std::sqrt(768.0f), vision.merge_factor);
+  EXPECT_EQ("vision.tower.std_scale", vision.merge_scale);
+  EXPECT_FLOAT_EQ(0.5f, vision.image.mean[1]);
+  EXPECT_FLOAT_EQ(0.5f, vision.image.std[1]);
+  const LayerKindSpec& kind = vision.tower->kinds[0];
+  EXPECT_EQ(6u, kind.n_kv_heads);
+  EXPECT_FLOAT_EQ(1.0f, kind.attention_scale);
+  EXPECT_FLOAT_EQ(1e-5f, kind.norm_epsilon);
+  EXPECT_FALSE(kind.has_mlp_bias);
+  EXPECT_TRUE(vision.tower->rotates_halves);
+  ASSERT_EQ(2u, ropes_.size());
+  EXPECT_EQ(2u, ropes_[1].axes.front());
+  EXPECT_EQ(1u, ropes_[1].axes.back());
+  EXPECT_FLOAT_EQ(std::pow(10.0f, -1.0f / 16), ropes_[1].inv_freq[1]);
+  config_["text_config"]["use_bidirectional_attention"] = "vision";
+  processor_["do_normalize"] = true;
+  processor_["image_mean"] = {0.25, 0.25, 0.25};
+  vision = Read();
+  EXPECT_TRUE(vision.sees_both_ways);
+  EXPECT_FLOAT_EQ(0.75f, vision.image.mean[0]);
+}
+
+TEST_F(PatchBudgetTest, WhatIsNotSupported_IsNamed) {
+  const nlohmann::json config = config_, processor = processor_;
+  const struct {
+    nlohmann::json* file;
+    const char* object;  // as a JSON pointer
+    const char* key;
+    nlohmann::json value;
+    const char* message;
+  } changes[] = {
+      {&config_, "/vision_config", "num_key_value_heads", 5, "a divisor of num_attention_heads"},
+      {&config_, "/vision_config", "position_embedding_size", 839, "at most 279 tokens"},
+      {&config_, "/vision_config", "head_dim", 62, "a multiple of 4"},
+      {&config_, "/vision_config/rope_parameters", "rope_type", "linear", "expected default"},
+      {&config_, "/text_config", "pad_token_id", 3, "expected 0"},
+      {&processor_, "", "max_soft_tokens", 100, "expected 70, 140, 280, 560 or 1120"},
+      {&processor_, "", "patch_size", 14, "expected the tower's patch_size"},
+      {&processor_, "", "pooling_kernel_size", 2, "expected the tower's pooling_kernel_size"},
+  };
+  for (const auto& change : changes) {
+    SCOPED_TRACE(change.key);
+    (*change.file)[nlohmann::json::json_pointer(change.object)][change.key] = change.value;
+    const std::string error = ReadError();
     EXPECT_THAT(error, HasSubstr(change.message));
     config_ = config;
     processor_ = processor;

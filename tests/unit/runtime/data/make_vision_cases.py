@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transformers
 from torchvision.transforms.v2 import functional as F
+from transformers.models.gemma4.image_processing_gemma4 import get_aspect_ratio_preserving_size
 
 FILTERS = {1: F.InterpolationMode.LANCZOS, 2: F.InterpolationMode.BILINEAR,
            3: F.InterpolationMode.BICUBIC}
@@ -64,6 +65,11 @@ def pixel_budget(size, **budget):
   return [int(w) * 16, int(h) * 16]
 
 
+def patch_budget(size, tokens):
+  h, w = get_aspect_ratio_preserving_size(size[1], size[0], 16, 9 * tokens, 3)
+  return [w, h]
+
+
 def tilings():
   cases = []
   for size in SIZES:
@@ -75,6 +81,8 @@ def tilings():
     if max(size) / min(size) <= 200:
       case["qwen"] = pixel_budget(size, min_pixels=65536, max_pixels=1048576)
       case["qwen_small"] = pixel_budget(size, min_pixels=3000, max_pixels=5000)
+    case["gemma4"] = patch_budget(size, 280)
+    case["gemma4_small"] = patch_budget(size, 70)
     cases.append(case)
   return cases
 

@@ -118,9 +118,20 @@ VisionSpec PixelBudget(uint32_t min_pixels, uint32_t max_pixels) {
   return vision;
 }
 
+VisionSpec PatchBudget(uint32_t max_tokens) {
+  VisionSpec vision;
+  vision.hidden = 8;
+  vision.patch_size = 16;
+  vision.merge_side = 3;
+  vision.max_patches = 9 * max_tokens;
+  vision.image.rule = ImageRule::kPatchBudget;
+  vision.image.max_tokens = max_tokens;
+  return vision;
+}
+
 // One tile, or none for an image that is too long.
-void ExpectPixelBudget(const nlohmann::json& one, const char* name, const VisionSpec& vision,
-                       ImageSize image) {
+void ExpectOneTile(const nlohmann::json& one, const char* name, const VisionSpec& vision,
+                   ImageSize image) {
   SCOPED_TRACE(name);
   const Tiling tiling = TilingOf(vision, image);
   EXPECT_EQ(0u, tiling.n_grid_tiles());
@@ -151,8 +162,13 @@ TEST(Tiling, Goldens_AreTheImageProcessors) {
       EXPECT_LE(std::max(tiling.first.width, tiling.grid.width),
                 BoundsOf(rule.vision).longest_side);
     }
-    ExpectPixelBudget(one, "qwen", PixelBudget(65536, 1048576), image);
-    ExpectPixelBudget(one, "qwen_small", PixelBudget(3000, 5000), image);
+    ExpectOneTile(one, "qwen", PixelBudget(65536, 1048576), image);
+    ExpectOneTile(one, "qwen_small", PixelBudget(3000, 5000), image);
+    for (const auto& [name, tokens] : {std::pair("gemma4", 280u), std::pair("gemma4_small", 70u)}) {
+      const VisionSpec vision = PatchBudget(tokens);
+      ExpectOneTile(one, name, vision, image);
+      EXPECT_LE(ImageTokens(vision, TilingOf(vision, image)), BoundsOf(vision).most_tokens);
+    }
     if (!one.contains("lfm2_vl")) continue;
     const VisionSpec vision = Lfm2Vl();
     const Tiling tiling = TilingOf(vision, image);
