@@ -317,7 +317,7 @@ TEST_F(SpeechTest, Command_RefusesWithTheReason) {
   EXPECT_THAT(made.err, HasSubstr("yue"));
   made = RunArenite({"transcribe", bundle_, bundle_});
   EXPECT_EQ(1, made.exit_code);
-  EXPECT_THAT(made.err, HasSubstr("not a WAV file"));
+  EXPECT_THAT(made.err, HasSubstr("not a WAV or FLAC file"));
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ OWNERS = (
     (r"isocline\.h", ("tools",)),
     (r"httplib\.h", ("tools/serve",)),
     (r"stb_image\.h", ("tools/arenite",)),
+    (r"FLAC/", ("tools/arenite",)),
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",
      ("platform/os", "converter", "tools", "bindings")),
 )

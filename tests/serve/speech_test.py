@@ -148,11 +148,11 @@ class TranscriberAlone(SpeechCase):
   def test_mistakes_name_the_field(self):
     for fields, file, status, param, word in [
         ({"response_format": "json"}, None, 400, "file", "missing"),
-        ({}, b"RIFF", 400, "file", "not a WAV file"),
+        ({}, b"RIFF", 400, "file", "not a WAV or FLAC file"),
         ({}, b"ID3" + bytes(100), 400, "file", "ffmpeg"),
         ({}, wav([]), 400, "file", "no samples"),
         ({}, wav([0.0] * 400, 1000), 400, "file", "1000 samples in a second"),
-        ({"stream": "true"}, b"RIFF", 400, "file", "not a WAV file"),
+        ({"stream": "true"}, b"RIFF", 400, "file", "not a WAV or FLAC file"),
         ({"language": "tlh"}, self.sound, 400, "language", "yue"),
         ({"model": "whisper-1"}, self.sound, 404, "model", "multilingual"),
         ({"response_format": "xml"}, self.sound, 400, "response_format", "verbose_json"),

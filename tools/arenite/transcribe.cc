@@ -1,4 +1,4 @@
-// arenite transcribe: writes down the speech of a WAV file.
+// arenite transcribe: writes down the speech of a sound file.
 
 #include <algorithm>
 #include <chrono>
@@ -11,8 +11,8 @@
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
 #include "tools/arenite/options.h"
+#include "tools/arenite/sound.h"
 #include "tools/arenite/transcript.h"
-#include "tools/arenite/wav.h"
 #include "tools/cli/progress.h"
 
 namespace arn::tool {
@@ -157,7 +157,7 @@ int Run(const TranscribeArguments& arguments) {
     throw Error("--translate: " + model.path() + ": the model does not translate");
   }
   const std::vector<float> samples =
-      ReadWavAt(ARN_SAMPLE_RATE, ReadFile(arguments.sound), arguments.sound);
+      ReadSoundAt(ARN_SAMPLE_RATE, ReadFile(arguments.sound), arguments.sound);
   const Session session(model, ToSessionOptions(arguments.session));
   const TranscriberPtr transcriber = NewTranscriber(model, session);
   const CancelOnSignal cancel(session.get());
@@ -198,11 +198,11 @@ int Run(const TranscribeArguments& arguments) {
 }  // namespace
 
 Command AddTranscribe(CLI::App* app) {
-  CLI::App* sub = app->add_subcommand("transcribe", "Writes down the speech of a WAV file");
+  CLI::App* sub = app->add_subcommand("transcribe", "Writes down the speech of a sound file");
   const auto arguments = std::make_shared<TranscribeArguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("SOUND", arguments->sound,
-                  "WAV file of any rate; channels are averaged; -: standard input")
+                  "WAV or FLAC file of any rate; channels are averaged; -: standard input")
       ->required();
   sub->add_option("--language", arguments->language,
                   "Language of the speech, such as en; auto: found in the first window")

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "tools/arenite/error.h"
-#include "tools/arenite/resample.h"
 #include "tools/cli/format.h"
 
 namespace arn::tool {
@@ -81,12 +80,8 @@ class WavReader {
     if (magic == "RF64" || magic == "RIFX" || magic == "riff") {
       Fail("a WAV file of the kind " + Shown(magic) + ", which is not read: save it as RIFF");
     }
-    if (magic == "fLaC" || magic == "OggS" || magic.substr(0, 3) == "ID3" ||
-        (bytes_.size() > 8 && bytes_.substr(4, 4) == "ftyp")) {
-      Fail("a compressed sound file; convert it: ffmpeg -i IN OUT.wav");
-    }
     if (bytes_.size() < 12 || magic != "RIFF" || bytes_.substr(8, 4) != "WAVE") {
-      Fail("not a WAV file; convert it: ffmpeg -i IN OUT.wav");
+      Fail("not a WAV or FLAC file; convert it: ffmpeg -i IN OUT.wav");
     }
   }
 
@@ -176,16 +171,6 @@ class WavReader {
 
 Sound ReadWav(std::string_view bytes, const std::string& name) {
   return WavReader(bytes, name).Read();
-}
-
-std::vector<float> ReadWavAt(uint32_t rate, std::string_view bytes, const std::string& name) {
-  const Sound sound = ReadWav(bytes, name);
-  if (sound.samples.empty()) throw Error(name + ": has no samples");
-  if (sound.rate < kLowestRate || sound.rate > kHighestRate) {
-    throw Error(Format("%s: has %u samples in a second, expected %u to %u", name.c_str(),
-                       sound.rate, kLowestRate, kHighestRate));
-  }
-  return Resample(sound.samples, sound.rate, rate);
 }
 
 }  // namespace arn::tool

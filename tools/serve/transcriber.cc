@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tools/arenite/error.h"
-#include "tools/arenite/wav.h"
+#include "tools/arenite/sound.h"
 
 namespace arn::serve {
 namespace {
@@ -24,7 +24,7 @@ uint64_t PlanBytes(const tool::Model& model, const arn_session_options& options)
 
 std::vector<float> SamplesOf(const std::string& bytes) {
   try {
-    return tool::ReadWavAt(ARN_SAMPLE_RATE, bytes, "file");
+    return tool::ReadSoundAt(ARN_SAMPLE_RATE, bytes, "file");
   } catch (const tool::Error& error) {
     throw ApiError(400, "invalid_request_error", error.what(), "file");
   }

@@ -18,7 +18,7 @@
 namespace arn::serve {
 
 struct SpeechRequest {
-  std::string sound;     // bytes of a WAV file
+  std::string sound;     // bytes of a WAV or FLAC file
   std::string language;  // "": found in the first window
   bool translates = false;
 };

@@ -85,8 +85,7 @@ TEST(ReadWav, OtherChunks_ExtensibleFormat_UnknownSize) {
 }
 
 TEST(ReadWav, Errors_NameTheFileAndTheValue) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("a.wav: not a WAV file"));
-  EXPECT_THAT(ErrorOf("fLaC and more bytes"), HasSubstr("compressed"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("a.wav: not a WAV or FLAC file"));
   EXPECT_THAT(ErrorOf("RIFX----WAVE"), HasSubstr("RIFX"));
   EXPECT_THAT(ErrorOf(Wav(Chunk("fmt ", Format(1, 1, 16)))), HasSubstr("no chunk 'data'"));
   EXPECT_THAT(ErrorOf(Wav(Chunk("data", "ab"))), HasSubstr("before their format"));
