@@ -28,6 +28,27 @@ class QwenVisionTest : public testing::Test {
     return test::ErrorOf([&] { Read(); });
   }
 
+  struct Change {
+    nlohmann::json* file;
+    const char* object;  // as a JSON pointer
+    const char* key;
+    nlohmann::json value;
+    const char* message;
+  };
+  // Expects an error with the key and the message for each change alone.
+  void ExpectRefused(const std::vector<Change>& changes) {
+    const nlohmann::json config = config_, processor = processor_;
+    for (const Change& change : changes) {
+      SCOPED_TRACE(change.key);
+      (*change.file)[nlohmann::json::json_pointer(change.object)][change.key] = change.value;
+      const std::string error = ReadError();
+      EXPECT_THAT(error, HasSubstr(change.key));
+      EXPECT_THAT(error, HasSubstr(change.message));
+      config_ = config;
+      processor_ = processor;
+    }
+  }
+
   nlohmann::json& tower() { return config_["vision_config"]; }
 
   nlohmann::json config_ = {{"architectures", {"Qwen3_5ForConditionalGeneration"}},
@@ -153,14 +174,7 @@ TEST_F(QwenVisionTest, Deepstack_IsReadByLayer) {
 }
 
 TEST_F(QwenVisionTest, WhatIsNotSupported_IsNamed) {
-  const nlohmann::json config = config_, processor = processor_;
-  const struct {
-    nlohmann::json* file;
-    const char* object;  // as a JSON pointer
-    const char* key;
-    nlohmann::json value;
-    const char* message;
-  } changes[] = {
+  ExpectRefused({
       {&config_, "/vision_config", "deepstack_visual_indexes", {5, 11}, "expected an empty list"},
       {&config_, "/vision_config", "out_hidden_size", 128, "expected the decoder's hidden_size"},
       {&config_, "/vision_config", "num_heads", 5, "expected a divisor of hidden_size"},
@@ -178,16 +192,7 @@ TEST_F(QwenVisionTest, WhatIsNotSupported_IsNamed) {
       {&processor_, "", "size", {{"longest_edge", 1000}, {"shortest_edge", 1}}, "at least 1024"},
       {&processor_, "", "resample", 7, "expected 1 to 3"},
       {&processor_, "", "do_resize", false, "expected true"},
-  };
-  for (const auto& change : changes) {
-    SCOPED_TRACE(change.key);
-    (*change.file)[nlohmann::json::json_pointer(change.object)][change.key] = change.value;
-    const std::string error = ReadError();
-    EXPECT_THAT(error, HasSubstr(change.key));
-    EXPECT_THAT(error, HasSubstr(change.message));
-    config_ = config;
-    processor_ = processor;
-  }
+  });
 }
 
 // The keys of Gemma 4's checkpoints.
@@ -247,31 +252,20 @@ TEST_F(PatchBudgetTest, TowerAndBudget_AreRead) {
 }
 
 TEST_F(PatchBudgetTest, WhatIsNotSupported_IsNamed) {
-  const nlohmann::json config = config_, processor = processor_;
-  const struct {
-    nlohmann::json* file;
-    const char* object;  // as a JSON pointer
-    const char* key;
-    nlohmann::json value;
-    const char* message;
-  } changes[] = {
+  tower()["position_embedding_size"] = 839;
+  EXPECT_THAT(ReadError(), HasSubstr("max_soft_tokens: expected at most 279 tokens"));
+  tower().erase("position_embedding_size");
+  tower()["head_dim"] = 62;
+  EXPECT_THAT(ReadError(), HasSubstr("num_attention_heads: expected heads of a multiple of 4"));
+  tower()["head_dim"] = 64;
+  ExpectRefused({
       {&config_, "/vision_config", "num_key_value_heads", 5, "a divisor of num_attention_heads"},
-      {&config_, "/vision_config", "position_embedding_size", 839, "at most 279 tokens"},
-      {&config_, "/vision_config", "head_dim", 62, "a multiple of 4"},
       {&config_, "/vision_config/rope_parameters", "rope_type", "linear", "expected default"},
       {&config_, "/text_config", "pad_token_id", 3, "expected 0"},
       {&processor_, "", "max_soft_tokens", 100, "expected 70, 140, 280, 560 or 1120"},
       {&processor_, "", "patch_size", 14, "expected the tower's patch_size"},
       {&processor_, "", "pooling_kernel_size", 2, "expected the tower's pooling_kernel_size"},
-  };
-  for (const auto& change : changes) {
-    SCOPED_TRACE(change.key);
-    (*change.file)[nlohmann::json::json_pointer(change.object)][change.key] = change.value;
-    const std::string error = ReadError();
-    EXPECT_THAT(error, HasSubstr(change.message));
-    config_ = config;
-    processor_ = processor;
-  }
+  });
 }
 
 }  // namespace
