@@ -95,22 +95,51 @@ Status Sequences::CheckMixed(Span<const int32_t> ids, Span<const float> rows) co
   return Status::kOk;
 }
 
-Status Sequences::TakeEmbeddings(Span<const int32_t> ids, Span<const float> rows, size_t n_common,
-                                 size_t n_kept, Span<const int32_t>* out) {
-  const uint32_t held = core_.plan.options.embedding_rows;
-  const size_t width = VectorFloats(core_.model.spec), stride = EmbeddingFloats(core_.model.spec);
+uint32_t Sequences::MarkEmbeddings(size_t n_kept) {
+  if (core_.plan.options.embedding_rows == 0) return 0;
   auto* marks = core_.memory.As<uint8_t>(core_.plan.embedding_marks);
-  std::memset(marks, 0, held);
-  uint32_t n_free = held;
+  std::memset(marks, 0, core_.plan.options.embedding_rows);
+  uint32_t end = 0;
   for (uint32_t s = 0; s < size(); ++s) {
     const size_t n = s == selected_ ? n_kept : Length(s);
     for (size_t i = 0; i < n; ++i) {
       const int32_t id = History(s)[i];
-      if (id >= 0 || marks[-1 - id] != 0) continue;
+      if (id >= 0) continue;
       marks[-1 - id] = 1;
-      --n_free;
+      end = Max(end, static_cast<uint32_t>(-int64_t{id}));
     }
   }
+  return end;
+}
+
+bool Sequences::IsMarked(uint32_t row) const {
+  return core_.memory.As<uint8_t>(core_.plan.embedding_marks)[row] != 0;
+}
+
+const ImagePlace& Sequences::PlaceOf(uint32_t row) const {
+  return core_.memory.As<ImagePlace>(core_.plan.image_places)[row];
+}
+
+void Sequences::RestoreEmbeddings(Span<const std::byte> rows) {
+  const size_t vector = VectorFloats(core_.model.spec) * sizeof(float);
+  const size_t stride = EmbeddingFloats(core_.model.spec) * sizeof(float);
+  for (size_t i = 0; i < rows.size() / stride; ++i) {
+    const std::byte* from = rows.data() + i * stride;
+    std::memcpy(core_.memory.At(core_.plan.embeddings) + i * vector, from, vector);
+    if (stride == vector) continue;
+    float place[kPlaceFloats];
+    std::memcpy(place, from + vector, sizeof place);
+    ReadPlace(place, &core_.memory.As<ImagePlace>(core_.plan.image_places)[i]);
+  }
+}
+
+Status Sequences::TakeEmbeddings(Span<const int32_t> ids, Span<const float> rows, size_t n_common,
+                                 size_t n_kept, Span<const int32_t>* out) {
+  const uint32_t held = core_.plan.options.embedding_rows;
+  const size_t width = VectorFloats(core_.model.spec), stride = EmbeddingFloats(core_.model.spec);
+  MarkEmbeddings(n_kept);
+  uint32_t n_free = 0;
+  for (uint32_t i = 0; i < held; ++i) n_free += IsMarked(i) ? 0 : 1;
   size_t n_before = 0;
   for (size_t i = 0; i < n_common; ++i) n_before += IsRow(ids[i]) ? 1 : 0;
   const size_t n_new = rows.size() / stride - n_before;
@@ -129,7 +158,7 @@ Status Sequences::TakeEmbeddings(Span<const int32_t> ids, Span<const float> rows
   for (size_t i = 0; i < ids.size(); ++i) {
     mixed[i] = i < n_common ? own[i] : ids[i];
     if (i < n_common || !IsRow(ids[i])) continue;
-    while (marks[slot] != 0) ++slot;
+    while (IsMarked(slot)) ++slot;
     std::memcpy(to + slot * width, row, width * sizeof(float));
     if (stride != width) ReadPlace(row + width, &places[slot]);
     mixed[i] = -1 - static_cast<int32_t>(slot++);
@@ -141,7 +170,7 @@ Status Sequences::TakeEmbeddings(Span<const int32_t> ids, Span<const float> rows
 
 bool Sequences::HasPlace(int32_t id, const float* from) const {
   ImagePlace place;
-  const ImagePlace& own = core_.memory.As<ImagePlace>(core_.plan.image_places)[-1 - id];
+  const ImagePlace& own = PlaceOf(static_cast<uint32_t>(-1 - id));
   return ReadPlace(from, &place) && place.row == own.row && place.col == own.col &&
          place.span == own.span;
 }

@@ -72,6 +72,7 @@ void RestoreSequences(const SavingView& view, const StateView& state) {
     view.logits().Add(s);
     logits += logits_bytes;
   }
+  view.sequences.RestoreEmbeddings(state.embeddings());
   view.sequences.Select(state.header().selected);
 }
 

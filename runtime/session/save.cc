@@ -53,6 +53,8 @@ void CountState(const SavingView& view, StateCounts* out) {
       out->n_entries += view.cache().SeenTable(s, g).n_pages;
     }
   }
+  out->embedding_bytes = uint64_t{view.sequences.MarkEmbeddings()} *
+                         EmbeddingFloats(view.core.model.spec) * sizeof(float);
   for (uint32_t g = 0; g < out->n_groups; ++g) {
     view.cache().NumberPages(g, out->n_sequences, out->n_pages[g]);
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
@@ -122,6 +124,25 @@ Status SavePages(const SavingView& view, const StateCounts& counts, uint32_t g, 
   return next == counts.n_pages[g][kind] ? Status::kOk : Status::kInternal;
 }
 
+Status SaveEmbeddings(const SavingView& view, StateWriter* writer) {
+  const ModelSpec& spec = view.core.model.spec;
+  const uint32_t n = view.sequences.MarkEmbeddings();
+  const size_t vector = VectorFloats(spec);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (!view.sequences.IsMarked(i)) {
+      ARN_TRY(writer->AppendZeros(uint64_t{EmbeddingFloats(spec)} * sizeof(float)));
+      continue;
+    }
+    ARN_TRY(
+        writer->Append(view.sequences.Embeddings().data() + i * vector, vector * sizeof(float)));
+    if (!spec.vision.has_mrope) continue;
+    float place[kPlaceFloats];
+    WritePlace(view.sequences.PlaceOf(i), place);
+    ARN_TRY(writer->Append(place, sizeof place));
+  }
+  return Status::kOk;
+}
+
 Status TrySave(const SavingView& view, const StateSink& sink) {
   StateCounts counts;
   CountState(view, &counts);
@@ -129,7 +150,7 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
   ARN_TRY(PlanState(counts, &layout));
   StateHeader header = {};
   std::memcpy(header.magic, kStateMagic, sizeof header.magic);
-  header.version = kStateVersion;
+  header.version = counts.embedding_bytes == 0 ? kTextStateVersion : kStateVersion;
   header.header_bytes = sizeof header;
   header.file_bytes = layout.file_bytes;
   header.model_hash = view.core.model.state_hash;
@@ -179,6 +200,7 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     ARN_TRY(writer.Append(view.sequences.History(s), view.cache().length(s) * sizeof(int32_t)));
   }
+  ARN_TRY(SaveEmbeddings(view, &writer));
   header.tokens.hash = writer.Digest();
   ARN_TRY(writer.Begin(layout.logits.offset));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
@@ -190,19 +212,6 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
   header.header_hash = Xxh64(&header, offsetof(StateHeader, header_hash));
   return sink.write(sink.user, 0, {reinterpret_cast<const std::byte*>(&header), sizeof header},
                     &view.core.diag);
-}
-
-Status CheckCanSave(const SavingView& view) {
-  ARN_TRY(CheckHasState(view, "saved"));
-  for (uint32_t s = 0; s < view.sequences.size(); ++s) {
-    for (const int32_t id : view.sequences.Ids(s)) {
-      if (id >= 0) continue;
-      return view.core.diag.Fail(
-          Status::kUnsupported,
-          "sequence %u holds an image: saved sessions hold only tokens; reset it first", s);
-    }
-  }
-  return Status::kOk;
 }
 
 // A state has the pages of all its tokens; those that run have logits too.
@@ -233,7 +242,7 @@ Status CheckHasState(const SavingView& view, const char* done) {
 
 Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
   *out_bytes = 0;
-  ARN_TRY(CheckCanSave(view));
+  ARN_TRY(CheckHasState(view, "saved"));
   ARN_TRY(RunAllPending(view));
   StateCounts counts;
   CountState(view, &counts);
@@ -244,7 +253,7 @@ Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
 }
 
 Status Save(const SavingView& view, const StateSink& sink) {
-  ARN_TRY(CheckCanSave(view));
+  ARN_TRY(CheckHasState(view, "saved"));
   ARN_TRY(RunAllPending(view));
   ARN_TRY(view.runner.RunEdits());
   if (view.logits().Has(view.sequences.selected())) ARN_TRY(view.chooser.Fetch());

@@ -5,6 +5,7 @@
 
 #include "kernels/contract/kv_view.h"
 #include "platform/base/span.h"
+#include "runtime/model/image_place.h"
 #include "runtime/session/saving.h"
 #include "runtime/state/state_reader.h"
 
@@ -15,6 +16,7 @@ Status CheckHasState(const SavingView& view, const char* done);
 // Returns what a state is checked against. scratch: as in StateTarget.
 inline StateTarget TargetOf(const SavingView& view, uint32_t* const* scratch,
                             bool has_constraints) {
+  const ModelSpec& spec = view.core.model.spec;
   return {&view.core.plan,
           view.core.model.state_hash,
           scratch,
@@ -24,7 +26,9 @@ inline StateTarget TargetOf(const SavingView& view, uint32_t* const* scratch,
           [](const void* sequences, uint32_t s) {
             return static_cast<const Sequences*>(sequences)->AdaptersOf(s);
           },
-          &view.sequences};
+          &view.sequences,
+          EmbeddingFloats(spec),
+          spec.vision.has_mrope};
 }
 // True if pages of a file can be mapped over the pools.
 bool CanMap(const SavingView& view, int fd);

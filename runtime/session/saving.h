@@ -44,8 +44,7 @@ struct StateSource {
   bool has_constraints = true;  // false: saved constraints are left out
 };
 
-// Returns the size of what Save() would write now. kUnsupported without a cache, and while a
-// sequence holds embeddings.
+// Returns the size of what Save() would write now. kUnsupported without a cache.
 Status SaveBytes(const SavingView& view, uint64_t* out_bytes);
 // Writes a state of SaveBytes() bytes to the sink. kUnsupported as above. kDeviceLost if the device
 // fails midway; saving again works if the fallback backend took over.

@@ -5,6 +5,7 @@
 
 #include "platform/base/span.h"
 #include "runtime/cache/kv_cache.h"
+#include "runtime/model/image_place.h"
 #include "runtime/sampling/sampler.h"
 #include "runtime/session/core.h"
 #include "runtime/session/logits_state.h"
@@ -69,7 +70,8 @@ class Sequences {
   Span<const int32_t> Ids(uint32_t sequence) const { return {History(sequence), Length(sequence)}; }
   // Returns them with the model's image token in place of embeddings, valid until the next call.
   Span<const int32_t> PlainIds(uint32_t sequence) const;
-  // Returns the rows that ids below 0 stand for: f32 [embedding_rows, hidden].
+  // Returns the rows that ids below 0 stand for: f32 [embedding_rows,
+  // VectorFloats].
   Span<const float> Embeddings() const;
   // kBadToken, or kBadArgument for more or fewer rows than places. A place is an id below 0, or the
   // model's image token; rows take them in order.
@@ -84,6 +86,14 @@ class Sequences {
   // behind its first n_kept tokens are lost. kContextFull: embedding_rows. REQUIRES: CheckMixed.
   Status TakeEmbeddings(Span<const int32_t> ids, Span<const float> rows, size_t n_common,
                         size_t n_kept, Span<const int32_t>* out);
+  // Marks the rows that a sequence holds, until they change. Returns the number of rows up to the
+  // last of them.
+  uint32_t MarkEmbeddings() { return MarkEmbeddings(Length(selected_)); }
+  bool IsMarked(uint32_t row) const;
+  // Returns the place of a row's token in its image. REQUIRES: M-RoPE.
+  const ImagePlace& PlaceOf(uint32_t row) const;
+  // Replaces all rows by saved ones [n, EmbeddingFloats]. REQUIRES: no more than embedding_rows.
+  void RestoreEmbeddings(Span<const std::byte> rows);
   // Returns `position`, or where the image begins that ends there in either the selected sequence
   // or ids and not in both, if tokens of images attend to each other in both directions: those
   // before the end would have other values.
@@ -173,6 +183,8 @@ class Sequences {
  private:
   class AxisCursor;
 
+  // As above, for the first n_kept tokens of the selected sequence.
+  uint32_t MarkEmbeddings(size_t n_kept);
   // True if an id of a caller stands for a row.
   bool IsRow(int32_t id) const;
   // True if the embedding of a history's id has this place in its image.

@@ -36,7 +36,12 @@ Status PlanState(const StateCounts& counts, StateLayout* out) {
   }
   uint64_t end = sizeof(StateHeader);
   ARN_TRY(Place(records + entries, 1, kStateSectionAlign, &end, &out->index));
-  ARN_TRY(Place(counts.n_tokens, sizeof(int32_t), kStateSectionAlign, &end, &out->tokens));
+  uint64_t tokens = 0;
+  if (!CheckedMul(counts.n_tokens, sizeof(int32_t), &tokens) ||
+      !CheckedAdd(tokens, counts.embedding_bytes, &tokens)) {
+    return Status::kOutOfMemory;
+  }
+  ARN_TRY(Place(tokens, 1, kStateSectionAlign, &end, &out->tokens));
   uint64_t logits = 0;
   if (!CheckedMul(counts.n_logits, counts.vocab, &logits)) return Status::kOutOfMemory;
   ARN_TRY(Place(logits, sizeof(float), kStateSectionAlign, &end, &out->logits));

@@ -11,8 +11,10 @@
 namespace arn {
 
 inline constexpr char kStateMagic[8] = {'A', 'R', 'N', 'S', 'T', 'A', 'T', 'E'};
-// Written; earlier versions, from kOldestStateVersion on, are read too.
-inline constexpr uint32_t kStateVersion = 2;
+// The newest version, written for sequences that hold embeddings; others are written in version
+// kTextStateVersion. All from kOldestStateVersion on are read.
+inline constexpr uint32_t kStateVersion = 3;
+inline constexpr uint32_t kTextStateVersion = 2;
 inline constexpr uint32_t kOldestStateVersion = 1;
 // Alignment of each group's pages in the file, so that they can be mapped into a pool.
 inline constexpr uint64_t kStatePageAlign = 16384;
@@ -40,7 +42,9 @@ struct StateHeader {
   uint32_t group_size;
   uint32_t vocab;
   StateSection index;
-  StateSection tokens;   // i32: token ids of the sequences, concatenated
+  // i32: token ids of the sequences, concatenated. Version 3: then f32 rows of embeddings; -1 - i
+  // is row i. Rows that no sequence holds are zeros.
+  StateSection tokens;
   StateSection logits;   // f32 [vocab] per sequence that has logits
   uint64_t header_hash;  // XXH64, seed 0, of the preceding bytes
 };
@@ -107,6 +111,7 @@ struct StateCounts {
   uint64_t n_field_words = 0;  // of all sequences
   uint64_t n_entries = 0;
   uint64_t n_tokens = 0;
+  uint64_t embedding_bytes = 0;
   uint64_t n_logits = 0;  // sequences with logits
   uint32_t n_pages[kMaxKvGroups][kPageKinds] = {};
   uint64_t page_bytes[kMaxKvGroups][kPageKinds] = {};

@@ -8,6 +8,7 @@
 #include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
+#include "runtime/model/image_place.h"
 
 namespace arn {
 namespace {
@@ -360,23 +361,58 @@ Status CheckPlaces(const StateView& view, const StateCounts& counts, Diag* diag)
                     header.file_bytes, layout.file_bytes);
 }
 
-Status CheckTokens(const StateView& view, Diag* diag) {
-  const Span<const std::byte> ids = view.section(view.header().tokens);
-  for (size_t i = 0; i < ids.size(); i += sizeof(int32_t)) {
-    const auto id = Load<int32_t>(ids.data() + i);
-    if (id < 0 || static_cast<uint32_t>(id) >= view.header().vocab) {
-      return diag->Fail(Status::kBadSave, "token %zu is %d, the vocabulary has %u",
-                        i / sizeof(int32_t), id, view.header().vocab);
+// Counts the bytes behind the tokens in their section.
+Status CountEmbeddings(const StateHeader& header, const StateTarget& target, StateCounts* counts,
+                       Diag* diag) {
+  if (header.version <= kTextStateVersion) return Status::kOk;
+  const uint64_t ids = counts->n_tokens * sizeof(int32_t);
+  const uint64_t row = uint64_t{target.embedding_floats} * sizeof(float);
+  if (header.tokens.bytes < ids || (header.tokens.bytes - ids) % row != 0) {
+    return diag->Fail(Status::kBadSave,
+                      "%" PRIu64 " tokens and embeddings of %u floats were saved in %" PRIu64
+                      " bytes",
+                      counts->n_tokens, target.embedding_floats, header.tokens.bytes);
+  }
+  counts->embedding_bytes = header.tokens.bytes - ids;
+  const uint64_t n = counts->embedding_bytes / row;
+  if (n <= target.plan->options.embedding_rows) return Status::kOk;
+  return diag->Fail(Status::kContextFull,
+                    "%" PRIu64 " embeddings of images were saved, embedding_rows is %u", n,
+                    target.plan->options.embedding_rows);
+}
+
+Status CheckTokens(const StateView& view, const StateCounts& counts, const StateTarget& target,
+                   Diag* diag) {
+  const Span<const std::byte> rows = view.embeddings();
+  const size_t row = size_t{target.embedding_floats} * sizeof(float);
+  for (uint64_t i = 0; i < counts.n_tokens; ++i) {
+    const auto id = Load<int32_t>(view.tokens() + i * sizeof(int32_t));
+    if (id >= 0 && static_cast<uint32_t>(id) < view.header().vocab) continue;
+    const auto index = static_cast<size_t>(-1 - int64_t{id});
+    if (id >= 0 || rows.empty() || index >= rows.size() / row) {
+      return diag->Fail(Status::kBadSave,
+                        "token %" PRIu64
+                        " is %d, the vocabulary has %u, and %zu embeddings were "
+                        "saved",
+                        i, id, view.header().vocab, rows.empty() ? 0 : rows.size() / row);
     }
+    if (!target.has_places) continue;
+    float from[kPlaceFloats];
+    std::memcpy(from, rows.data() + (index + 1) * row - sizeof from, sizeof from);
+    ImagePlace place;
+    if (ReadPlace(from, &place)) continue;
+    return diag->Fail(Status::kBadSave, "embedding %zu does not end with a place in an image",
+                      index);
   }
   return Status::kOk;
 }
 
-Status CheckContents(const StateView& view, bool verify_pages, Diag* diag) {
+Status CheckContents(const StateView& view, const StateCounts& counts, const StateTarget& target,
+                     bool verify_pages, Diag* diag) {
   const StateHeader& header = view.header();
   ARN_TRY(CheckHash(view.section(header.tokens), header.tokens.hash, "tokens", diag));
   ARN_TRY(CheckHash(view.section(header.logits), header.logits.hash, "logits", diag));
-  ARN_TRY(CheckTokens(view, diag));
+  ARN_TRY(CheckTokens(view, counts, target, diag));
   if (!verify_pages) return Status::kOk;
   for (uint32_t g = 0; g < header.n_groups; ++g) {
     for (const StatePages& pages : view.Group(g).pages) {
@@ -452,7 +488,7 @@ Status CheckState(Span<const std::byte> file, const StateTarget& target, bool ve
   ARN_TRY(CheckIndex(file, header, target, diag));
   uint64_t n_field_words = 0;
   ARN_TRY(SumFieldWords(file, header, &n_field_words, diag));
-  const StateView view(file, header, n_field_words);
+  StateView view(file, header, n_field_words);
   StateCounts counts;
   counts.version = header.version;
   counts.n_groups = header.n_groups;
@@ -461,8 +497,10 @@ Status CheckState(Span<const std::byte> file, const StateTarget& target, bool ve
   ARN_TRY(CheckGroups(view, *target.plan, &counts, diag));
   ARN_TRY(CheckSequences(view, target, &counts, diag));
   ARN_TRY(CheckTables(view, target, &counts, diag));
+  ARN_TRY(CountEmbeddings(header, target, &counts, diag));
   ARN_TRY(CheckPlaces(view, counts, diag));
-  ARN_TRY(CheckContents(view, verify_pages, diag));
+  view = StateView(file, header, n_field_words, counts.embedding_bytes);
+  ARN_TRY(CheckContents(view, counts, target, verify_pages, diag));
   *out = view;
   return Status::kOk;
 }

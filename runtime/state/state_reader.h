@@ -19,8 +19,12 @@ class StateView {
  public:
   StateView() = default;
   // n_field_words: of all sequences.
-  StateView(Span<const std::byte> file, const StateHeader& header, uint64_t n_field_words)
-      : file_(file), header_(header), n_field_words_(n_field_words) {}
+  StateView(Span<const std::byte> file, const StateHeader& header, uint64_t n_field_words,
+            uint64_t embedding_bytes = 0)
+      : file_(file),
+        header_(header),
+        n_field_words_(n_field_words),
+        embedding_bytes_(embedding_bytes) {}
 
   const StateHeader& header() const { return header_; }
   StateGroup Group(uint32_t g) const;
@@ -33,6 +37,11 @@ class StateView {
   const std::byte* entries() const;
   const std::byte* tokens() const { return At(header_.tokens.offset); }
   const std::byte* logits() const { return At(header_.logits.offset); }
+  // f32 rows, unaligned.
+  Span<const std::byte> embeddings() const {
+    const StateSection& all = header_.tokens;
+    return {At(all.offset + all.bytes - embedding_bytes_), static_cast<size_t>(embedding_bytes_)};
+  }
   Span<const std::byte> pages(const StatePages& pages) const {
     return {At(pages.offset), static_cast<size_t>(pages.count * pages.page_bytes)};
   }
@@ -49,6 +58,7 @@ class StateView {
   Span<const std::byte> file_;
   StateHeader header_ = {};
   uint64_t n_field_words_ = 0;
+  uint64_t embedding_bytes_ = 0;
 };
 
 // Session to restore into.
@@ -63,6 +73,8 @@ struct StateTarget {
   // Returns the adapters that sequence `s` uses. Null: none.
   Span<const ActiveAdapter> (*adapters_of)(const void* user, uint32_t s) = nullptr;
   const void* user = nullptr;
+  uint32_t embedding_floats = 0;  // of a row of embeddings
+  bool has_places = false;        // a row ends with an ImagePlace
 };
 
 // Checks all of `file` except, unless `verify_pages`, the contents of its pages, which may be any

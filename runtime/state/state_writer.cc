@@ -8,14 +8,21 @@
 namespace arn {
 
 Status StateWriter::Begin(uint64_t offset) {
-  while (flushed_ + used_ < offset) {
-    const Span<std::byte> room =
-        Room(static_cast<size_t>(Min<uint64_t>(offset - flushed_ - used_, kBufferBytes)));
+  const uint64_t end = flushed_ + used_;
+  if (end > offset) return Status::kInternal;
+  ARN_TRY(AppendZeros(offset - end));
+  hash_ = Xxh64Stream();
+  return Status::kOk;
+}
+
+Status StateWriter::AppendZeros(uint64_t bytes) {
+  while (bytes > 0) {
+    const Span<std::byte> room = Room(static_cast<size_t>(Min<uint64_t>(bytes, kBufferBytes)));
     std::memset(room.data(), 0, room.size());
     ARN_TRY(Filled(room.size()));
+    bytes -= room.size();
   }
-  hash_ = Xxh64Stream();
-  return flushed_ + used_ == offset ? Status::kOk : Status::kInternal;
+  return Status::kOk;
 }
 
 Status StateWriter::Append(const void* data, size_t bytes) {

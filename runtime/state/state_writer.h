@@ -26,6 +26,7 @@ class StateWriter {
   // Pads with zeros to `offset` and starts a section there. REQUIRES: offset is not before the end.
   Status Begin(uint64_t offset);
   Status Append(const void* data, size_t bytes);
+  Status AppendZeros(uint64_t bytes);
   // Returns up to `wanted` bytes to fill, never empty. Call Filled() with the count afterwards.
   Span<std::byte> Room(size_t wanted);
   Status Filled(size_t bytes);

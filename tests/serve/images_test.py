@@ -100,6 +100,20 @@ class ImagesTest(server.RefusalAssertions, unittest.TestCase):
     _, changed = self.ask(text("And when?"), before=other)
     self.assertLess(changed["prompt_tokens_details"]["cached_tokens"], 40)
 
+  def test_a_server_that_starts_again_has_the_images(self):
+    kept = ("--state-folder", str(self.folder / "kept"))
+    question = [image(self.second), text("Where was this?")]
+    first = self.start(*kept)
+    answer, _ = self.ask(*question, running=first)
+    self.assertEqual(0, first.end(), first.errors)
+    before = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    expected, _ = self.ask(text("And when?"), before=before)
+    second = self.start(*kept)
+    found, usage = self.ask(text("And when?"), before=before, running=second)
+    self.assertEqual(0, second.end(), second.errors)
+    self.assertEqual(expected, found)
+    self.assertGreater(usage["prompt_tokens_details"]["cached_tokens"], 60)
+
   def test_images_of_several_conversations_share_the_room(self):
     """More images than the sequences hold: those of old conversations go."""
     first, _ = self.ask(image(self.first), text("0"))

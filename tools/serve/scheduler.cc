@@ -170,7 +170,6 @@ void Scheduler::Save() {
   is_saved_ = true;  // a disk that is full is not written to again until something changes
   if (options_.state_file.empty()) return;
   arn_session_clear_cancel(session_.get());
-  slots_.DropImages();
   if (arn_session_save(session_.get(), options_.state_file.c_str()) != ARN_OK) {
     std::fprintf(stderr, "arenite: warning: %s: %s\n", options_.state_file.c_str(),
                  arn_session_last_error(session_.get()));

@@ -68,19 +68,6 @@ bool Slots::DropOldest() {
   return oldest.has_value();
 }
 
-void Slots::DropImages() {
-  for (uint32_t s = 0; s < size(); ++s) {
-    if (slots_[s].is_busy) continue;
-    arn_session_select(session_, s);
-    const int32_t* held = nullptr;
-    uint32_t n = 0;
-    if (arn_session_tokens(session_, &held, &n) == ARN_OK &&
-        std::any_of(held, held + n, [](int32_t id) { return id < 0; })) {
-      Clear(s);
-    }
-  }
-}
-
 void Slots::SetAdapters(uint32_t sequence, const AdapterUses& adapters) {
   if (slots_[sequence].adapters == adapters) return;
   std::vector<uint32_t> indices;

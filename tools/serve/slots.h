@@ -35,8 +35,6 @@ class Slots {
   arn_status Fork(uint32_t from, uint32_t to);
   // Drops the tokens of the least recently used sequence. Returns false if all are busy or empty.
   bool DropOldest();
-  // Drops the tokens of idle sequences with images: they cannot be saved.
-  void DropImages();
 
   struct Use {
     uint32_t n_tokens;

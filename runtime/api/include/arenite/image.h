@@ -150,8 +150,7 @@ ARN_API arn_status arn_image_encoder_get_counts(const arn_image_encoder* encoder
  * which is copied. ARN_BAD_ARGUMENT: another number of rows than of such ids. ARN_BAD_STATE: the
  * session was created with embedding_rows = 0. ARN_CONTEXT_FULL: the sequences hold too many
  * embeddings, or the tokens do not fit context_tokens. All of these change nothing.
- * arn_session_tokens then has ids below 0 in the places of embeddings, and a sequence that holds
- * some cannot be saved. */
+ * arn_session_tokens then has ids below 0 in the places of embeddings. */
 ARN_API arn_status arn_session_prefill_embeddings(arn_session* session, const int32_t* ids,
                                                   size_t n_ids, const float* embeddings,
                                                   size_t n_embeddings);

@@ -140,7 +140,7 @@ TEST_F(SessionStateRefusals, TooSmallASession) {
 TEST_F(SessionStateRefusals, NotAState) {
   ExpectRefused({}, ARN_BAD_SAVE, {"0 bytes"});
   ExpectRefused(std::vector<uint8_t>(1000, 7), ARN_BAD_SAVE, {"ARNSTATE"});
-  ExpectEditRefused([](auto* s) { (*s)[8] = 9; }, ARN_BAD_SAVE, {"version 9", "1 to 2"});
+  ExpectEditRefused([](auto* s) { (*s)[8] = 9; }, ARN_BAD_SAVE, {"version 9", "1 to 3"});
   ExpectEditRefused([](auto* s) { s->push_back(0); }, ARN_BAD_SAVE,
                     {std::to_string(state_.size()), std::to_string(state_.size() + 1)});
 }
