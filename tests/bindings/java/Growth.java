@@ -18,7 +18,8 @@ final class Growth {
             + Arrays.toString(after));
     Tests.check(after[0] < before[0] + MOST_GROWTH, "memory grows");
     Tests.check(after[1] <= before[1] + 8, "mappings are left");
-    Tests.check(after[2] <= before[2], "descriptors are left");
+    // Threads of the JVM open a file for a moment, now and then.
+    Tests.check(after[2] <= before[2] + 2, "descriptors are left");
     Tests.check(after[3] <= before[3] + 2, "threads are left");
   }
 
