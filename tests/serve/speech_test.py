@@ -4,11 +4,9 @@
 usage: speech_test.py ARENITE CONVERTER CHECKPOINT
 """
 
-import array
 import json
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -20,18 +18,11 @@ import server
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from speech_checkpoint import signal, write_checkpoint  # noqa: E402
+from speech_checkpoint import signal, wav, write_checkpoint  # noqa: E402
 
 ARENITE, CONVERTER, CHECKPOINT = sys.argv[1:4]
 BOUNDARY = "----arenite-test-boundary"
 TRANSCRIBE, TRANSLATE = "/v1/audio/transcriptions", "/v1/audio/translations"
-
-
-def wav(samples, rate=16000):
-  data = array.array("f", samples).tobytes()
-  chunk = struct.pack("<HHIIHH", 3, 1, rate, 4 * rate, 4, 32)
-  return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) +
-          chunk + b"data" + struct.pack("<I", len(data)) + data)
 
 
 def form(fields, file=None, name="file"):

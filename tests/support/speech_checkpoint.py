@@ -19,6 +19,14 @@ def signal(count):
   return out
 
 
+def wav(samples, rate=16000):
+  """Returns a WAV file of floats."""
+  data = array.array("f", samples).tobytes()
+  chunk = struct.pack("<HHIIHH", 3, 1, rate, 4 * rate, 4, 32)
+  return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) +
+          chunk + b"data" + struct.pack("<I", len(data)) + data)
+
+
 def values(name, count, base_seed, amplitude):
   """The formula of tests/support/tiny_checkpoint.h."""
   seed = 0xCBF29CE484222325
@@ -27,7 +35,7 @@ def values(name, count, base_seed, amplitude):
   state, out = seed ^ base_seed, array.array("f")
   amplitude = struct.unpack("f", struct.pack("f", amplitude))[0]
   tenth = struct.unpack("f", struct.pack("f", 0.1))[0]
-  is_scale = name.endswith("norm.weight")
+  is_scale = name.endswith(("norm.weight", "Norm.weight"))
   for _ in range(count):
     state = (state + 0x9E3779B97F4A7C15) & MASK
     z = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & MASK

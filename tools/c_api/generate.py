@@ -29,7 +29,7 @@ def written():
       "bindings/python/arenite/options.py": python_options.options_file(),
       "bindings/python/arenite/results.py": python_options.results_file(),
       "docs/c-api.md": reference.make(),
-      java_structs.TABLE: java_structs.table(),
+      **java_structs.tables(),
       **java_structs.classes(),
   }
 

@@ -9,7 +9,7 @@ import headers
 import views
 
 JAVA = "bindings/java/arenite-android/src/main/java/org/arenite"
-TABLE = "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
+CPP = "bindings/java/arenite-android/src/main/cpp"
 
 _ENUM_COMMENTS = {
     "Status": "Status of a call of the C API: AreniteException.status().",
@@ -27,6 +27,7 @@ _KINDS = {
     "double": ("kDouble", "double"), "text": ("kText", "String"), "chars": ("kChars", "String"),
     "ids": ("kIds", "int[]"), "floats": ("kFloats", "float[]"), "cpus": ("kCpus", "int[]"),
 }
+_STRUCTS = {**views.STRUCTS, **views.SKILLS}
 _NUMBERS_ONLY = ("Status",)  # AreniteException.status() may be one of a newer library
 HEAD = "// Written by tools/c_api/generate.py from arenite.h: do not edit it.\n"
 
@@ -76,7 +77,7 @@ def _value(field, constants):
 
 
 def _struct_class(struct, fields, constants):
-  name, what, _ = views.STRUCTS[struct]
+  name, what, _ = _STRUCTS[struct]
   text = HEAD + "package org.arenite;\n\n"
   text += _javadoc(f"{what} The fields are those of {struct} in arenite.h.", "")
   text += f"public final class {name} {{\n"
@@ -130,18 +131,23 @@ def classes():
   found = headers.declarations()
   constants = headers.constants(found)
   made = {f"{JAVA}/{e.name}.java": _enum_class(e) for e in views.enums(found)}
-  for name, fields in views.structs():
-    made[f"{JAVA}/{views.STRUCTS[name][0]}.java"] = _struct_class(name, fields, constants)
+  for name, fields in views.structs(_STRUCTS):
+    made[f"{JAVA}/{_STRUCTS[name][0]}.java"] = _struct_class(name, fields, constants)
   return made
 
 
-def table():
-  """Returns the table of each class's fields and their offsets in C."""
+def tables():
+  """Maps paths in the source tree to the table of each class's fields and their offsets in C."""
+  return {f"{CPP}/struct_fields.h": _table(views.STRUCTS),
+          f"{CPP}/skill_fields.h": _table(views.SKILLS)}
+
+
+def _table(chosen):
   text = HEAD + '#pragma once\n\n#include <arenite/arenite.h>\n\n'
   text += '#include "bindings/java/arenite-android/src/main/cpp/structs.h"\n\n'
   text += "namespace arn::jni {\n\n// clang-format off\n"
-  for struct, fields in views.structs():
-    text += f"inline constexpr Field k{views.STRUCTS[struct][0]}Fields[] = {{\n"
+  for struct, fields in views.structs(chosen):
+    text += f"inline constexpr Field k{chosen[struct][0]}Fields[] = {{\n"
     for field in fields:
       enum = _enum_of(field)
       kind = "kEnum" if enum else _KINDS[field.kind][0]

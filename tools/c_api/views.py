@@ -29,6 +29,25 @@ STRUCTS = {
     "arn_conversation_info": ("ConversationInfo", "Sizes of a conversation.", False),
     "arn_kv_layer_info": ("KvLayer", "A layer whose keys and values can be read.", False),
 }
+# Structs that are classes in Java alone: Python's classes of skills have their fields as arguments
+# and attributes.
+SKILLS = {
+    "arn_embed_info": ("EmbedInfo", "Description of what a model makes of texts.", False),
+    "arn_embed_options": ("EmbedOptions", "Options of an embedder. Zeros are defaults.", True),
+    "arn_embed_plan_data": ("EmbedPlan", "The bytes that an embedder takes, by region.", False),
+    "arn_embed_counts": ("EmbedCounts", "Counts of an embedder's last call.", False),
+    "arn_image_info": ("ImageInfo", "How a model takes images.", False),
+    "arn_image_layout": ("ImageLayout", "Layout of an image of some size.", False),
+    "arn_image_options": ("ImageOptions", "Options of an image encoder. Zeros are defaults.", True),
+    "arn_image_plan_data": ("ImagePlan", "The bytes that an image encoder takes, by region.",
+                            False),
+    "arn_image_counts": ("ImageCounts", "Counts of the last image.", False),
+    "arn_transcribe_info": ("TranscribeInfo", "Description of what a model makes of speech.",
+                            False),
+    "arn_transcribe_options": ("TranscribeOptions", "Options of a transcription.", True),
+    "arn_transcribe_result": ("TranscribeResult", "What a transcription found, and its counts.",
+                              False),
+}
 # Named numbers, and the Java class that holds them.
 NUMBERS = {"ARN_NO_TEMPERATURE": "Stats"}
 # Names of enums that their prefix does not give.
@@ -40,7 +59,8 @@ _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
     "is_encoder", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
     "is_performance", "is_as_wanted", "has_reasoning", "has_calls", "logits_processors",
-    "drops_oldest", "is_added",
+    "drops_oldest", "is_added", "is_normalized", "has_instruction", "can_translate", "translate",
+    "no_timestamps", "makes_text", "makes_vectors", "makes_scores",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {
@@ -77,7 +97,8 @@ _KINDS = {
 }
 
 # Set by the bindings' own code.
-_BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*")
+_BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*", "arn_segment_callback",
+            "arn_transcribe_progress", "void*")
 
 
 def enums(found):
@@ -124,9 +145,9 @@ def fields(struct, initial):
   return made
 
 
-def structs():
-  """Returns (struct of C, its fields) for each of STRUCTS, in header order."""
+def structs(chosen=STRUCTS):
+  """Returns (struct of C, its fields) for each of `chosen`, in header order."""
   found = headers.declarations()
   initial = {d.name: d for d in found if d.kind == "init"}
   return [(d.name, fields(d, initial[d.name])) for d in found
-          if d.kind == "struct" and d.name in STRUCTS]
+          if d.kind == "struct" and d.name in chosen]

@@ -58,11 +58,11 @@ class ModelInfo:
   self_test_tokens: int
   """Tokens of the device self-test whose logits the bundle contains; 0: none, a CPU computes them
   (SessionOptions.trust_device)."""
-  makes_text: int
+  makes_text: bool
   """0: no sessions, only embedders (arn_embedder_create)."""
-  makes_vectors: int
+  makes_vectors: bool
   """Of texts: arn_embed."""
-  makes_scores: int
+  makes_scores: bool
   """Of pairs of texts: arn_rerank."""
 
 

@@ -69,10 +69,6 @@ final class BindingTest {
     Files.delete(test.folder);
   }
 
-  private static int[] ids(String text) {
-    return Arrays.stream(text.trim().split(" ")).mapToInt(Integer::parseInt).toArray();
-  }
-
   private static int[] ids(List<Integer> list) {
     return list.stream().mapToInt(Integer::intValue).toArray();
   }
@@ -118,11 +114,11 @@ final class BindingTest {
     Tests.check(cases.size() > 5, "there are cases");
     for (String line : cases) {
       String[] parts = line.split("\\|", 3);
-      int[] greedy = ids(parts[1]);
+      int[] greedy = Tests.ids(parts[1]);
       List<Integer> seen = new ArrayList<>();
       StringBuilder text = new StringBuilder();
       try (Session session = model.session(exact())) {
-        session.prefill(ids(parts[0]));
+        session.prefill(Tests.ids(parts[0]));
         GenerateResult result =
             session.generatePieces(
                 atMost(64),

@@ -4,6 +4,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.function.BooleanSupplier;
 import org.arenite.AreniteException;
 
 /** A small test framework: runs the methods test...() of an object, and has their checks. */
@@ -40,6 +41,19 @@ final class Tests {
     }
   }
 
+  static int[] ids(String text) {
+    return Arrays.stream(text.trim().split(" ")).mapToInt(Integer::parseInt).toArray();
+  }
+
+  static float[] floats(String text) {
+    String[] words = text.trim().split(" ");
+    float[] values = new float[words.length];
+    for (int i = 0; i < values.length; ++i) {
+      values[i] = Float.parseFloat(words[i]);
+    }
+    return values;
+  }
+
   static void check(boolean good, String what) {
     if (!good) {
       throw new AssertionError(what);
@@ -56,6 +70,15 @@ final class Tests {
     equal(Arrays.toString(expected), Arrays.toString(seen));
   }
 
+  /** Every step-th element of `seen` is near the expected one. */
+  static void near(float[] expected, float[] seen, int step, double tolerance) {
+    equal(expected.length, (seen.length + step - 1) / step);
+    for (int i = 0; i < expected.length; ++i) {
+      double difference = Math.abs(expected[i] - seen[i * step]);
+      check(difference <= tolerance, "element " + i + " is off by " + difference);
+    }
+  }
+
   /** Expects the action to fail with this status and a message that contains `words`. */
   static void fails(int status, String words, Action action) throws Exception {
     try {
@@ -66,6 +89,54 @@ final class Tests {
       return;
     }
     throw new AssertionError("nothing was thrown, expected status " + status);
+  }
+
+  /** Expects an IllegalArgumentException with these words. */
+  static void refuses(String words, Action action) throws Exception {
+    try {
+      action.run();
+    } catch (IllegalArgumentException e) {
+      check(e.getMessage().contains(words), "the message is: " + e.getMessage());
+      return;
+    }
+    throw new AssertionError("nothing was thrown, expected an IllegalArgumentException");
+  }
+
+  /**
+   * Runs a call on another thread and ends it while it runs, which `isRunning` tells; expects
+   * Status.CANCELLED from the call.
+   */
+  static void ends(Action call, BooleanSupplier isRunning, Runnable end) throws Exception {
+    Throwable[] seen = {null};
+    Thread worker =
+        new Thread(
+            () -> {
+              try {
+                call.run();
+              } catch (Throwable e) {
+                seen[0] = e;
+              }
+            });
+    worker.start();
+    while (!isRunning.getAsBoolean() && worker.isAlive()) {
+      Thread.yield();
+    }
+    end.run();
+    worker.join();
+    check(
+        seen[0] instanceof AreniteException && ((AreniteException) seen[0]).isCancelled(),
+        "the call ended with " + seen[0]);
+  }
+
+  /** Returns true if the action fails because another call is running. */
+  static boolean isBusy(Runnable action) {
+    try {
+      action.run();
+      return false;
+    } catch (AreniteException e) {
+      check(e.getMessage().contains("in another call"), e.getMessage());
+      return true;
+    }
   }
 
   static void throwsNull(Action action) throws Exception {

@@ -1,4 +1,5 @@
 // org.arenite.Native: chat templates.
+#include "bindings/java/arenite-android/src/main/cpp/expand.h"
 #include "bindings/java/arenite-android/src/main/cpp/local_time.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
@@ -36,13 +37,7 @@ bool Render(JNIEnv* env, arn_chat* chat, const Input& given, Buffer<char>* text,
       [&](char* out, size_t capacity, size_t* count) {
         return arn_chat_render(chat, &input, out, capacity, count);
       },
-      [&](arn_status status) {
-        if (status != ARN_OK) {
-          const char* why = arn_chat_last_error(chat);
-          Throw(env, status, why[0] != '\0' ? why : arn_status_name(status));
-        }
-        return status == ARN_OK;
-      });
+      [&](arn_status status) { return Check(env, arn_chat_last_error(chat), status); });
 }
 
 }  // namespace
@@ -70,9 +65,11 @@ ARN_JNI(jbyteArray, renderChat)
   return Render(env, ToChat(chat), input, &text, &n) ? NewBytes(env, text.data(), n) : nullptr;
 }
 
+// image_sizes: width and height of each image; null: the messages have none.
 ARN_JNI(jintArray, tokenizeChat)
 (JNIEnv* env, jclass, jlong model, jlong chat, jbyteArray messages, jbyteArray tools,
- jbyteArray variables, jbyteArray template_name, jboolean add_generation_prompt) {
+ jbyteArray variables, jbyteArray template_name, jboolean add_generation_prompt,
+ jintArray image_sizes) {
   Buffer<char> text;
   size_t n_text = 0;
   const Input input = {messages, tools, variables, template_name, add_generation_prompt};
@@ -83,13 +80,25 @@ ARN_JNI(jintArray, tokenizeChat)
              arn_chat_plain_spans(ToChat(chat), &options.plain_spans, &options.n_plain_spans))) {
     return nullptr;
   }
+  const char* prompt = text.data();
+  InInts sizes;
+  Expanded expanded;
+  if (image_sizes != nullptr) {
+    if (!sizes.Read(env, image_sizes) ||
+        !expanded.Read(env, ToModel(model), sizes, prompt, n_text, options.plain_spans,
+                       options.n_plain_spans)) {
+      return nullptr;
+    }
+    prompt = expanded.text.data();
+    n_text = expanded.n;
+    options.plain_spans = expanded.plain.data();
+  }
   Buffer<int32_t> ids;
   size_t n = 0;
   const bool good = Fetch(
       env, n_text + 16, &ids, &n,
       [&](int32_t* out, size_t capacity, size_t* count) {
-        return arn_tokenize_with(ToModel(model), text.data(), n_text, &options, out, capacity,
-                                 count);
+        return arn_tokenize_with(ToModel(model), prompt, n_text, &options, out, capacity, count);
       },
       [&](arn_status status) { return Check(env, status); });
   return good ? NewInts(env, ids.data(), n) : nullptr;

@@ -65,11 +65,11 @@ inline constexpr Field kModelInfoFields[] = {
      offsetof(arn_model_info, start_ids), offsetof(arn_model_info, n_start_ids)},
     {"selfTestTokens", FieldKind::kInt,
      offsetof(arn_model_info, self_test_tokens), 0},
-    {"makesText", FieldKind::kInt,
+    {"makesText", FieldKind::kBool,
      offsetof(arn_model_info, makes_text), 0},
-    {"makesVectors", FieldKind::kInt,
+    {"makesVectors", FieldKind::kBool,
      offsetof(arn_model_info, makes_vectors), 0},
-    {"makesScores", FieldKind::kInt,
+    {"makesScores", FieldKind::kBool,
      offsetof(arn_model_info, makes_scores), 0},
 };
 inline constexpr Field kResidencyInfoFields[] = {

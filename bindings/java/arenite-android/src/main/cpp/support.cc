@@ -49,10 +49,12 @@ bool Check(JNIEnv* env, arn_status status) {
 }
 
 bool Check(JNIEnv* env, const arn_session* session, arn_status status) {
-  if (status == ARN_OK) return true;
-  const char* text = arn_session_last_error(session);
-  Throw(env, status, text[0] != '\0' ? text : arn_status_name(status));
-  return false;
+  return status == ARN_OK || Check(env, arn_session_last_error(session), status);
+}
+
+bool Check(JNIEnv* env, const char* reason, arn_status status) {
+  if (status != ARN_OK) Throw(env, status, reason[0] != '\0' ? reason : arn_status_name(status));
+  return status == ARN_OK;
 }
 
 bool InBytes::Read(JNIEnv* env, jbyteArray array) {

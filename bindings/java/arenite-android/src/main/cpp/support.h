@@ -30,6 +30,8 @@ bool IsNumber(JNIEnv* env, jint value, const char* what);
 bool Check(JNIEnv* env, arn_status status);
 // Same, with the session's own sentence.
 bool Check(JNIEnv* env, const arn_session* session, arn_status status);
+// Same, with the reason that the object of the call gave; "": the status' name.
+bool Check(JNIEnv* env, const char* reason, arn_status status);
 
 inline arn_model* ToModel(jlong handle) {
   return reinterpret_cast<arn_model*>(static_cast<intptr_t>(handle));
@@ -43,6 +45,15 @@ inline arn_adapter* ToAdapter(jlong handle) {
 inline arn_chat* ToChat(jlong handle) {
   return reinterpret_cast<arn_chat*>(static_cast<intptr_t>(handle));
 }
+inline arn_embedder* ToEmbedder(jlong handle) {
+  return reinterpret_cast<arn_embedder*>(static_cast<intptr_t>(handle));
+}
+inline arn_image_encoder* ToImageEncoder(jlong handle) {
+  return reinterpret_cast<arn_image_encoder*>(static_cast<intptr_t>(handle));
+}
+inline arn_transcriber* ToTranscriber(jlong handle) {
+  return reinterpret_cast<arn_transcriber*>(static_cast<intptr_t>(handle));
+}
 inline jlong ToHandle(const void* pointer) {
   return static_cast<jlong>(reinterpret_cast<intptr_t>(pointer));
 }
@@ -51,10 +62,7 @@ inline jlong ToHandle(const void* pointer) {
 struct Error {
   char text[512] = "";
   // Returns true if the status is ARN_OK; else raises an exception with the reason.
-  bool Check(JNIEnv* env, arn_status status) {
-    if (status != ARN_OK) Throw(env, status, text[0] != '\0' ? text : arn_status_name(status));
-    return status == ARN_OK;
-  }
+  bool Check(JNIEnv* env, arn_status status) { return jni::Check(env, text, status); }
 };
 
 // Memory of the C heap: a failed allocation gives NULL.

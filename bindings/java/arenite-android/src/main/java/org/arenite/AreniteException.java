@@ -21,7 +21,7 @@ public class AreniteException extends RuntimeException {
     return status;
   }
 
-  /** Returns true if {@link Session#cancel} ended the call. */
+  /** Returns true if {@link Session#cancel}, or another object's, ended the call. */
   public boolean isCancelled() {
     return status == Status.CANCELLED;
   }

@@ -1,5 +1,8 @@
 package org.arenite;
 
+import java.util.Collections;
+import java.util.List;
+
 /**
  * Renders conversations with the model's chat template. Allows one call at a time; several
  * instances may share a model.
@@ -52,6 +55,11 @@ public final class Chat implements AutoCloseable {
     return tokenize(messages.toString(), null, null, null, true);
   }
 
+  /** Same, with the images of the messages in their order. */
+  public int[] tokenize(Messages messages, List<Image> images) {
+    return tokenize(messages.toString(), null, null, null, true, images);
+  }
+
   /**
    * Returns the token ids of a conversation. Only the template writes special tokens; messages,
    * tools and variables are plain text. Same parameters as render.
@@ -62,6 +70,23 @@ public final class Chat implements AutoCloseable {
       String variables,
       String templateName,
       boolean addGenerationPrompt) {
+    return tokenize(
+        messages,
+        tools,
+        variables,
+        templateName,
+        addGenerationPrompt,
+        Collections.<Image>emptyList());
+  }
+
+  /** Same, with the images of the messages' parts {"type": "image"}, in their order. */
+  public int[] tokenize(
+      String messages,
+      String tools,
+      String variables,
+      String templateName,
+      boolean addGenerationPrompt,
+      List<Image> images) {
     long chat = handle.acquire();
     try {
       long parent = model.handle.acquire();
@@ -73,7 +98,8 @@ public final class Chat implements AutoCloseable {
             Native.utf8(tools),
             Native.utf8(variables),
             Native.utf8(templateName),
-            addGenerationPrompt);
+            addGenerationPrompt,
+            images.isEmpty() ? null : Image.sizes(images));
       } finally {
         model.handle.release();
       }

@@ -6,17 +6,34 @@ public final class Messages {
 
   /** Appends a message and returns this. */
   public Messages add(String role, String content) {
-    json.append(json.length() == 0 ? "" : ",").append("{\"role\":");
-    quote(role);
-    json.append(",\"content\":");
+    begin(role);
     quote(content);
     json.append('}');
+    return this;
+  }
+
+  /** Appends a message with images before its text, as parts, and returns this. */
+  public Messages add(String role, String content, int nImages) {
+    begin(role);
+    json.append('[');
+    for (int i = 0; i < nImages; ++i) {
+      json.append("{\"type\":\"image\"},");
+    }
+    json.append("{\"type\":\"text\",\"text\":");
+    quote(content);
+    json.append("}]}");
     return this;
   }
 
   @Override
   public String toString() {
     return "[" + json + "]";
+  }
+
+  private void begin(String role) {
+    json.append(json.length() == 0 ? "" : ",").append("{\"role\":");
+    quote(role);
+    json.append(",\"content\":");
   }
 
   private void quote(String text) {

@@ -3,10 +3,12 @@ package org.arenite;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.LongConsumer;
+import java.util.function.LongFunction;
 
 /**
- * An open bundle. Thread-safe; sessions may share it. Closing a model that sessions or chats use
- * takes effect when the last of these is closed.
+ * An open bundle. Thread-safe; sessions may share it. Closing a model that sessions, chats,
+ * embedders or image encoders use takes effect when the last of these is closed.
  */
 public final class Model implements AutoCloseable {
   static final class ModelHandle extends Handle {
@@ -99,15 +101,27 @@ public final class Model implements AutoCloseable {
     handle.close(null);
   }
 
-  /** Returns a description of the bundle. */
-  public ModelInfo info() {
-    ModelInfo info = new ModelInfo();
+  <T> T get(LongFunction<T> call) {
     long model = handle.acquire();
     try {
-      Native.modelInfo(model, info);
+      return call.apply(model);
     } finally {
       handle.release();
     }
+  }
+
+  void run(LongConsumer call) {
+    get(
+        model -> {
+          call.accept(model);
+          return null;
+        });
+  }
+
+  /** Returns a description of the bundle. */
+  public ModelInfo info() {
+    ModelInfo info = new ModelInfo();
+    run(model -> Native.modelInfo(model, info));
     return info;
   }
 
@@ -117,35 +131,20 @@ public final class Model implements AutoCloseable {
    */
   public ResidencyInfo residency() {
     ResidencyInfo residency = new ResidencyInfo();
-    long model = handle.acquire();
-    try {
-      Native.modelResidency(model, residency);
-    } finally {
-      handle.release();
-    }
+    run(model -> Native.modelResidency(model, residency));
     return residency;
   }
 
   /** Returns the checkpoint's own sampling settings. */
   public Sampling sampling() {
     Sampling sampling = new Sampling();
-    long model = handle.acquire();
-    try {
-      Native.modelSampling(model, sampling);
-    } finally {
-      handle.release();
-    }
+    run(model -> Native.modelSampling(model, sampling));
     return sampling;
   }
 
   /** Returns the tokens of the bundle's precomputed prompt prefix; empty if none. */
   public int[] prefix() {
-    long model = handle.acquire();
-    try {
-      return Native.modelPrefix(model);
-    } finally {
-      handle.release();
-    }
+    return get(Native::modelPrefix);
   }
 
   /** Returns token ids of a text that starts a sequence: adds BOS etc. if the model has them. */
@@ -165,22 +164,12 @@ public final class Model implements AutoCloseable {
    * @param plain true: treats special tokens written in the text as plain text, for user input
    */
   public int[] tokenize(String text, boolean special, boolean plain) {
-    long model = handle.acquire();
-    try {
-      return Native.tokenize(model, Native.utf8(text), special, plain);
-    } finally {
-      handle.release();
-    }
+    return get(model -> Native.tokenize(model, Native.utf8(text), special, plain));
   }
 
   /** Returns the text of tokens; invalid UTF-8 becomes U+FFFD. */
   public String detokenize(int[] ids, boolean skipSpecial) {
-    long model = handle.acquire();
-    try {
-      return Native.text(Native.detokenize(model, ids, skipSpecial));
-    } finally {
-      handle.release();
-    }
+    return get(model -> Native.text(Native.detokenize(model, ids, skipSpecial)));
   }
 
   /** Returns a streaming detokenizer for one sequence. */
@@ -190,23 +179,13 @@ public final class Model implements AutoCloseable {
 
   /** Returns the stored bytes of one token: not always complete UTF-8. */
   public byte[] tokenText(int id) {
-    long model = handle.acquire();
-    try {
-      return Native.tokenText(model, id);
-    } finally {
-      handle.release();
-    }
+    return get(model -> Native.tokenText(model, id));
   }
 
   /** Returns the memory of a session with these options; allocates nothing. */
   public MemoryPlan plan(SessionOptions options) {
     MemoryPlan plan = new MemoryPlan();
-    long model = handle.acquire();
-    try {
-      Native.plan(model, options, plan);
-    } finally {
-      handle.release();
-    }
+    run(model -> Native.plan(model, options, plan));
     return plan;
   }
 
@@ -245,5 +224,35 @@ public final class Model implements AutoCloseable {
   /** Creates a renderer for the bundle's chat templates; throws Status.NOT_FOUND if it has none. */
   public Chat chat() {
     return new Chat(this, 0, 0);
+  }
+
+  /** Creates an embedder with the library's defaults. */
+  public Embedder embedder() {
+    return embedder(new EmbedOptions());
+  }
+
+  /** Creates an embedder. */
+  public Embedder embedder(EmbedOptions options) {
+    return new Embedder(this, options);
+  }
+
+  /** Creates an image encoder with the library's defaults. */
+  public ImageEncoder imageEncoder() {
+    return imageEncoder(new ImageOptions());
+  }
+
+  /** Creates an image encoder. */
+  public ImageEncoder imageEncoder(ImageOptions options) {
+    return new ImageEncoder(this, options);
+  }
+
+  /** Creates a transcriber over a session with the library's defaults. */
+  public Transcriber transcriber() {
+    return transcriber(new SessionOptions());
+  }
+
+  /** Creates a transcriber over a session with these options. */
+  public Transcriber transcriber(SessionOptions options) {
+    return new Transcriber(this, options);
   }
 }

@@ -56,9 +56,9 @@ public final class ModelInfo {
    */
   public int selfTestTokens;
   /** 0: no sessions, only embedders (arn_embedder_create) */
-  public int makesText;
+  public boolean makesText;
   /** of texts: arn_embed */
-  public int makesVectors;
+  public boolean makesVectors;
   /** of pairs of texts: arn_rerank */
-  public int makesScores;
+  public boolean makesScores;
 }

@@ -1,5 +1,6 @@
 package org.arenite;
 
+import java.nio.ByteBuffer;
 import java.nio.charset.Charset;
 
 /** Native methods, one per function of the C API. Handles are addresses; texts are UTF-8. */
@@ -194,7 +195,8 @@ final class Native {
       byte[] tools,
       byte[] variables,
       byte[] templateName,
-      boolean addGenerationPrompt);
+      boolean addGenerationPrompt,
+      int[] imageSizes);
 
   static native long createConversation(long session, ConversationOptions options);
 
@@ -227,4 +229,79 @@ final class Native {
       ReplyListener listener,
       PrefillListener progress,
       ConversationResult out);
+
+  static native void embedInfo(long model, EmbedInfo out);
+
+  static native byte[] embedPrompt(long model, int index, boolean isName);
+
+  static native void embedPlan(long model, EmbedOptions options, EmbedPlan out);
+
+  static native long createEmbedder(long model, EmbedOptions options);
+
+  static native void destroyEmbedder(long embedder);
+
+  static native void cancelEmbedder(long embedder);
+
+  static native float[] embed(long embedder, int width, byte[] prompt, byte[][] texts);
+
+  static native float[] embedIds(
+      long embedder, int width, int[] ids, int[] lengths, int[] firstLengths);
+
+  static native float[] rerank(
+      long embedder, int width, byte[] instruction, byte[] query, byte[][] documents);
+
+  static native void embedCounts(long embedder, EmbedCounts out);
+
+  static native void imageInfo(long model, ImageInfo out);
+
+  static native void imageLayout(long model, int width, int height, ImageLayout out);
+
+  static native byte[] expandImages(long model, int[] sizes, byte[] prompt);
+
+  static native void imagePlan(long model, ImageOptions options, ImagePlan out);
+
+  static native long createImageEncoder(long model, ImageOptions options);
+
+  static native void destroyImageEncoder(long encoder);
+
+  static native void cancelImageEncoder(long encoder);
+
+  static native float[] encodeRgb(
+      long model, long encoder, byte[] rgb, int width, int height, long stride);
+
+  static native float[] encodeBuffer(
+      long model,
+      long encoder,
+      ByteBuffer direct,
+      int position,
+      int width,
+      int height,
+      long stride);
+
+  static native float[] encodeArgb(long model, long encoder, int[] argb, int width, int height);
+
+  static native void imageCounts(long encoder, ImageCounts out);
+
+  static native void prefillImages(
+      long model, long session, int[] ids, float[][] images, PrefillListener listener);
+
+  static native int followImages(
+      long model, long session, int[] ids, float[][] images, PrefillListener listener);
+
+  static native void transcribeInfo(long model, TranscribeInfo out);
+
+  static native byte[] language(long model, int index);
+
+  static native long transcriberPlan(long model, SessionOptions options);
+
+  static native long createTranscriber(long session);
+
+  static native void destroyTranscriber(long transcriber);
+
+  static native void transcribe(
+      long transcriber,
+      float[] samples,
+      TranscribeOptions options,
+      SegmentReceiver receiver,
+      TranscribeResult out);
 }

@@ -15,10 +15,12 @@ import java.util.function.LongFunction;
 public final class Session implements AutoCloseable {
   private static final class SessionHandle extends Handle {
     private final List<Handle> used;
+    private final long model; // of the first in `used`
 
-    SessionHandle(List<Handle> used, long pointer) {
+    SessionHandle(List<Handle> used, long model, long pointer) {
       super("session", false, pointer);
       this.used = used;
+      this.model = model;
     }
 
     @Override
@@ -47,9 +49,10 @@ public final class Session implements AutoCloseable {
     this.adapters = new ArrayList<>(adapters);
     vocab = model.info().vocab;
     List<Handle> used = new ArrayList<>(); // held until the session is destroyed
+    long parent = 0;
     long pointer = 0;
     try {
-      long parent = model.handle.acquire();
+      parent = model.handle.acquire();
       used.add(model.handle);
       long[] pointers = new long[this.adapters.size()];
       for (int i = 0; i < pointers.length; ++i) {
@@ -65,7 +68,7 @@ public final class Session implements AutoCloseable {
         }
       }
     }
-    handle = new SessionHandle(used, pointer);
+    handle = new SessionHandle(used, parent, pointer);
   }
 
   /**
@@ -150,6 +153,14 @@ public final class Session implements AutoCloseable {
   /** Tokenizes the text as the start of a sequence and {@link #prefill}s it. */
   public void prefill(String text) {
     prefill(model.tokenize(text));
+  }
+
+  /**
+   * Same, with images where the text has the model's markers (ImageInfo.marker), in their order.
+   */
+  public void prefill(String text, List<Image> images) {
+    String prompt = images.isEmpty() ? text : ImageEncoder.expand(model, text, images);
+    prefill(model.tokenize(prompt), images);
   }
 
   /**
@@ -240,6 +251,32 @@ public final class Session implements AutoCloseable {
    */
   public int follow(int[] ids) {
     return get(session -> Native.follow(session, ids, prefillListener));
+  }
+
+  /**
+   * Same as {@link #prefill(int[])}, for tokens of which some are embeddings of the images, in
+   * their order: the model's image token ({@link Chat#tokenize}), or an id below 0. Needs
+   * embeddingRows in the session's options.
+   */
+  public void prefill(int[] ids, List<Image> images) {
+    if (images.isEmpty()) {
+      prefill(ids);
+      return;
+    }
+    float[][] rows = Image.embeddings(images);
+    run(session -> Native.prefillImages(handle.model, session, ids, rows, prefillListener));
+  }
+
+  /**
+   * Same as {@link #follow(int[])}, for such tokens; equal embeddings of the sequence are kept.
+   */
+  public int follow(int[] ids, List<Image> images) {
+    if (images.isEmpty()) {
+      return follow(ids);
+    }
+    float[][] rows = Image.embeddings(images);
+    return get(
+        session -> Native.followImages(handle.model, session, ids, rows, prefillListener));
   }
 
   /**

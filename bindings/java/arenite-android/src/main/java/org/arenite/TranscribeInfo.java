@@ -1,0 +1,15 @@
+// Written by tools/c_api/generate.py from arenite.h: do not edit it.
+package org.arenite;
+
+/**
+ * Description of what a model makes of speech. The fields are those of arn_transcribe_info in
+ * arenite.h.
+ */
+public final class TranscribeInfo {
+  /** see arn_transcribe_language; 0: the prompt names no language */
+  public int nLanguages;
+  /** to English */
+  public boolean canTranslate;
+  /** longest audio that is heard at once */
+  public int windowSamples;
+}
