@@ -1,6 +1,7 @@
 // arenite serve: the library behind HTTP.
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "tools/arenite/io.h"
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
+#include "tools/cli/program.h"
 #include "tools/serve/api.h"
 #include "tools/serve/heap.h"
 #include "tools/serve/image_reader.h"
@@ -297,6 +299,7 @@ class Signals {
 
 int Run(ServeArguments arguments) {
   serve::SetUpHeap();
+  cli::HoldReserve();
   const Signals signals;
   serve::ApiOptions api_options;
   api_options.keys = ReadKeys(arguments.api_key_file);
@@ -340,6 +343,7 @@ int Run(ServeArguments arguments) {
   serve::HttpServer server(
       http,
       [&api](const serve::HttpRequest& request, serve::HttpReply* reply) {
+        cli::HoldReserve();
         return api.Gate(request, reply);
       },
       serve::Api::ErrorBody);
@@ -364,12 +368,17 @@ int Run(ServeArguments arguments) {
                  "arenite: warning: everyone who reaches this machine can use the model: see "
                  "--api-key-file\n");
   }
-  std::thread listener([&server] { server.Listen(); });
+  std::string problem;
+  std::thread listener([&] {
+    problem = server.Listen();
+    if (!problem.empty()) kill(getpid(), SIGTERM);
+  });
   signals.Wait();
   if (text) text->scheduler.Stop();
   if (speech.transcriber() != nullptr) speech.transcriber()->Stop();
   server.Stop();
   listener.join();
+  if (!problem.empty()) throw Error("the server has ended: " + problem);
   Print("ended\n");
   return 0;
 }
