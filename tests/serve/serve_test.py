@@ -426,6 +426,21 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
       with self.subTest(body=body):
         self.assert_refused(self.server.post(path, body), 400, param, word)
 
+  def test_cve_2026_21869_counts_below_zero(self):
+    """A count below zero moved memory out of its bounds in another server."""
+    for path, body in (("/v1/completions", {"prompt": "x"}),
+                       ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]})):
+      for field in ("n", "max_tokens", "max_completion_tokens", "logprobs", "top_logprobs", "seed",
+                    "n_discard", "n_keep", "n_predict", "reasoning_budget", "top_k", "stop"):
+        for value in (-1, -2**31, -2**63, 2**63, 2**64, -1e300, 1e300):
+          reply = self.server.post(path, {**body, field: value})
+          if reply.status != 200:
+            self.assertEqual(400, reply.status, reply.text)
+            self.assertIn(field, reply.json["error"]["message"] + str(reply.json["error"]["param"]))
+          else:
+            self.assertEqual("seed", field)
+    self.assertEqual(200, self.server.complete("x", max_tokens=1).status)
+
   def test_bodies_that_are_no_requests(self):
     post = lambda body: self.server.post("/v1/completions", body)
     self.assert_refused(post("{"), 400, None, "not JSON")
