@@ -1,4 +1,5 @@
 // arenite serve: the library behind HTTP.
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -168,6 +169,23 @@ class SpeechModel {
   std::optional<serve::Transcriber> transcriber_;
 };
 
+// Creates a folder, and those above it. Returns true if it was not there. Syncs what it is created
+// in: a loss of power must not take it away with a file that was saved in it.
+bool MakeFolder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path above = folder.parent_path();
+  if (fs::exists(folder, error)) return false;
+  if (above != folder && !above.empty()) MakeFolder(above);
+  if (!fs::create_directory(folder, error)) return false;
+  const int fd = open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) {
+    fsync(fd);
+    close(fd);
+  }
+  return true;
+}
+
 // Creates the folder, which is readable by its user alone. Throws Error.
 std::string StateFile(const ServeArguments& arguments) {
   if (arguments.state_folder.empty()) return "";
@@ -175,11 +193,10 @@ std::string StateFile(const ServeArguments& arguments) {
     throw Error("--state-folder: not with --adapter, whose scales are not saved");
   }
   namespace fs = std::filesystem;
-  const fs::path folder = arguments.state_folder;
+  fs::path folder = fs::absolute(arguments.state_folder).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "DIR/"
   std::error_code error;
-  if (fs::create_directories(folder, error)) {
-    fs::permissions(folder, fs::perms::owner_all, error);
-  }
+  if (MakeFolder(folder)) fs::permissions(folder, fs::perms::owner_all, error);
   if (!fs::is_directory(folder)) throw Error("--state-folder " + folder.string() + ": no folder");
   return folder / (fs::path(arguments.model.bundle).stem().string() + ".state");
 }
