@@ -133,7 +133,8 @@ def check_emulator(work):
   folder.mkdir()
   (folder / "a").write_bytes(b"old")
   path, temporary = str(folder / "a"), str(folder / "a.tmp")
-  calls = {"o": Record("o", 7, 0, temporary, "", b""), "w": Record("w", 7, 0, temporary, "", b"new"),
+  calls = {"o": Record("o", 7, 0, temporary, "", b""),
+           "w": Record("w", 7, 0, temporary, "", b"new"),
            "s": Record("s", 7, 0, temporary, "", b""), "r": Record("r", 0, 0, temporary, path, b""),
            "S": Record("s", 1, 0, str(folder), "", b"")}
   for order, expected in (("owsrS", {b"new"}), ("owrS", {b"", b"new"}), ("owsr", {b"old", b"new"})):
