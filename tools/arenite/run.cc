@@ -135,7 +135,8 @@ int32_t Take(Output* to, int32_t id, const char* text, size_t text_bytes) {
   }
   if (!output.is_streaming) return 0;
   const bool shows_id = output.shows_ids && id >= 0;
-  output.has_failed = (shows_id && std::printf(output.now.ids.size() > 1 ? " %d" : "%d", id) < 0) ||
+  output.has_failed = output.has_failed ||
+                      (shows_id && std::printf(output.now.ids.size() > 1 ? " %d" : "%d", id) < 0) ||
                       (text_bytes > 0 && std::fwrite(text, 1, text_bytes, stdout) != text_bytes) ||
                       std::fflush(stdout) != 0;
   return output.has_failed ? 1 : 0;
