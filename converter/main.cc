@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "converter/arguments.h"
 #include "converter/base/auto_target.h"
@@ -257,21 +258,17 @@ void Run(Arguments arguments) {
 }
 
 int Main(int argc, char** argv) {
-  try {
-    Arguments arguments;
-    if (const std::optional<int> code = ParseArguments(argc, argv, &arguments)) return *code;
-    HandleSignals();
-    Run(arguments);
-    return 0;
-  } catch (const std::bad_alloc&) {
-    cli::PrintError(kProgram, "out of memory");
-  } catch (const std::exception& error) {
-    cli::PrintError(kProgram, error.what());
-  }
-  return 1;
+  Arguments arguments;
+  if (const std::optional<int> code = ParseArguments(argc, argv, &arguments)) return *code;
+  HandleSignals();
+  Run(std::move(arguments));
+  return 0;
 }
 
 }  // namespace
 }  // namespace arn::convert
 
-int main(int argc, char** argv) { return arn::convert::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return arn::cli::RunProgram(arn::convert::kProgram,
+                              [&] { return arn::convert::Main(argc, argv); });
+}

@@ -138,7 +138,8 @@ class KvCache {
   // changed, if shared pages must be copied and the pool has too few.
   Status Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped, uint32_t unrotated_by);
 
-  // Returns the part of a table worth saving: pages with tokens that the next one attends to.
+  // Returns the part of a table worth saving: pages with tokens that the last one attends to, which
+  // runs again where a sequence has no logits, or the next one.
   PageTable SeenTable(uint32_t sequence, uint32_t g) const;
   // Numbers the pages in the seen tables of the first n_sequences, per page type in order of first
   // appearance; out: counts per type. Afterwards NumberOf(g, page) returns the page's number, with

@@ -22,7 +22,8 @@ PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
   table.n_pages = end <= table.first_page
                       ? 0
                       : Min(table.n_pages, static_cast<uint32_t>(end) - table.first_page);
-  const uint32_t first = FirstVisible(length, group.window, group.chunk) / group.page_tokens;
+  const uint32_t last = length - Min(length, 1u);
+  const uint32_t first = FirstVisible(last, group.window, group.chunk) / group.page_tokens;
   if (first > table.first_page) {
     const uint32_t unseen = Min(first - table.first_page, table.n_pages);
     table.pages += unseen;

@@ -57,6 +57,9 @@ Status Prefiller::PrefillMixed(Span<const int32_t> ids, size_t marked) {
   const uint32_t selected = sequences_.selected();
   if (ids.empty()) return core_.diag.Fail(Status::kBadArgument, "no tokens to prefill");
   ARN_TRY(sequences_.CheckRoom(selected, ids.size()));
+  // Before pages are reserved, which drops what only the last token sees, should it have to run
+  // again.
+  ARN_TRY(runner_.HeedCancel(selected));
   Timer timer(&core_.stats.prefill_ns);
   for (size_t done = 0; done < ids.size();) {
     if (done == marked && sequences_.At(selected).n_pending == 0) {

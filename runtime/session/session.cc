@@ -193,7 +193,9 @@ Status Session::Trim(uint64_t* out_bytes) {
     return core_.diag.Fail(Status::kUnsupported, "the KV pages are on the device: nothing to trim");
   }
   ARN_TRY(runner_.RunEdits());
-  return TrimUnusedPages(core_, sequences_.cache(), out_bytes);
+  const Status status = TrimUnusedPages(core_, sequences_.cache(), out_bytes);
+  if (status == Status::kOk) return status;
+  return core_.diag.Fail(status, "the system takes no unused KV pages back");
 }
 
 void Session::ResetStats() {

@@ -260,7 +260,7 @@ Status CheckSequences(const StateView& view, const StateTarget& target, StateCou
 }
 
 // Checks one table: it ends with the page of the last token (of a group of encoder output: has one
-// page if there is any) and names no page before the first that the next token attends to. New
+// page if there is any) and names no page before the first that the last token attends to. New
 // pages take the next number of their type; a known page must belong to an earlier sequence at the
 // same position. `positions`: position of each page so far, by PageIndex.
 Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, uint32_t g,
@@ -270,8 +270,9 @@ Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, ui
   const uint32_t length = view.Sequence(s).n_tokens;
   const uint64_t end = group.is_encoder ? (view.Sequence(s).encoder_rows != 0 ? 1 : 0)
                                         : CeilDiv(length, group.page_tokens);
+  const uint32_t last = length - Min(length, 1u);
   const uint32_t seen =
-      group.is_encoder ? 0 : FirstVisible(length, group.window, group.chunk) / group.page_tokens;
+      group.is_encoder ? 0 : FirstVisible(last, group.window, group.chunk) / group.page_tokens;
   const bool is_whole = group.window == 0 && group.chunk == 0;
   if (uint64_t{table.first_page} + table.n_pages != end || table.n_pages > group.table_pages ||
       table.first_page < seen || (is_whole && table.first_page != 0)) {

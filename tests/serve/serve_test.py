@@ -426,6 +426,33 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
       with self.subTest(body=body):
         self.assert_refused(self.server.post(path, body), 400, param, word)
 
+  def test_cve_2026_21869_counts_below_zero(self):
+    """A count below zero moved memory out of its bounds in another server."""
+    for path, body in (("/v1/completions", {"prompt": "x"}),
+                       ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]})):
+      for field in ("n", "max_tokens", "max_completion_tokens", "logprobs", "top_logprobs", "seed",
+                    "n_discard", "n_keep", "n_predict", "reasoning_budget", "top_k", "stop"):
+        for value in (-1, -2**31, -2**63, 2**63, 2**64, -1e300, 1e300):
+          reply = self.server.post(path, {**body, field: value})
+          if reply.status != 200:
+            self.assertEqual(400, reply.status, reply.text)
+            self.assertIn(field, reply.json["error"]["message"] + str(reply.json["error"]["param"]))
+          else:
+            self.assertEqual("seed", field)
+    self.assertEqual(200, self.server.complete("x", max_tokens=1).status)
+
+  def test_cve_2026_45372_line_ends_in_headers(self):
+    """The HTTP library decodes %0D%0A in a request's headers; none of it reaches an answer."""
+    for line in ("OPTIONS /v1/models", "GET /v1/models", "GET /none%0D%0AX-Injected:%201"):
+      for name in ("Origin", "Access-Control-Request-Headers", "Authorization", "X-Any"):
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=10) as sock:
+          sock.sendall(f"{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                       f"{name}: http://localhost%0D%0AX-Injected: 1\r\n\r\n".encode())
+          answer = b"".join(iter(lambda: sock.recv(65536), b""))
+        head = answer.split(b"\r\n\r\n")[0]
+        self.assertTrue(head.startswith(b"HTTP/1.1 "), answer)
+        self.assertNotIn(b"\nX-Injected", head)
+
   def test_bodies_that_are_no_requests(self):
     post = lambda body: self.server.post("/v1/completions", body)
     self.assert_refused(post("{"), 400, None, "not JSON")

@@ -64,9 +64,11 @@ class Reply:
 class Server:
 
   def __init__(self, arenite, bundle, *arguments):
-    self.process = subprocess.Popen(
-        [arenite, "serve", bundle, "--port", "0", *arguments], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True)
+    self.start([arenite, "serve", bundle, "--port", "0", *arguments])
+
+  def start(self, command):
+    self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    text=True)
     self.printed = ""
     while "listening on" not in self.printed:
       line = self.process.stdout.readline()

@@ -2,26 +2,30 @@
 
 #include <algorithm>
 
+#include "tools/arenite/guard.h"
 #include "tools/arenite/images.h"
 #include "tools/arenite/interrupt.h"
 
 namespace arn::tool {
 namespace {
 
-// Output of the token callback, which must not throw into the library.
+// Output of the token callback.
 struct Output {
   const Conversation::OnText* on_text = nullptr;
   Reply* reply = nullptr;
   std::vector<int32_t> ids;
   std::string text;
+  Guard guard;
 };
 
 int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   Output& output = *static_cast<Output*>(user);
-  if (id >= 0) output.ids.push_back(id);
-  if (text_bytes == 0) return 0;
-  output.text.append(text, text_bytes);
-  return (*output.on_text)({text, text_bytes}) ? 0 : 1;
+  return output.guard.Run([&] {
+    if (id >= 0) output.ids.push_back(id);
+    if (text_bytes == 0) return 0;
+    output.text.append(text, text_bytes);
+    return (*output.on_text)({text, text_bytes}) ? 0 : 1;
+  });
 }
 
 int32_t OnEvent(void* user, uint32_t event, const char* text, size_t text_bytes) {
@@ -151,6 +155,8 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
   }
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
   const arn_status status = arn_session_generate(session_.get(), &generate, &result);
+  output.guard.Rethrow();
+  if (reply != nullptr) reply->Rethrow();
   if (status == ARN_CANCELLED) {
     result.finish = ARN_FINISH_CANCELLED;
   } else if (status == ARN_CONTEXT_FULL) {

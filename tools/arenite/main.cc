@@ -21,7 +21,6 @@
 namespace arn::tool {
 namespace {
 
-constexpr int kExitFailure = 1;
 constexpr const char* kProgram = "arenite";
 
 std::string Version() {
@@ -75,7 +74,7 @@ std::string FileWithoutCommand(const std::string& word) {
   return word + ": " + cli::BundleAdvice(word);
 }
 
-int Main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   CLI::App app{"Runs, inspects and measures Arenite bundles.", kProgram};
   app.footer(
       "Examples:\n"
@@ -106,11 +105,11 @@ int Main(int argc, char** argv) {
   } catch (const Interrupted& interrupted) {
     return Fail(interrupted.what(), kExitInterrupted);
   } catch (const std::bad_alloc&) {
-    return Fail("out of memory", kExitFailure);
+    throw;
   } catch (const CLI::ParseError& error) {
     return Fail(error.what(), cli::kExitUsage);
   } catch (const std::exception& error) {
-    return Fail(WithOptionNames(error.what()), kExitFailure);
+    return Fail(WithOptionNames(error.what()), cli::kExitFailure);
   }
   return Fail(
       "no command given: arenite chat BUNDLE talks with a model (arenite --help lists the "
@@ -121,4 +120,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace arn::tool
 
-int main(int argc, char** argv) { return arn::tool::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return arn::cli::RunProgram(arn::tool::kProgram, [&] { return arn::tool::Run(argc, argv); });
+}

@@ -30,10 +30,14 @@ void Reply::Start(std::string_view prompt, OnPiece on_piece) {
   arn_reply_start(reply_.get(), prompt.data(), prompt.size());
 }
 
-void Reply::End() { arn_reply_end(reply_.get(), OnEvent, this); }
+void Reply::End() {
+  arn_reply_end(reply_.get(), OnEvent, this);
+  Rethrow();
+}
 
 int32_t Reply::OnEvent(void* user, uint32_t event, const char* text, size_t text_bytes) {
-  return static_cast<Reply*>(user)->Take(event, {text, text_bytes}) ? 0 : 1;
+  Reply* const reply = static_cast<Reply*>(user);
+  return reply->guard_.Run([&] { return reply->Take(event, {text, text_bytes}) ? 0 : 1; });
 }
 
 bool Reply::Take(uint32_t event, std::string_view text) {

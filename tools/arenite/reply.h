@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tools/arenite/chat_format.h"
+#include "tools/arenite/guard.h"
 #include "tools/arenite/model.h"
 
 namespace arn::tool {
@@ -28,6 +29,8 @@ class Reply {
 
   // Starts an answer to the prompt.
   void Start(std::string_view prompt, OnPiece on_piece);
+  // Throws what a piece of the generation threw.
+  void Rethrow() { guard_.Rethrow(); }
   // Ends it, if the generation has not.
   void End();
   // The answer as a message for the chat template.
@@ -48,6 +51,7 @@ class Reply {
   arn_reply_info info_ = ARN_REPLY_INFO_INIT;
   OnPiece on_piece_;
   Message message_;
+  Guard guard_;
 };
 
 }  // namespace arn::tool

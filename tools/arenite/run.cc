@@ -11,6 +11,7 @@
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/device.h"
 #include "tools/arenite/encoder_input.h"
+#include "tools/arenite/guard.h"
 #include "tools/arenite/images.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
@@ -58,7 +59,7 @@ struct Completion {
   uint32_t finish = ARN_FINISH_NONE;
 };
 
-// Output so far. Filled by the token callback, which must not throw into the library.
+// Output so far. Filled by the token callback.
 struct Output {
   const arn_session* session = nullptr;
   std::optional<uint32_t> logprobs;
@@ -67,6 +68,7 @@ struct Output {
   bool has_failed = false;
   arn_status status = ARN_OK;
   Completion now;
+  Guard guard;
 };
 
 struct Outcome {
@@ -120,8 +122,8 @@ bool KeepsSampling(const RunArguments& arguments) {
   return !arguments.restore.empty() && !IsGiven(arguments.sampling);
 }
 
-int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
-  Output& output = *static_cast<Output*>(user);
+int32_t Take(Output* to, int32_t id, const char* text, size_t text_bytes) {
+  Output& output = *to;
   if (id >= 0) output.now.ids.push_back(id);
   if (text_bytes > 0) output.now.text.append(text, text_bytes);
   if (id >= 0 && output.logprobs) {
@@ -132,10 +134,17 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
     if (output.status != ARN_OK) return 1;
   }
   if (!output.is_streaming) return 0;
-  if (output.shows_ids && id >= 0) std::printf(output.now.ids.size() > 1 ? " %d" : "%d", id);
-  if (text_bytes > 0) std::fwrite(text, 1, text_bytes, stdout);
-  if (std::fflush(stdout) != 0) output.has_failed = true;
+  const bool shows_id = output.shows_ids && id >= 0;
+  output.has_failed = output.has_failed ||
+                      (shows_id && std::printf(output.now.ids.size() > 1 ? " %d" : "%d", id) < 0) ||
+                      (text_bytes > 0 && std::fwrite(text, 1, text_bytes, stdout) != text_bytes) ||
+                      std::fflush(stdout) != 0;
   return output.has_failed ? 1 : 0;
+}
+
+int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
+  Output* const output = static_cast<Output*>(user);
+  return output->guard.Run([&] { return Take(output, id, text, text_bytes); });
 }
 
 // A text under a constraint goes on unless a prompt or a constraint begins another.
@@ -193,6 +202,7 @@ arn_status Complete(const RunArguments& arguments, const Session& session, Outpu
   options.with_logprobs = arguments.logprobs ? 1 : 0;
   arn_generate_result result = ARN_GENERATE_RESULT_INIT;
   const arn_status status = arn_session_generate(session.get(), &options, &result);
+  output->guard.Rethrow();
   session.Check(output->status);
   output->now.finish = status == ARN_CANCELLED ? uint32_t{ARN_FINISH_CANCELLED} : result.finish;
   // The callback also gets a token that the run then cancelled.

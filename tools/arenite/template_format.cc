@@ -30,10 +30,15 @@ arn_chat_time LocalTime() {
 }
 
 bool HasTemplate(const Model& model) {
+  char error[512] = "";
   arn_chat* chat = nullptr;
-  const arn_status status = Create(model, nullptr, 0, &chat);
+  const arn_status status = Create(model, error, sizeof error, &chat);
   arn_chat_destroy(chat);
-  return status == ARN_OK;
+  // Libraries may be built without templates.
+  if (status == ARN_OK || status == ARN_NOT_FOUND || status == ARN_UNSUPPORTED) {
+    return status == ARN_OK;
+  }
+  throw Error(model.path() + ": " + error);
 }
 
 TemplateFormat::TemplateFormat(const Model& model, std::string tools, std::string variables)

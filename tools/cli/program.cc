@@ -3,7 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
 #include <vector>
 
 #include "tools/cli/arguments.h"
@@ -75,7 +79,76 @@ void PrintLine(const std::string& program, const char* kind, const char* colour,
                has_colour ? "\033[0m" : "", sentence.c_str());
 }
 
+constexpr size_t kReserveBytes = 256 << 10;
+std::atomic<void*> reserve{nullptr};
+
+// An allocation of this thread has failed.
+thread_local bool has_failed_allocation = false;
+
+// Returning tries the allocation again.
+void OnFailedAllocation() {
+  has_failed_allocation = true;
+  void* const held = reserve.exchange(nullptr);
+  if (held == nullptr) throw std::bad_alloc();
+  std::free(held);
+}
+
+// True if the heap is why the program ends. There is no current exception where one leaves a
+// function that may not throw, or where the heap has no room for it.
+bool IsOutOfMemory() {
+  const std::exception_ptr thrown = std::current_exception();
+  if (thrown == nullptr) {
+    void* const probe = std::malloc(4096);
+    std::free(probe);
+    return probe == nullptr || has_failed_allocation;
+  }
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Ends the program where no handler can: before main(), and while another exception is handled.
+[[noreturn]] void EndProgram() {
+  if (!IsOutOfMemory()) std::abort();
+  static constexpr char kText[] = "error: out of memory\n";
+  const ssize_t ignored = write(STDERR_FILENO, kText, sizeof kText - 1);
+  (void)ignored;
+  std::_Exit(kExitFailure);
+}
+
+// Before the constructors of other variables: they allocate.
+__attribute__((constructor(101))) void SetHandlers() {
+  std::set_terminate(EndProgram);
+  std::set_new_handler(OnFailedAllocation);
+}
+
 }  // namespace
+
+int RunProgram(const char* program, const std::function<int()>& run) {
+  try {
+    try {
+      return run();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      PrintError(program, error.what());
+    }
+  } catch (const std::bad_alloc&) {
+    PrintError(program, "out of memory");
+  }
+  return kExitFailure;
+}
+
+void HoldReserve() {
+  if (reserve.load() != nullptr) return;
+  void* expected = nullptr;
+  void* const held = std::malloc(kReserveBytes);
+  if (!reserve.compare_exchange_strong(expected, held)) std::free(held);
+}
 
 void AddCommonOptions(CLI::App* app, const std::string& version) {
   if (!Subcommands(*app).empty()) {

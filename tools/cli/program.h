@@ -1,6 +1,7 @@
 // Handles a command line before the program's own work, for both programs.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -8,7 +9,16 @@
 
 namespace arn::cli {
 
+inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
+
+// Runs a program and returns its exit code. Exceptions become an error on stderr and kExitFailure,
+// also those that are thrown when there is no memory to handle another.
+int RunProgram(const char* program, const std::function<int()>& run);
+
+// Holds some memory, if it does not already, that is given back to the heap when an allocation
+// fails: what a program does then, such as destroying a JSON text, allocates too.
+void HoldReserve();
 
 // Adds --help, --version, --completion and --man-page; to an app with commands also `help`.
 // `version`: "0.1.0".

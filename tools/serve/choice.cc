@@ -67,13 +67,8 @@ uint32_t Choice::Take(const arn_session* session, int32_t id) {
   if (in_reasoning) ++n_reasoning_;
   if (settings_->wants_logprobs && !in_reasoning) PutLogprobs(session, id);
   if (reply_ != nullptr) {
-    arn_reply_next(
-        reply_.get(), id,
-        [](void* user, uint32_t event, const char* text, size_t bytes) {
-          static_cast<Choice*>(user)->OnEvent(event, {text, bytes});
-          return 0;
-        },
-        this);
+    arn_reply_next(reply_.get(), id, OnEvent, this);
+    guard_.Rethrow();
   } else {
     size_t bytes = 0;
     arn_detokenizer_next(model_, &detokenizer_, id, ARN_DETOKENIZE_SKIP_SPECIAL, piece_.data(),
@@ -86,13 +81,8 @@ uint32_t Choice::Take(const arn_session* session, int32_t id) {
 
 void Choice::End(uint32_t finish, uint32_t n_prompt, uint32_t n_cached) {
   if (reply_ != nullptr) {
-    arn_reply_end(
-        reply_.get(),
-        [](void* user, uint32_t event, const char* text, size_t bytes) {
-          static_cast<Choice*>(user)->OnEvent(event, {text, bytes});
-          return 0;
-        },
-        this);
+    arn_reply_end(reply_.get(), OnEvent, this);
+    guard_.Rethrow();
   } else {
     size_t bytes = 0;
     arn_detokenizer_end(model_, &detokenizer_, piece_.data(), piece_.size(), &bytes);
@@ -125,7 +115,15 @@ void Choice::PutText(std::string_view text) {
   if (!shown.empty()) Put(Event::Kind::kText, std::move(shown));
 }
 
-void Choice::OnEvent(uint32_t event, std::string_view text) {
+int32_t Choice::OnEvent(void* user, uint32_t event, const char* text, size_t bytes) {
+  Choice* const choice = static_cast<Choice*>(user);
+  return choice->guard_.Run([&] {
+    choice->TakeEvent(event, {text, bytes});
+    return 0;
+  });
+}
+
+void Choice::TakeEvent(uint32_t event, std::string_view text) {
   if (event == ARN_REPLY_EVENT_TEXT) {
     PutText(text);
     return;

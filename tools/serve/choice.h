@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "tools/arenite/guard.h"
 #include "tools/serve/stop_filter.h"
 #include "tools/serve/work.h"
 
@@ -40,7 +41,8 @@ class Choice {
 
   void Put(Event::Kind kind, std::string text);
   void PutText(std::string_view text);
-  void OnEvent(uint32_t event, std::string_view text);
+  static int32_t OnEvent(void* user, uint32_t event, const char* text, size_t bytes);
+  void TakeEvent(uint32_t event, std::string_view text);
   void PutLogprobs(const arn_session* session, int32_t id);
   bool IsStopToken(int32_t id) const;
 
@@ -55,6 +57,7 @@ class Choice {
   size_t n_forced_ = 0;  // of reasoning_close
   bool is_closing_ = false;
   uint32_t n_tokens_ = 0, n_reasoning_ = 0;
+  tool::Guard guard_;
 };
 
 }  // namespace arn::serve

@@ -1,15 +1,58 @@
 #include "tools/serve/http_server.h"
 
+#include <sys/socket.h>
+
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <thread>
+
+#include "tools/serve/accept.h"
+#include "tools/serve/worker_queue.h"
 
 #define CPPHTTPLIB_LISTEN_BACKLOG 128
 #define CPPHTTPLIB_TCP_NODELAY true
+// The library ends for good where a connection could not be taken.
+#define accept4 arn::serve::AcceptNext
 #include "httplib.h"
+#undef accept4
 
 namespace arn::serve {
 namespace {
+
+// The library's pool of threads ends the process where a thread cannot be created, or where a
+// connection has no memory.
+class Tasks : public httplib::TaskQueue {
+ public:
+  Tasks(size_t n_threads, size_t capacity) : queue_(n_threads, capacity) {}
+  bool enqueue(std::function<void()> task) override { return queue_.Add(std::move(task)); }
+  void shutdown() override { queue_.End(); }
+
+ private:
+  WorkerQueue queue_;
+};
+
+// Closes a connection also where it fails for lack of memory.
+class Listener : public httplib::Server {
+  bool process_and_close_socket(socket_t sock) override {
+    const httplib::detail::scope_exit close([sock] {
+      httplib::detail::shutdown_socket(sock);
+      httplib::detail::close_socket(sock);
+    });
+    std::string remote, local;
+    int remote_port = 0, local_port = 0;
+    httplib::detail::get_remote_ip_and_port(sock, remote, remote_port);
+    httplib::detail::get_local_ip_and_port(sock, local, local_port);
+    return httplib::detail::process_server_socket(
+        svr_sock_, sock, keep_alive_max_count_, keep_alive_timeout_sec_, read_timeout_sec_,
+        read_timeout_usec_, write_timeout_sec_, write_timeout_usec_,
+        [&](httplib::Stream& stream, bool closes, bool& is_closed) {
+          return process_request(stream, remote, remote_port, local, local_port, closes, is_closed,
+                                 nullptr);
+        });
+  }
+};
 
 HttpRequest Convert(const httplib::Request& from) {
   HttpRequest to;
@@ -52,7 +95,7 @@ void Send(HttpReply reply, httplib::Response* out) {
 }  // namespace
 
 struct HttpServer::Impl {
-  httplib::Server server;
+  Listener server;
   std::atomic<bool> has_ended{false};  // Listen has returned
 };
 
@@ -60,7 +103,7 @@ HttpServer::HttpServer(const HttpOptions& options, Gate gate, ErrorBody error_bo
     : impl_(std::make_unique<Impl>()) {
   httplib::Server& server = impl_->server;
   const size_t n = options.n_connections;
-  server.new_task_queue = [n] { return new httplib::ThreadPool(n, n, 4 * n); };
+  server.new_task_queue = [n] { return new Tasks(n, 4 * n); };
   server.set_payload_max_length(options.max_body_bytes);
   server.set_read_timeout(options.read_seconds);
   server.set_write_timeout(options.write_seconds);
@@ -115,9 +158,15 @@ int HttpServer::Bind(const std::string& host, int port) {
   return impl_->server.bind_to_port(host, port) ? port : 0;
 }
 
-void HttpServer::Listen() {
-  impl_->server.listen_after_bind();
+std::string HttpServer::Listen() {
+  std::string problem;
+  try {
+    if (!impl_->server.listen_after_bind()) problem = "no more connections can be taken";
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
   impl_->has_ended = true;
+  return problem;
 }
 
 void HttpServer::Stop() {

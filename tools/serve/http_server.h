@@ -61,8 +61,9 @@ class HttpServer {
   void Add(const std::string& method, const std::string& path, Handler handler);
   // Binds. port 0: any. Returns the port; 0 if it cannot be had.
   int Bind(const std::string& host, int port);
-  // Answers until Stop(); then waits for the answers that are being sent.
-  void Listen();
+  // Answers until Stop(); then waits for the answers that are being sent. Returns why it ended
+  // before; "" if it did not.
+  std::string Listen();
   // Callable from any thread, once another one calls Listen() or is about to.
   void Stop();
 

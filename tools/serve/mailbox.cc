@@ -21,6 +21,14 @@ void Mailbox::Put(Event event) {
   came_.notify_one();
 }
 
+void Mailbox::Break() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_broken_ = true;
+  }
+  came_.notify_one();
+}
+
 bool Mailbox::IsFull() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return bytes_ >= kFullBytes;
@@ -33,7 +41,13 @@ bool Mailbox::IsClosed() const {
 
 std::optional<Event> Mailbox::Take(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex_);
-  came_.wait_for(lock, time, [this] { return !events_.empty(); });
+  came_.wait_for(lock, time, [this] { return is_broken_ || !events_.empty(); });
+  if (is_broken_) {
+    Event broken;
+    broken.kind = Event::Kind::kError;
+    broken.error = Unavailable("out of memory", "out_of_memory");
+    return broken;
+  }
   if (events_.empty()) return std::nullopt;
   Event event = std::move(events_.front());
   events_.pop_front();

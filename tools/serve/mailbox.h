@@ -47,6 +47,8 @@ class Mailbox {
 
   // ---- the scheduler's side
   void Put(Event event);
+  // Ends the request with an error where there is no memory for an event.
+  void Break();
   bool IsFull() const;
   // The client has gone, or the server gave up on it.
   bool IsClosed() const;
@@ -62,6 +64,7 @@ class Mailbox {
   std::deque<Event> events_;
   size_t bytes_ = 0;
   bool is_closed_ = false;
+  bool is_broken_ = false;
 };
 
 }  // namespace arn::serve

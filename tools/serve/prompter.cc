@@ -1,21 +1,33 @@
 #include "tools/serve/prompter.h"
 
+#include "tools/arenite/error.h"
 #include "tools/arenite/template_format.h"
 #include "tools/serve/api_error.h"
 
 namespace arn::serve {
+namespace {
+
+// Models, and libraries, may have no templates and no replies to parse. Other failures pass.
+void CheckMade(const tool::Model& model, arn_status status, const char* error) {
+  if (status == ARN_OK || status == ARN_NOT_FOUND || status == ARN_UNSUPPORTED) return;
+  throw tool::Error(model.path() + ": " + error);
+}
+
+}  // namespace
 
 Prompter::Prompter(const tool::Model& model, ImageReader* images) : model_(model), images_(images) {
   arn_chat_options options = ARN_CHAT_OPTIONS_INIT;
   options.arena_bytes = uint64_t{64} << 20;  // reserved address space; a chat touches a small part
+  char error[512] = "";
   arn_chat* chat = nullptr;
-  if (arn_chat_create(model.get(), &options, nullptr, 0, nullptr, 0, &chat) == ARN_OK) {
-    chat_.reset(chat);
-  }
+  CheckMade(model, arn_chat_create(model.get(), &options, nullptr, 0, error, sizeof error, &chat),
+            error);
+  chat_.reset(chat);
   arn_reply* reply = nullptr;
   arn_reply_info info = ARN_REPLY_INFO_INIT;
-  if (arn_reply_create(model.get(), nullptr, nullptr, 0, nullptr, 0, &reply) == ARN_OK &&
-      arn_reply_get_info(reply, &info) == ARN_OK && info.has_reasoning != 0) {
+  CheckMade(model, arn_reply_create(model.get(), nullptr, nullptr, 0, error, sizeof error, &reply),
+            error);
+  if (reply != nullptr && arn_reply_get_info(reply, &info) == ARN_OK && info.has_reasoning != 0) {
     reasoning_end_ = info.reasoning_end;
   }
   arn_reply_destroy(reply);

@@ -117,33 +117,57 @@ void Scheduler::Publish() {
 
 void Scheduler::Loop() {
   while (!stops_.load()) {
-    DropClosed();
-    Admit();
-    Publish();
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      if (running_.empty()) {
-        // A waiting prompt that no sequence runs for is a deadline's or a closed box's business.
-        if (!waiting_.empty() || WaitForWork(&lock)) continue;
-        lock.unlock();
-        Save();
-        continue;
-      }
+    try {
+      RunOnce();
+    } catch (const std::bad_alloc&) {
+      BreakAll();
     }
-    is_saved_ = false;
-    RunChunk();
-    RunReplies();
-    const auto has_ended = [](const std::unique_ptr<Running>& running) {
-      return std::all_of(running->choices.begin(), running->choices.end(),
-                         [](const auto& choice) { return choice == nullptr; });
-    };
-    running_.erase(std::remove_if(running_.begin(), running_.end(), has_ended), running_.end());
   }
+  try {
+    EndAll();
+  } catch (const std::bad_alloc&) {
+    BreakAll();
+  }
+}
+
+void Scheduler::RunOnce() {
+  DropClosed();
+  Admit();
+  Publish();
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (running_.empty()) {
+      // A waiting prompt that no sequence runs for is a deadline's or a closed box's business.
+      if (!waiting_.empty() || WaitForWork(&lock)) return;
+      lock.unlock();
+      Save();
+      return;
+    }
+  }
+  is_saved_ = false;
+  RunChunk();
+  RunReplies();
+  const auto has_ended = [](const std::unique_ptr<Running>& running) {
+    return std::all_of(running->choices.begin(), running->choices.end(),
+                       [](const auto& choice) { return choice == nullptr; });
+  };
+  running_.erase(std::remove_if(running_.begin(), running_.end(), has_ended), running_.end());
+}
+
+void Scheduler::EndAll() {
   for (const auto& running : running_) Fail(running.get(), Ending());
   running_.clear();
   if (!is_saved_) Save();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Work& work : waiting_) Report(work, Ending());
+  waiting_.clear();
+}
+
+void Scheduler::BreakAll() {
+  for (const auto& running : running_) Break(running.get());
+  running_.clear();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Work& work : waiting_) work.mailbox->Break();
   waiting_.clear();
 }
 
@@ -217,9 +241,7 @@ void Scheduler::DropClosed() {
 
 void Scheduler::Admit() {
   for (;;) {
-    Work work;
-    std::vector<uint32_t> sequences;
-    uint32_t pages = 0;
+    auto running = std::make_unique<Running>();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (waiting_.empty()) return;
@@ -227,22 +249,27 @@ void Scheduler::Admit() {
       const uint64_t n_reply =
           first.settings->max_tokens == 0 ? plan_.context_tokens : first.settings->max_tokens;
       // Without a limit a reply may fill the context, or what pages there are.
-      pages = std::min(slots_.PagesFor(first.ids.size() + n_reply), slots_.n_pages() / first.n);
+      const uint32_t pages =
+          std::min(slots_.PagesFor(first.ids.size() + n_reply), slots_.n_pages() / first.n);
       auto taken = slots_.Take(first.ids, first.settings->adapters, first.n, pages);
       if (!taken) return;
-      sequences = std::move(*taken);
-      work = std::move(waiting_.front());
+      running->sequences = std::move(*taken);
+      running->most_tokens = std::min(plan_.context_tokens, pages * plan_.kv_page_tokens);
+      running->work = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    Begin(std::move(work), std::move(sequences), pages);
+    Running* const begun = running.get();
+    try {
+      running_.push_back(std::move(running));
+      Begin(begun);
+    } catch (const std::bad_alloc&) {
+      if (running) Break(begun);
+      throw;
+    }
   }
 }
 
-void Scheduler::Begin(Work work, std::vector<uint32_t> sequences, uint32_t pages) {
-  auto running = std::make_unique<Running>();
-  running->most_tokens = std::min(plan_.context_tokens, pages * plan_.kv_page_tokens);
-  running->work = std::move(work);
-  running->sequences = std::move(sequences);
+void Scheduler::Begin(Running* running) {
   const Work& w = running->work;
   try {
     if (slots_.AdaptersOf(running->sequences[0]) != w.settings->adapters) {
@@ -258,14 +285,13 @@ void Scheduler::Begin(Work work, std::vector<uint32_t> sequences, uint32_t pages
     running->constrains_later = is_schema && running->choices[0]->IsInReasoning();
     SetSampling(w, running->sequences[0], 0);
   } catch (const ApiError& error) {
-    Fail(running.get(), error);
+    Fail(running, error);
     return;
   }
   metrics_.prompt_tokens += w.ids.size();
   Event started;
   started.choice = w.first_choice;
   w.mailbox->Put(std::move(started));
-  running_.push_back(std::move(running));
 }
 
 ApiError Scheduler::SessionError(const std::string& what) const {

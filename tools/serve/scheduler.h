@@ -83,13 +83,19 @@ class Scheduler {
   };
 
   void Loop();
+  // Admits what waits, and runs a part of each request. Waits if there is nothing to do.
+  void RunOnce();
+  void EndAll();
+  // Ends all requests where there is no memory for an error.
+  void BreakAll();
+  void Break(Running* running);
   // Waits for work. Returns false if the state is to be saved first.
   bool WaitForWork(std::unique_lock<std::mutex>* lock);
   void Restore();
   void Save();
   void DropClosed();
   void Admit();
-  void Begin(Work work, std::vector<uint32_t> sequences, uint32_t pages);
+  void Begin(Running* running);
   void RunChunk();
   void BeginReplies(Running* running);
   void RunReplies();

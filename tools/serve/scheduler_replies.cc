@@ -88,6 +88,14 @@ void Scheduler::EndChoice(Running* running, size_t index, uint32_t finish) {
   slots_.Release(running->sequences[index], true);
 }
 
+void Scheduler::Break(Running* running) {
+  for (size_t i = 0; i < running->sequences.size(); ++i) {
+    if (i < running->choices.size() && running->choices[i] == nullptr) continue;
+    slots_.Release(running->sequences[i], true);
+  }
+  running->work.mailbox->Break();
+}
+
 void Scheduler::Fail(Running* running, const ApiError& error) {
   if (running->work.mailbox->IsClosed()) ++metrics_.aborted;
   // Sequences of choices that have ended may belong to another prompt by now.

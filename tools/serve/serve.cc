@@ -1,6 +1,8 @@
 // arenite serve: the library behind HTTP.
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include "tools/arenite/io.h"
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
+#include "tools/cli/program.h"
 #include "tools/serve/api.h"
 #include "tools/serve/heap.h"
 #include "tools/serve/image_reader.h"
@@ -166,6 +169,23 @@ class SpeechModel {
   std::optional<serve::Transcriber> transcriber_;
 };
 
+// Creates a folder, and those above it. Returns true if it was not there. Syncs what it is created
+// in: a loss of power must not take it away with a file that was saved in it.
+bool MakeFolder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path above = folder.parent_path();
+  if (fs::exists(folder, error)) return false;
+  if (above != folder && !above.empty()) MakeFolder(above);
+  if (!fs::create_directory(folder, error)) return false;
+  const int fd = open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) {
+    fsync(fd);
+    close(fd);
+  }
+  return true;
+}
+
 // Creates the folder, which is readable by its user alone. Throws Error.
 std::string StateFile(const ServeArguments& arguments) {
   if (arguments.state_folder.empty()) return "";
@@ -173,11 +193,10 @@ std::string StateFile(const ServeArguments& arguments) {
     throw Error("--state-folder: not with --adapter, whose scales are not saved");
   }
   namespace fs = std::filesystem;
-  const fs::path folder = arguments.state_folder;
+  fs::path folder = fs::absolute(arguments.state_folder).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "DIR/"
   std::error_code error;
-  if (fs::create_directories(folder, error)) {
-    fs::permissions(folder, fs::perms::owner_all, error);
-  }
+  if (MakeFolder(folder)) fs::permissions(folder, fs::perms::owner_all, error);
   if (!fs::is_directory(folder)) throw Error("--state-folder " + folder.string() + ": no folder");
   return folder / (fs::path(arguments.model.bundle).stem().string() + ".state");
 }
@@ -297,6 +316,7 @@ class Signals {
 
 int Run(ServeArguments arguments) {
   serve::SetUpHeap();
+  cli::HoldReserve();
   const Signals signals;
   serve::ApiOptions api_options;
   api_options.keys = ReadKeys(arguments.api_key_file);
@@ -340,6 +360,7 @@ int Run(ServeArguments arguments) {
   serve::HttpServer server(
       http,
       [&api](const serve::HttpRequest& request, serve::HttpReply* reply) {
+        cli::HoldReserve();
         return api.Gate(request, reply);
       },
       serve::Api::ErrorBody);
@@ -364,12 +385,17 @@ int Run(ServeArguments arguments) {
                  "arenite: warning: everyone who reaches this machine can use the model: see "
                  "--api-key-file\n");
   }
-  std::thread listener([&server] { server.Listen(); });
+  std::string problem;
+  std::thread listener([&] {
+    problem = server.Listen();
+    if (!problem.empty()) kill(getpid(), SIGTERM);
+  });
   signals.Wait();
   if (text) text->scheduler.Stop();
   if (speech.transcriber() != nullptr) speech.transcriber()->Stop();
   server.Stop();
   listener.join();
+  if (!problem.empty()) throw Error("the server has ended: " + problem);
   Print("ended\n");
   return 0;
 }

@@ -396,6 +396,32 @@ TEST_F(SessionStateSizes, TooSmallABuffer_SaysWhatIsNeededAndWritesNothing) {
   EXPECT_EQ(ARN_BUFFER_TOO_SMALL, arn_session_save_memory(session.get(), nullptr, 0, &bytes));
 }
 
+// The last token runs again where there are no logits, and it sees one position more than the next.
+TEST_F(SessionStateSizes, RewoundToWhereAWindowLeavesAPage_GoesOnAfterRestore) {
+  TinyBundle tiny;
+  tiny.vocab = 61;
+  tiny.window = 9;
+  const BundleBytes bytes = MakeTinyBundle(tiny);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = Options(ARN_KV_F32);
+  options.kv_page_tokens = 8;
+  for (uint32_t position = 60; position <= 70; ++position) {
+    const SessionPtr session = NewSession(model.get(), options);
+    const std::vector<int32_t> ids = SomeIds(position + 2, 61);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), position - 4));
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data() + position - 4, 6));
+    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), position));
+    const std::vector<uint8_t> state = Save(session.get());
+    int32_t expected = 0, found = 0;
+    ASSERT_EQ(ARN_OK, arn_session_decode(session.get(), &expected));
+    const SessionPtr other = NewSession(model.get(), options);
+    ASSERT_EQ(ARN_OK, arn_session_restore_memory(other.get(), state.data(), state.size(), nullptr));
+    ASSERT_EQ(ARN_OK, arn_session_decode(other.get(), &found))
+        << position << ": " << arn_session_last_error(other.get());
+    EXPECT_EQ(expected, found);
+  }
+}
+
 TEST_F(SessionStateSizes, NoCache_IsRefused) {
   arn_session_options options = Options(ARN_KV_INT8);
   options.no_cache = 1;

@@ -1,0 +1,80 @@
+// Soak: random calls on a session, for as long as one wishes, beside plain lists of the tokens that
+// its sequences must hold and a session without a cache that computes them anew.
+#pragma once
+
+#include <arenite/arenite.h>
+
+#include <deque>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/session_support.h"
+
+namespace arn::test {
+
+struct SoakKind {
+  const char* name;
+  std::vector<TinyLayer> layers;
+  uint32_t kv_type = ARN_KV_F32;
+  uint32_t overflow = ARN_OVERFLOW_STOP;
+  uint32_t speculation = ARN_SPECULATE_NONE;
+  uint32_t state_snapshots = 0;
+  bool is_in_file = false;
+  // Largest difference of logits from a session of f32 without a cache; 0: they are not compared.
+  double tolerance = 3e-5;
+};
+std::vector<SoakKind> SoakKinds();
+
+class Soak {
+ public:
+  // `folder`: for its files, its own.
+  Soak(const SoakKind& kind, uint32_t seed, const std::string& folder);
+
+  // Makes one call, or a few that belong together. Fails the test if a sequence is not what it must
+  // be.
+  void Step();
+  uint64_t n_steps() const { return n_steps_; }
+  uint64_t n_compared() const { return n_compared_; }
+
+ private:
+  struct Sequence {
+    std::vector<int32_t> ids;
+    bool is_exact = true;  // no token was dropped from its beginning
+  };
+
+  uint32_t Below(uint32_t n) { return static_cast<uint32_t>(rng_() % n); }
+  std::vector<int32_t> NewIds(uint32_t n);
+  Sequence& selected() { return sequences_[selected_]; }
+  bool Holds(arn_status status, const char* call);
+  // The last calls of the selected sequence, and those of all.
+  std::string History() const;
+  void TakeTokens();
+  void Select();
+  void Prefill();
+  void Cancel();
+  void Decode();
+  void Generate();
+  void Batch();
+  void Fork();
+  void Rewind();
+  void Follow();
+  void SaveOrRestore();
+  void SetSampling();
+  void Compare();
+
+  const SoakKind kind_;
+  std::mt19937 rng_;
+  const BundleBytes bytes_;
+  const ModelPtr model_;
+  const std::string kv_path_, state_path_;
+  SessionPtr session_, twin_;
+  std::vector<Sequence> sequences_, saved_sequences_;
+  std::vector<uint8_t> saved_;
+  bool is_saved_in_file_ = false;
+  uint32_t selected_ = 0;
+  uint64_t n_steps_ = 0, n_compared_ = 0;
+  std::deque<std::string> history_;
+};
+
+}  // namespace arn::test
