@@ -7,7 +7,15 @@
 
 namespace arn {
 
-void Speculator::Init() { drafter_.Init(core_.plan.ngrams, core_.memory); }
+Status Speculator::Init(const SessionPlan& wanted, Diag* diag) {
+  ngrams_.Init(core_.plan.ngrams, core_.memory);
+  if (core_.plan.options.draft == nullptr) return Status::kOk;
+  return DraftModel::Create(&core_, wanted, &draft_, diag);
+}
+
+Speculator::~Speculator() {
+  if (draft_ != nullptr) draft_->~DraftModel();
+}
 
 // A device chooses several tokens a call by itself, and its rows are not the same bits for any
 // number of them. A rate limit counts tokens, not rows.
@@ -15,7 +23,7 @@ void Speculator::Begin(uint32_t sequence, bool guesses) {
   sequence_ = sequence;
   is_on_ = guesses && core_.plan.options.max_guesses != 0 && !throttle_.is_on() &&
            executor_.backend().host_kv != nullptr && executor_.backend().device == nullptr;
-  if (is_on_) drafter_.Reset();
+  if (is_on_) ngrams_.Reset();
 }
 
 uint32_t Speculator::MostGuesses(uint32_t sequence, uint32_t wanted) const {
@@ -28,26 +36,34 @@ uint32_t Speculator::MostGuesses(uint32_t sequence, uint32_t wanted) const {
              Min(before_quantising, runner_.RunTokens(sequence) - 1));
 }
 
-uint32_t Speculator::Guess(uint32_t sequence, int32_t id, uint32_t most, int32_t* out,
-                           uint32_t* match, bool* certain) {
+uint32_t Speculator::Ask(Drafter* drafter, Span<const int32_t> ids, uint32_t wanted, uint32_t most,
+                         int32_t* out) {
+  const Offer offer = drafter->Look(ids, most);
+  const uint32_t n = core_.plan.options.guesses_always ? offer.n : policy_.Choose(offer, wanted);
+  if (n == 0) return 0;
+  const Proposal proposal = drafter->Propose(ids, {out, n});
+  policy_.AddDraft(proposal);
+  core_.stats.draft_ns += proposal.reading_ns + proposal.guesses_ns;
+  kind_ = offer.kind;
+  return proposal.n;
+}
+
+uint32_t Speculator::Guess(uint32_t sequence, int32_t id, uint32_t wanted, uint32_t most,
+                           int32_t* out, bool* certain) {
   // The chosen token joins the sequence when it runs: its place in the history is free.
   const uint32_t length = sequences_.Length(sequence);
   int32_t* history = sequences_.History(sequence);
   history[length] = id;
   const Span<const int32_t> ids(history, length + 1);
-  drafter_.Extend(ids);
-  uint32_t n = drafter_.Propose(ids, {out, most}, match);
+  const bool has_ngrams = core_.plan.ngrams.n_slots != 0;
+  uint32_t n = has_ngrams ? Ask(&ngrams_, ids, wanted, most, out) : 0;
+  if (n == 0 && draft_ != nullptr) n = Ask(draft_, ids, wanted, most, out);
   *certain = false;
-  if (!constrainer_.Has(sequence)) return Worthwhile(*match, n);
+  if (!constrainer_.Has(sequence)) return n;
   uint32_t n_certain = 0;
   n = constrainer_.Narrow(sequence, id, {out, most}, n, &n_certain);
-  const uint32_t n_chosen = Max(n_certain, Worthwhile(*match, n));
-  *certain = n_chosen == n_certain;
-  return n_chosen;
-}
-
-uint32_t Speculator::Worthwhile(uint32_t match, uint32_t n) const {
-  return core_.plan.options.guesses_always ? n : policy_.Choose(match, n);
+  *certain = n == n_certain;
+  return n;
 }
 
 Status Speculator::RunChosen(uint32_t sequence, int32_t id, uint32_t wanted) {
@@ -65,9 +81,8 @@ Status Speculator::RunChosen(uint32_t sequence, int32_t id, uint32_t wanted) {
   int32_t ids[1 + kMaxGuesses];
   ids[0] = id;
   const uint32_t most = MostGuesses(sequence, wanted);
-  uint32_t match = 0;
   bool is_certain = false;
-  uint32_t n = most == 0 ? 0 : Guess(sequence, id, most, ids + 1, &match, &is_certain);
+  uint32_t n = most == 0 ? 0 : Guess(sequence, id, wanted, most, ids + 1, &is_certain);
   if (n != 0) {
     const Growth growth{sequence, 1 + n};
     const Status reserved = cache().Reserve({&growth, 1});
@@ -86,7 +101,6 @@ Status Speculator::RunChosen(uint32_t sequence, int32_t id, uint32_t wanted) {
   is_certain_ = is_certain;
   n_proposed_ = n;
   n_accepted_ = 0;
-  match_ = match;
   core_.stats.guesses_proposed += n;
   ++core_.stats.guess_runs;
   return status;
@@ -145,7 +159,7 @@ void Speculator::UseLogits(uint32_t sequence, uint32_t row) {
 void Speculator::Settle() {
   if (!is_ahead_) return;
   is_ahead_ = false;
-  if (!is_certain_) policy_.AddOutcome(match_, n_proposed_, n_accepted_);
+  if (!is_certain_) policy_.AddOutcome(kind_, n_proposed_, n_accepted_);
   n_ahead_ = 0;
   cache().Cut(sequence_, sequences_.Length(sequence_));  // releases what the others had reserved
 }

@@ -77,7 +77,7 @@ _KINDS = {
 }
 
 # Set by the bindings' own code.
-_BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*")
+_BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*", "const arn_model*")
 
 
 def enums(found):

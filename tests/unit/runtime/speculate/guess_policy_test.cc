@@ -24,36 +24,86 @@ struct Machine {
 struct Outcome {
   double speed = 0;  // tokens per time of one row
   uint64_t proposed = 0, accepted = 0;
+  uint32_t n_readings = 0;
 };
 
-// A text of n tokens in which guesses are right with probability p(token).
+// Time of one row.
+constexpr double kRowNs = 1e6;
+
+// Times of a draft model relative to one row: of a guess, and of a token that it reads.
+struct DraftTimes {
+  double guess = 0, token = 0;
+};
+
+Offer OfMatch(uint32_t match, uint32_t n) {
+  Offer offer;
+  offer.n = n;
+  offer.kind = match <= 2 ? 0 : match <= 4 ? 1 : match <= 8 ? 2 : match <= 16 ? 3 : 4;
+  return offer;
+}
+
+// Texts of `per_text` tokens each, n tokens together, in which guesses are right with probability
+// p(token). Before each text is a prompt of n_prompt tokens, which a draft model has to read.
 template <typename Probability>
-Outcome Simulate(Machine machine, uint32_t n, uint32_t match, uint32_t available,
-                 const Probability& p) {
+Outcome SimulateTexts(Machine machine, uint32_t n, uint32_t per_text, uint32_t n_prompt,
+                      const Offer& what, const DraftTimes& draft, const Probability& p) {
   GuessPolicy policy;
   std::mt19937 rng(7);
   Outcome out;
   double ns = 0;
-  uint32_t done = 0;
+  uint32_t done = 0, unread = n_prompt, end = per_text;
+  bool is_known = false;  // what the draft takes
   while (done < n) {
-    const uint32_t k = policy.Choose(match, available);
-    EXPECT_LE(k, available);
+    if (done >= end) unread += n_prompt, end += per_text;
+    Offer offer = what;
+    if (is_known) {
+      offer.guess_ns = static_cast<uint64_t>(draft.guess * kRowNs);
+      if (unread > 2) offer.reading_ns = static_cast<uint64_t>(draft.token * unread * kRowNs);
+    }
+    const uint32_t k = policy.Choose(offer, end > done ? end - done : 1);
+    EXPECT_LE(k, offer.n);
+    if (k > 0) {
+      Proposal proposal;
+      proposal.n = k;
+      proposal.guesses_ns = static_cast<uint64_t>(draft.guess * k * kRowNs);
+      if (unread > 2) proposal.reading_ns = static_cast<uint64_t>(draft.token * unread * kRowNs);
+      if (unread > 2) ++out.n_readings;
+      policy.AddDraft(proposal);
+      ns += static_cast<double>(proposal.guesses_ns + proposal.reading_ns);
+      unread = 0;
+      is_known = true;
+    }
     const uint64_t time = machine.Time(1 + k);
     policy.AddTime(1 + k, time);
     ns += static_cast<double>(time);
     uint32_t accepted = 0;
     while (accepted < k && rng() % 10000 < 10000 * p(done + accepted)) ++accepted;
-    if (k > 0) policy.AddOutcome(match, k, accepted);
+    if (k > 0) policy.AddOutcome(offer.kind, k, accepted);
+    if (k == 0) ++unread;
     out.proposed += k;
     out.accepted += accepted;
     done += 1 + accepted;
   }
-  out.speed = done * 1e6 / ns;
+  out.speed = done * kRowNs / ns;
   return out;
 }
 
+// A text of n tokens with guesses of n-grams.
+template <typename Probability>
+Outcome Simulate(const Machine& machine, uint32_t n, uint32_t match, uint32_t available,
+                 const Probability& p) {
+  return SimulateTexts(machine, n, n, 0, OfMatch(match, available), {}, p);
+}
+
+Offer OfModel(uint32_t n) {
+  Offer offer;
+  offer.n = n;
+  offer.kind = kModelKind;
+  return offer;
+}
+
 TEST(GuessPolicyTest, BeforeAnyMeasurement_NothingIsGuessed) {
-  EXPECT_EQ(0u, GuessPolicy().Choose(32, 15));
+  EXPECT_EQ(0u, GuessPolicy().Choose(OfMatch(32, 15), 100));
 }
 
 // Whatever a row costs and however long the match, wrong guesses cost at most 2 %.
@@ -92,6 +142,48 @@ TEST(GuessPolicyTest, TextThatBeginsToRepeat_IsFoundOut) {
   const Outcome out =
       Simulate({0.05, 0.05}, 4000, 5, 15, [](uint32_t token) { return token < 2000 ? 0.0 : 0.98; });
   EXPECT_GT(out.speed, 1.6);  // 2 is infinitely fast in the second half
+}
+
+// The time of the draft is in the account, whatever it is.
+TEST(GuessPolicyTest, DraftThatIsAlwaysWrong_CostsLittle) {
+  for (const double per_row : {0.02, 0.1, 0.3, 1.0}) {
+    for (const double guess : {0.02, 0.1, 0.3, 1.0}) {
+      for (const uint32_t n : {256u, 2000u}) {
+        const Outcome out = SimulateTexts({per_row, 0}, n, n, 0, OfModel(15), {guess, guess / 10},
+                                          [](uint32_t) { return 0.0; });
+        EXPECT_GE(out.speed, 0.98) << per_row << " per row, " << guess << " a guess, " << n;
+      }
+    }
+  }
+}
+
+// A prompt is read once; texts after it are not, because reading has not paid.
+TEST(GuessPolicyTest, DraftThatIsAlwaysWrong_ReadsOnePromptOfMany) {
+  const auto never = [](uint32_t) { return 0.0; };
+  const Outcome out = SimulateTexts({0.1, 0}, 5000, 50, 500, OfModel(15), {0.1, 0.02}, never);
+  EXPECT_EQ(1u, out.n_readings);
+  EXPECT_GE(out.speed, 0.98);
+}
+
+TEST(GuessPolicyTest, DraftThatIsRight_ReadsEveryPrompt) {
+  const auto often = [](uint32_t token) { return token % 5 == 0 ? 0.0 : 1.0; };
+  const Outcome out = SimulateTexts({0.05, 0.05}, 2000, 100, 100, OfModel(15), {0.1, 0.01}, often);
+  EXPECT_GE(out.n_readings, 20u);
+  EXPECT_GT(out.speed, 2.0);
+}
+
+// What a guess costs decides how many are made.
+TEST(GuessPolicyTest, DearDraft_MakesFewerGuesses) {
+  const auto often = [](uint32_t token) { return token % 5 == 0 ? 0.0 : 1.0; };
+  const auto with = [&](double guess) {
+    return SimulateTexts({0.05, 0.05}, 3000, 3000, 0, OfModel(15), {guess, guess / 10}, often);
+  };
+  const Outcome cheap = with(0.02), dear = with(0.4), useless = with(1.2);
+  EXPECT_GT(cheap.speed, 2.5);
+  EXPECT_GT(dear.speed, 1.1);
+  EXPECT_GT(cheap.speed, dear.speed + 0.5);
+  EXPECT_GE(useless.speed, 0.98);
+  EXPECT_LT(useless.proposed, cheap.proposed / 4);
 }
 
 TEST(GuessPolicyTest, RelativeTime_MeasuredBetweenAndBeyond) {

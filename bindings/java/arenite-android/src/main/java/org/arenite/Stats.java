@@ -83,4 +83,6 @@ public final class Stats {
   public long guessRuns;
   public long guessesProposed;
   public long guessesAccepted;
+  /** part of decode_ns: of the draft model, which reads prompts too */
+  public long draftNs;
 }
