@@ -19,6 +19,10 @@ constexpr double kMostDeviation = 2.0;
 constexpr double kPriorTries = 1.0;
 constexpr double kPrior[kGuessKinds] = {0.3, 0.5, 0.65, 0.8, 0.9, 0.65};
 constexpr double kFading = 0.9;
+// Runs with guesses after which one row is measured again, unless guesses gain at least this much:
+// a mean from a busy moment would make every guess look free.
+constexpr uint32_t kMostRunsWithout = 16;
+constexpr double kClearGain = 1.5;
 // Extrapolates times to so many times the rows that were measured.
 constexpr uint32_t kGrowth = 2;
 
@@ -36,7 +40,7 @@ double GuessPolicy::RelativeTime(uint32_t rows) const {
   while (below > 1 && ns_[below] == 0) --below;
   while (above < most_measured_ && ns_[above] == 0) ++above;
   if (above > most_measured_) below = 1, above = most_measured_;
-  const double at_below = ns_[below] / ns_[1], at_above = ns_[above] / ns_[1];
+  const double at_below = Max(1.0, ns_[below] / ns_[1]), at_above = ns_[above] / ns_[1];
   if (below == above) return at_below;
   const double slope = (at_above - at_below) / (above - below);
   const double time = at_below + slope * (static_cast<double>(rows) - below);
@@ -65,6 +69,7 @@ uint32_t GuessPolicy::Choose(const Offer& offer, uint32_t wanted) const {
     const double time = Max(RelativeTime(k + 1), 1.0) + k * draft, gain = expected / time;
     if (gain > best_gain) best = k, best_gain = gain;
   }
+  if (n_without_ >= kMostRunsWithout && best_gain < kClearGain) return 0;
   if (best != 0 && owed <= (1.0 - 1.0 / best_gain) * wanted) return best;
   return credit_ >= kProbeCredit + WorstLoss(2) + draft + owed ? 1 : 0;
 }
@@ -76,9 +81,10 @@ void GuessPolicy::AddTime(uint32_t rows, uint64_t ns) {
   if (rows == 1) {
     credit_ = Min(kMostCredit, credit_ + kCreditPerStep);
     debt_ = Max(0.0, debt_ - kCreditPerStep);
+    n_without_ = 0;
   } else {
     most_measured_ = Max(most_measured_, rows);
-    last_rows_ = rows;
+    ++n_without_;
   }
 }
 

@@ -48,7 +48,7 @@ class GuessPolicy {
   double credit_ = kFirstCredit;
   // In runs of one row: what reading has cost and guesses have not yet saved.
   double debt_ = 0;
-  uint32_t last_rows_ = 0;  // of the last run with guesses
+  uint32_t n_without_ = 0;  // runs since the last one of one row
 
   static constexpr double kFirstCredit = 1.5;
 };
