@@ -85,6 +85,18 @@ bool Has(Speculation all, Speculation one) {
   return (static_cast<uint32_t>(all) & static_cast<uint32_t>(one)) != 0;
 }
 
+// Rows that run again beside later ones see the quantised pages that those see, not the ones they
+// saw at first.
+Status CheckStatesBesideQuantisedPages(const ModelSpec& spec, const SessionOptions& options,
+                                       Diag* diag) {
+  for (uint32_t g = 0; g < spec.n_groups; ++g) {
+    if (spec.groups[g].state_floats == 0 || !QuantisesPages(options)) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "speculation: not with int4 or int2 KV beside layers with a recurrent state");
+  }
+  return Status::kOk;
+}
+
 Status ApplySpeculationDefaults(const Backend& backend, const ModelSpec& spec,
                                 SessionOptions* options, Diag* diag) {
   if (options->draft != nullptr && !Has(options->speculation, Speculation::kDraft)) {
@@ -112,12 +124,7 @@ Status ApplySpeculationDefaults(const Backend& backend, const ModelSpec& spec,
                       "speculation: the %s backend does not verify guesses, only CPUs do",
                       backend.name);
   }
-  for (uint32_t g = 0; g < spec.n_groups; ++g) {
-    if (spec.groups[g].state_floats == 0) continue;
-    return diag->Fail(Status::kUnsupported,
-                      "speculation: the model has layers with a recurrent state, from which wrong "
-                      "guesses cannot be dropped");
-  }
+  ARN_TRY(CheckStatesBesideQuantisedPages(spec, *options, diag));
   if (options->max_guesses == 0) options->max_guesses = kDefaultGuesses;
   options->max_guesses = Min(options->max_guesses, options->prefill_chunk - 1);
   return Status::kOk;

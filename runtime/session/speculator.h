@@ -56,13 +56,13 @@ class Speculator {
   void Settle();
 
  private:
+  GuessPolicy::Situation SituationOf(uint32_t sequence, uint32_t wanted) const;
+
   // Collects guesses of the tokens after `id`. Returns their number. *certain: all of them follow
   // from the constraint.
-  uint32_t Guess(uint32_t sequence, int32_t id, uint32_t wanted, uint32_t most, int32_t* out,
-                 bool* certain);
+  uint32_t Guess(uint32_t sequence, int32_t id, uint32_t most, int32_t* out, bool* certain);
   // Asks one drafter, if it may have guesses that pay. Returns their number.
-  uint32_t Ask(Drafter* drafter, Span<const int32_t> ids, uint32_t wanted, uint32_t most,
-               int32_t* out);
+  uint32_t Ask(Drafter* drafter, Span<const int32_t> ids, uint32_t most, int32_t* out);
   uint32_t MostGuesses(uint32_t sequence, uint32_t wanted) const;
   Status RunAhead(uint32_t sequence, Span<const int32_t> ids);
   // True if the next guess that has run is this token.
@@ -84,10 +84,11 @@ class Speculator {
   NgramDrafter ngrams_;
   DraftModel* draft_ = nullptr;  // in the session's block; null: none
   GuessPolicy policy_;
-  uint32_t sequence_ = 0;    // of the generation
-  bool is_on_ = false;       // in this generation
-  bool is_ahead_ = false;    // a run with guesses has not been settled
-  bool is_certain_ = false;  // all of its guesses followed from the constraint
+  uint32_t sequence_ = 0;             // of the generation
+  bool is_on_ = false;                // in this generation
+  GuessPolicy::Situation situation_;  // of the last run
+  bool is_ahead_ = false;             // a run with guesses has not been settled
+  bool is_certain_ = false;           // all of its guesses followed from the constraint
   uint32_t n_proposed_ = 0, n_accepted_ = 0, kind_ = 0;  // of that run
   uint32_t n_ahead_ = 0;  // guesses of it that may still be chosen; they follow the history
 };

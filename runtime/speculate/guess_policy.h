@@ -17,16 +17,23 @@ inline constexpr uint32_t kMaxGuesses = 63;
 
 class GuessPolicy {
  public:
-  // Returns how many guesses of an offer to make and verify, where up to `wanted` tokens may
-  // follow. 0: none.
-  uint32_t Choose(const Offer& offer, uint32_t wanted) const;
-  // A run of one row, or of a token and its guesses, has taken this long. REQUIRES: rows is 1 to
-  // kMaxGuesses + 1.
+  // Says what a run with guesses meets.
+  struct Situation {
+    uint32_t wanted = 0;   // tokens that may follow
+    uint32_t pending = 0;  // rows that run first, with guesses or without
+    // The rows of a run whose guesses are not all right are pending afterwards, up to the last
+    // right one: of recurrent states only those at its end are kept.
+    bool has_state = false;
+  };
+  // Returns how many guesses of an offer to make and verify. 0: none.
+  uint32_t Choose(const Offer& offer, const Situation& situation) const;
+  // A run of this many rows has taken this long. REQUIRES: rows is 1 to kMaxGuesses + 1.
   void AddTime(uint32_t rows, uint64_t ns);
   // A drafter has made guesses, and read text before.
   void AddDraft(const Proposal& proposal);
-  // A run of `proposed` guesses, of which `accepted` were right, is over.
-  void AddOutcome(uint32_t kind, uint32_t proposed, uint32_t accepted);
+  // A run of `proposed` guesses, of which `accepted` were right, is over. `before`: as for
+  // Choose().
+  void AddOutcome(uint32_t kind, uint32_t proposed, uint32_t accepted, const Situation& before);
   // Returns the time of a run of so many rows relative to that of one: measured, or between the
   // nearest measured ones; beyond them along the line through one row and the largest; 0: nothing
   // is known.
@@ -37,7 +44,9 @@ class GuessPolicy {
     double right = 0, tried = 0;  // decayed counts
   };
   double Probability(uint32_t kind) const;
-  double WorstLoss(uint32_t rows) const;
+  // Returns what a run of so many rows behind pending ones takes beyond those.
+  double Beside(uint32_t rows, uint32_t pending) const;
+  double WorstLoss(uint32_t rows, const Situation& situation) const;
   // Returns a time relative to that of one row.
   double Relative(uint64_t ns) const { return static_cast<double>(ns) / ns_[1]; }
 

@@ -74,6 +74,116 @@ INSTANTIATE_TEST_SUITE_P(Layers, SpeculationTest, testing::ValuesIn([] {
                          }()),
                          ShapeName);
 
+std::vector<Shape> AllStateShapes() {
+  std::vector<Shape> all = StateShapes();
+  for (const auto& more : {LinearShapes(), StateWidthShapes()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+// Recurrent states go back to those before the run, and the rows up to the last right guess run
+// again with the next ones.
+class SpeculationStateTest : public testing::TestWithParam<Shape> {};
+
+TEST_P(SpeculationStateTest, GreedyAndSampled_TheSameTokens) {
+  uint64_t accepted = 0, rejected = 0, again = 0;
+  for (const DType weights : {DType::kF16, DType::kInt8}) {
+    if (!RowsKeepTheirBits(weights)) continue;
+    const BundleBytes bytes = Bundle(weights, GetParam().layers);
+    const ModelPtr model = OpenBytes(bytes);
+    const BundleBytes other = Bundle(DType::kF16, {{}}, 3);
+    const ModelPtr draft = OpenBytes(other);
+    for (const bool is_sampled : {false, true}) {
+      for (const uint32_t speculation : {ARN_SPECULATE_NGRAM, ARN_SPECULATE_AUTO}) {
+        SCOPED_TRACE(std::string(DTypeName(weights)) + " weights, speculation " +
+                     std::to_string(speculation) + (is_sampled ? ", sampled" : ""));
+        arn_session_options options = Options(
+            ARN_KV_INT8, speculation, speculation == ARN_SPECULATE_AUTO ? draft.get() : nullptr);
+        const SessionPtr plain = NewSession(model.get(), Options(ARN_KV_INT8, ARN_SPECULATE_NONE));
+        const SessionPtr guessing = NewSession(model.get(), options);
+        arn_sampling sampling = ARN_SAMPLING_INIT;
+        sampling.temperature = is_sampled ? 0.3f : 0.0f;
+        sampling.seed = 5;
+        for (arn_session* session : {plain.get(), guessing.get()}) {
+          ASSERT_EQ(ARN_OK, arn_session_set_sampling(session, &sampling));
+        }
+        ExpectSameTexts(plain.get(), guessing.get(), 3, /*same_pages=*/false);
+        if (HasFailure()) return;
+        const arn_session_stats_data stats = Stats(guessing.get());
+        accepted += stats.guesses_accepted;
+        rejected += stats.guesses_proposed - stats.guesses_accepted;
+        again += stats.recomputed_tokens;
+      }
+    }
+  }
+  EXPECT_GT(accepted, 20u);
+  EXPECT_GT(rejected, 100u);
+  EXPECT_GT(again, 100u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, SpeculationStateTest, testing::ValuesIn(AllStateShapes()),
+                         ShapeName);
+
+// What comes after a generation whose last guesses were wrong: another prompt, a fork, a saved
+// state, a rewind to a snapshot, a decode step.
+TEST(Speculation, StatesAfterAGeneration_TheSameTokens) {
+  const BundleBytes bytes =
+      Bundle(DType::kF16, {{0, 0, -1, TinyMixer::kScan}, {}, {0, 0, -1, TinyMixer::kConv}});
+  const ModelPtr model = OpenBytes(bytes);
+  std::vector<std::vector<int32_t>> texts[2];
+  for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_NGRAM}) {
+    std::vector<std::vector<int32_t>>& out = texts[speculation];
+    arn_session_options options = Options(ARN_KV_INT8, speculation);
+    options.max_sequences = 2;
+    options.state_snapshots = 3;
+    options.snapshot_every = 16;
+    const SessionPtr session = NewSession(model.get(), options);
+    const std::vector<int32_t> prompt = Prompt(70);
+    for (uint32_t turn = 0; turn < 12; ++turn) {
+      ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + turn, 13));
+      out.push_back(Generate(session.get(), 5 + turn).ids);
+      int32_t id = 0;
+      switch (turn % 4) {
+        case 0:
+          ASSERT_EQ(ARN_OK, arn_session_decode(session.get(), &id));
+          out.push_back({id});
+          break;
+        case 1: {
+          ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
+          const uint32_t both[] = {1, 0};
+          int32_t ids[2];
+          ASSERT_EQ(ARN_OK, arn_session_decode_batch(session.get(), both, 2, ids));
+          out.emplace_back(ids, ids + 2);
+          ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
+          out.push_back(Generate(session.get(), 9).ids);
+          ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+          ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
+          break;
+        }
+        case 2: {
+          uint64_t n = 0;
+          ASSERT_EQ(ARN_OK, arn_session_save_bytes(session.get(), &n));
+          std::vector<uint8_t> saved(n + 4096);
+          ASSERT_EQ(ARN_OK, arn_session_save_memory(session.get(), saved.data(), saved.size(), &n));
+          ASSERT_EQ(ARN_OK, arn_session_restore_memory(session.get(), saved.data(), n, nullptr));
+          break;
+        }
+        default:
+          ASSERT_EQ(ARN_OK, arn_session_mark(session.get()));
+          out.push_back(Generate(session.get(), 7).ids);
+          ASSERT_EQ(ARN_OK,
+                    arn_session_rewind(session.get(), arn_session_length(session.get()) - 7));
+      }
+      out.push_back(Generate(session.get(), 6).ids);
+    }
+    if (speculation != ARN_SPECULATE_NONE) {
+      EXPECT_GT(Stats(session.get()).guesses_accepted, 20u);
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
 // The policy decides by measured times; whatever it decides, the tokens are the same.
 TEST(Speculation, ByMeasuredTimes_TheSameTokens) {
   const BundleBytes bytes = Bundle(DType::kF16, {{}, {20}, {}});
@@ -212,8 +322,9 @@ TEST(Speculation, WhatCannotWork_IsRefusedByName) {
     EXPECT_NE(std::string::npos, std::string(error).find(words)) << error;
   };
   const arn_session_options good = Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM);
-  refused(scans.get(), good, ARN_UNSUPPORTED, "recurrent state");
-  arn_session_options options = good;
+  arn_session_options options = Options(ARN_KV_INT4, ARN_SPECULATE_NGRAM);
+  refused(scans.get(), options, ARN_UNSUPPORTED, "int4 or int2 KV beside layers with a recurrent");
+  options = good;
   options.no_cache = 1;
   refused(model.get(), options, ARN_UNSUPPORTED, "no_cache");
   options = good;

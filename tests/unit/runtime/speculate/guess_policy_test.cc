@@ -46,15 +46,17 @@ Offer OfMatch(uint32_t match, uint32_t n) {
 }
 
 // Texts of `per_text` tokens each, n tokens together, in which guesses are right with probability
-// p(token). Before each text is a prompt of n_prompt tokens, which a draft model has to read.
+// p(token). Before each text is a prompt of n_prompt tokens, which a draft model has to read. With
+// a state, rows up to the last right guess run again if another one was wrong.
 template <typename Probability>
 Outcome SimulateTexts(Machine machine, uint32_t n, uint32_t per_text, uint32_t n_prompt,
-                      const Offer& what, const DraftTimes& draft, const Probability& p) {
+                      const Offer& what, const DraftTimes& draft, const Probability& p,
+                      bool has_state = false) {
   GuessPolicy policy;
   std::mt19937 rng(7);
   Outcome out;
   double ns = 0;
-  uint32_t done = 0, unread = n_prompt, end = per_text;
+  uint32_t done = 0, unread = n_prompt, end = per_text, pending = 0;
   bool is_known = false;  // what the draft takes
   while (done < n) {
     if (done >= end) unread += n_prompt, end += per_text;
@@ -63,7 +65,8 @@ Outcome SimulateTexts(Machine machine, uint32_t n, uint32_t per_text, uint32_t n
       offer.guess_ns = static_cast<uint64_t>(draft.guess * kRowNs);
       if (unread > 2) offer.reading_ns = static_cast<uint64_t>(draft.token * unread * kRowNs);
     }
-    const uint32_t k = policy.Choose(offer, end > done ? end - done : 1);
+    const GuessPolicy::Situation before{end > done ? end - done : 1, pending, has_state};
+    const uint32_t k = pending + 1 >= kMaxGuesses ? 0 : policy.Choose(offer, before);
     EXPECT_LE(k, offer.n);
     if (k > 0) {
       Proposal proposal;
@@ -76,12 +79,13 @@ Outcome SimulateTexts(Machine machine, uint32_t n, uint32_t per_text, uint32_t n
       unread = 0;
       is_known = true;
     }
-    const uint64_t time = machine.Time(1 + k);
-    policy.AddTime(1 + k, time);
+    const uint64_t time = machine.Time(pending + 1 + k);
+    policy.AddTime(pending + 1 + k, time);
     ns += static_cast<double>(time);
     uint32_t accepted = 0;
     while (accepted < k && rng() % 10000 < 10000 * p(done + accepted)) ++accepted;
-    if (k > 0) policy.AddOutcome(offer.kind, k, accepted);
+    if (k > 0) policy.AddOutcome(offer.kind, k, accepted, before);
+    pending = has_state && accepted < k ? pending + 1 + accepted : 0;
     if (k == 0) ++unread;
     out.proposed += k;
     out.accepted += accepted;
@@ -106,7 +110,7 @@ Offer OfModel(uint32_t n) {
 }
 
 TEST(GuessPolicyTest, BeforeAnyMeasurement_NothingIsGuessed) {
-  EXPECT_EQ(0u, GuessPolicy().Choose(OfMatch(32, 15), 100));
+  EXPECT_EQ(0u, GuessPolicy().Choose(OfMatch(32, 15), {100, 0, false}));
 }
 
 // Whatever a row costs and however long the match, wrong guesses cost at most 2 %.
@@ -168,6 +172,31 @@ TEST(GuessPolicyTest, FirstStepsThatAreSlow_AreForgotten) {
     EXPECT_GE(SimulateTexts(machine, 2000, 2000, 0, OfModel(15), {0.05, 0.01}, never).speed, 0.975);
     EXPECT_GE(Simulate(machine, 2000, 32, 15, never).speed, 0.975);
   }
+}
+
+// Rows that run again are in the account, too.
+TEST(GuessPolicyTest, States_AnyShareOfRightGuesses_NeverMuchSlower) {
+  for (const double per_row : {0.02, 0.1, 0.3, 1.0}) {
+    for (const double p : {0.0, 0.1, 0.3, 0.6}) {
+      const auto right = [p](uint32_t) { return p; };
+      EXPECT_GE(SimulateTexts({per_row, 0}, 3000, 3000, 0, OfMatch(5, 15), {}, right, true).speed,
+                0.98)
+          << per_row << " per row, right " << p;
+      EXPECT_GE(
+          SimulateTexts({per_row, 0}, 3000, 3000, 0, OfModel(15), {0.1, 0.01}, right, true).speed,
+          0.98)
+          << per_row << " per row, right " << p << ", a draft";
+    }
+  }
+}
+
+TEST(GuessPolicyTest, States_CopiedText_IsMuchFaster) {
+  const auto mostly = [](uint32_t token) { return token % 30 == 0 ? 0.0 : 1.0; };
+  const auto with = [&](double per_row) {
+    return SimulateTexts({per_row, 0.05}, 2000, 2000, 0, OfMatch(32, 15), {}, mostly, true).speed;
+  };
+  EXPECT_GT(with(0.02), 5.0);
+  EXPECT_GT(with(0.1), 3.0);
 }
 
 // A prompt is read once; texts after it are not, because reading has not paid.
