@@ -138,7 +138,7 @@ bool Speculator::IsNext(uint32_t sequence, int32_t id) const {
 
 void Speculator::TakeNext(uint32_t sequence) {
   const Growth growth{sequence, 1};
-  // What a return to the states before the run needs stays until the next one.
+  // Keeps what a return to the states before the run needs, until the next one.
   if (!situation_.has_state) cache().ReleaseUnseen(sequence);
   cache().Commit({&growth, 1});
   --n_ahead_;
@@ -176,6 +176,7 @@ void Speculator::Settle() {
   if (n_ahead_ != 0 && situation_.has_state) {
     cache().ReturnToHeld();
     sequences_.At(sequence_).n_pending = length - cache().length(sequence_);
+    sequences_.logits().Drop(sequence_);  // as after any rewind: those of the last row run again
   } else {
     cache().DropHeld();
     cache().Cut(sequence_, length);  // releases what the others had reserved

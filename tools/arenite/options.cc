@@ -227,7 +227,7 @@ void AddSpeculateOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--speculate", arguments->speculate,
                   "Where guesses of the next tokens come from: none, ngram (the text so far: for "
                   "texts that repeat themselves), draft (a smaller model), or auto (both). The "
-                  "tokens stay the same and come faster (not on a GPU, nor with recurrent layers)")
+                  "tokens stay the same and come faster (not on a GPU)")
       ->transform(CLI::IsMember(SpeculationNames(), CLI::ignore_case))
       ->capture_default_str();
   app->add_option("--draft", arguments->draft,

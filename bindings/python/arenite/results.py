@@ -411,7 +411,8 @@ class Stats:
   kv_file_wait_ns: int
   """Time that layers waited for reads, beyond the computation."""
   recomputed_tokens: int
-  """Run again after a rewind, by Session.follow, or for their logits."""
+  """Run again after a rewind, by Session.follow, for their logits, or beside guesses because of
+  recurrent states."""
   n_state_snapshots: int
   """Kept for the selected sequence now; not reset."""
   guess_runs: int

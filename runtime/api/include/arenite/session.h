@@ -186,9 +186,10 @@ typedef struct arn_session_options {
   uint32_t snapshot_every; /* 0: prefill_chunk; context_tokens or more: only marks */
   /* ARN_SPECULATE_...: arn_session_generate runs guesses of the next tokens beside each token,
    * where that is expected to be faster. The tokens, and the random numbers that they take, are
-   * those of a session without. ARN_UNSUPPORTED for layers with a recurrent state, with no_cache,
-   * and for a GPU without a fallback; while a GPU is in use, and with max_tokens_per_s or a thermal
-   * limit, nothing is guessed. arn_memory_plan.speculation_bytes is what it takes. */
+   * those of a session without. ARN_UNSUPPORTED with no_cache, with INT4 or INT2 KV beside layers
+   * with a recurrent state, and for a GPU without a fallback; while a GPU is in use, and with
+   * max_tokens_per_s or a thermal limit, nothing is guessed. arn_memory_plan.speculation_bytes is
+   * what it takes. */
   uint32_t speculation;
   uint32_t max_guesses;  /* guesses that a run verifies at most, up to 63, less than prefill_chunk;
                             0: 15 */

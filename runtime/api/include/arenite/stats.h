@@ -55,8 +55,8 @@ typedef struct arn_session_stats_data {
   uint64_t kv_file_bytes_written; /* of pages that became full, or were quantised, while others were
                                      missing; writes by the OS itself are not counted */
   uint64_t kv_file_wait_ns;       /* time that layers waited for reads, beyond the computation */
-  uint64_t recomputed_tokens;     /* run again after a rewind, by arn_session_follow, or for their
-                                     logits */
+  uint64_t recomputed_tokens;     /* run again after a rewind, by arn_session_follow, for their
+                                     logits, or beside guesses because of recurrent states */
   uint32_t n_state_snapshots;     /* kept for the selected sequence now; not reset */
   /* Speculation: runs with guesses, the guesses in them, and those that were then chosen. Such a
    * run has a row for each guess and one for the token before them. */
