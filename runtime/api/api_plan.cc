@@ -7,7 +7,8 @@
 namespace arn::api {
 namespace {
 
-static_assert(ARN_SPECULATE_NGRAM == static_cast<uint32_t>(Speculation::kNgram));
+static_assert(ARN_SPECULATE_NGRAM == static_cast<uint32_t>(Speculation::kNgram) &&
+              ARN_SPECULATE_AUTO == static_cast<uint32_t>(Speculation::kAuto));
 static_assert(ARN_KV_F32 == static_cast<uint32_t>(KvType::kF32) &&
               ARN_KV_INT2 == static_cast<uint32_t>(KvType::kInt2) &&
               ARN_KV_INT2 + 1 == kKvTypeCount);
@@ -123,11 +124,12 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.max_constraints = read.max_constraints;
   session.state_snapshots = read.state_snapshots;
   session.snapshot_every = read.snapshot_every;
-  if (read.speculation > ARN_SPECULATE_NGRAM) {
+  if (read.speculation > ARN_SPECULATE_AUTO) {
     return diag->Fail(Status::kUnsupported, "speculation %u is not known", read.speculation);
   }
   session.speculation = static_cast<Speculation>(read.speculation);
   session.max_guesses = read.max_guesses;
+  session.draft = ToModel(read.draft);
   if (read.rope_scaling > ARN_ROPE_YARN) {
     return diag->Fail(Status::kUnsupported, "rope_scaling %u is not known", read.rope_scaling);
   }
@@ -178,6 +180,8 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->snapshot_every = plan.options.snapshot_every;
   out->speculation_bytes = plan.speculation_bytes;
   out->max_guesses = plan.options.max_guesses;
+  out->draft_bytes = plan.draft.bytes;
+  if (const Model* draft = plan.options.draft) out->draft_weights_bytes = draft->spec.weight_bytes;
   if (kHasAdapters) FillAdapters(plan, out);
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;

@@ -82,6 +82,7 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   out.guess_runs = s.stats().guess_runs;
   out.guesses_proposed = s.stats().guesses_proposed;
   out.guesses_accepted = s.stats().guesses_accepted;
+  out.draft_ns = s.stats().draft_ns;
   FillDevice(s, &out);
   return ToC(WriteStruct(out, out_stats));
 }

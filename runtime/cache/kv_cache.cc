@@ -184,7 +184,6 @@ uint32_t KvCache::TokensBeforeQuantising(uint32_t sequence) const {
   uint32_t tokens = UINT32_MAX;
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const CacheGroup& group = groups_[g];
-    if (group.is_state) return 1;
     if (group.n_quantised_pages == 0) continue;
     // The reservation at this length quantises what is old now; the next page is old once all its
     // tokens are.

@@ -77,12 +77,19 @@ class KvCache {
   void Commit(Span<const Growth> growths);
   // Takes the last n tokens back to what they were before Commit: their pages stay reserved, with
   // what was written, until the next Cut(), so that they can be committed again, one by one.
-  // REQUIRES: the last run committed them; there are no states.
+  // REQUIRES: the last run committed them. States stay as they are after it; see HoldStates().
   void Uncommit(uint32_t sequence, uint32_t n) { lengths_[sequence] -= n; }
 
+  // Keeps the states of a sequence, beside those that the next run makes, until one of the calls
+  // below. Nothing happens without states. REQUIRES: none are held; until then only this sequence
+  // runs, once.
+  void HoldStates(uint32_t sequence);
+  // Takes the sequence back to where its states were held: all later tokens are removed.
+  void ReturnToHeld();
+  void DropHeld();
+
   // Returns how many tokens can be reserved at once, any of which Cut() can remove, with the same
-  // result as reserving one at a time: those before the next page is quantised; one if there are
-  // states, of which only the last is kept.
+  // result as reserving one at a time, states aside: those before the next page is quantised.
   uint32_t TokensBeforeQuantising(uint32_t sequence) const;
 
   // Releases pages that the next tokens do not attend to; first step of Reserve().
@@ -182,6 +189,8 @@ class KvCache {
   void DropSnapshot(uint32_t sequence, size_t i);
   void DropSnapshotsBehind(uint32_t sequence, uint32_t position);
   void ShareSnapshots(uint32_t from, uint32_t to);
+  // Replaces the sequence's states by those in these slots, one for each state group.
+  void UseSlots(uint32_t sequence, const uint32_t* slot);
   // Replaces the sequence's states by those of its last snapshot if that is at `position`.
   void ReturnToSnapshot(uint32_t sequence, uint32_t position);
   KvEdit* AddEdit(uint32_t g, uint32_t from, uint32_t to);
@@ -209,6 +218,9 @@ class KvCache {
   uint32_t n_sequences_ = 0;
   uint32_t context_tokens_ = 0;
   uint32_t max_edits_ = 0;
+  // HoldStates
+  uint32_t held_sequence_ = 0, held_length_ = 0, n_held_ = 0;
+  uint32_t held_[kMaxKvGroups] = {};  // slots [n_held_], by state group
   uint32_t n_edits_ = 0;
   CacheGroup groups_[kMaxKvGroups];
   PagePool pools_[kMaxKvGroups];

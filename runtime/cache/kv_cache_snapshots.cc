@@ -69,13 +69,40 @@ void KvCache::ShareSnapshots(uint32_t from, uint32_t to) {
 void KvCache::ReturnToSnapshot(uint32_t sequence, uint32_t position) {
   const Span<const SnapshotPlace> places = snapshots_.places(sequence);
   if (places.empty() || places[places.size() - 1].position != position) return;
-  const uint32_t* slot = snapshots_.slots(sequence, places.size() - 1);
+  UseSlots(sequence, snapshots_.slots(sequence, places.size() - 1));
+}
+
+void KvCache::UseSlots(uint32_t sequence, const uint32_t* slot) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     if (!groups_[g].is_state) continue;
     Release(g, Table(sequence, g).pages[0]);
     Retain(g, *slot);
     Pages(sequence, g)[0] = *slot++;
   }
+}
+
+void KvCache::HoldStates(uint32_t sequence) {
+  held_sequence_ = sequence;
+  held_length_ = lengths_[sequence];
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (!groups_[g].is_state) continue;
+    held_[n_held_] = Table(sequence, g).pages[0];
+    Retain(g, held_[n_held_++]);
+  }
+}
+
+void KvCache::ReturnToHeld() {
+  Cut(held_sequence_, held_length_);
+  UseSlots(held_sequence_, held_);
+  DropHeld();
+}
+
+void KvCache::DropHeld() {
+  uint32_t n = 0;
+  for (uint32_t g = 0; g < n_groups_ && n < n_held_; ++g) {
+    if (groups_[g].is_state) Release(g, held_[n++]);
+  }
+  n_held_ = 0;
 }
 
 }  // namespace arn

@@ -81,8 +81,31 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
   return Status::kOk;
 }
 
+bool Has(Speculation all, Speculation one) {
+  return (static_cast<uint32_t>(all) & static_cast<uint32_t>(one)) != 0;
+}
+
+// Rows that run again beside later ones see the quantised pages that those see, not the ones they
+// saw at first.
+Status CheckStatesBesideQuantisedPages(const ModelSpec& spec, const SessionOptions& options,
+                                       Diag* diag) {
+  for (uint32_t g = 0; g < spec.n_groups; ++g) {
+    if (spec.groups[g].state_floats == 0 || !QuantisesPages(options)) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "speculation: not with int4 or int2 KV beside layers with a recurrent state");
+  }
+  return Status::kOk;
+}
+
 Status ApplySpeculationDefaults(const Backend& backend, const ModelSpec& spec,
                                 SessionOptions* options, Diag* diag) {
+  if (options->draft != nullptr && !Has(options->speculation, Speculation::kDraft)) {
+    return diag->Fail(Status::kBadArgument, "a draft model is given, but speculation is %u",
+                      static_cast<uint32_t>(options->speculation));
+  }
+  if (options->draft == nullptr && options->speculation == Speculation::kDraft) {
+    return diag->Fail(Status::kBadArgument, "speculation is 2, but draft is NULL");
+  }
   if (options->speculation == Speculation::kNone) {
     if (options->max_guesses == 0) return Status::kOk;
     return diag->Fail(Status::kBadArgument, "max_guesses is %u, but speculation is 0",
@@ -101,12 +124,7 @@ Status ApplySpeculationDefaults(const Backend& backend, const ModelSpec& spec,
                       "speculation: the %s backend does not verify guesses, only CPUs do",
                       backend.name);
   }
-  for (uint32_t g = 0; g < spec.n_groups; ++g) {
-    if (spec.groups[g].state_floats == 0) continue;
-    return diag->Fail(Status::kUnsupported,
-                      "speculation: the model has layers with a recurrent state, from which wrong "
-                      "guesses cannot be dropped");
-  }
+  ARN_TRY(CheckStatesBesideQuantisedPages(spec, *options, diag));
   if (options->max_guesses == 0) options->max_guesses = kDefaultGuesses;
   options->max_guesses = Min(options->max_guesses, options->prefill_chunk - 1);
   return Status::kOk;
@@ -207,8 +225,10 @@ Status ApplyDefaults(const Model& model, const Backend& backend, SessionOptions*
 CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, uint32_t max_rows) {
   CacheGroup out;
   out.page_tokens = options.kv_page_tokens;
-  out.window = group.window;
-  out.chunk = group.chunk;
+  if (!options.keeps_unseen) {
+    out.window = group.window;
+    out.chunk = group.chunk;
+  }
   out.table_pages = TablePages(out, options.context_tokens, max_rows);
   if (QuantisesPages(options) && !group.keys_only) out.residual = options.kv_residual;
   PlanPools(&out, options.context_tokens, max_rows, options.max_sequences);
@@ -367,7 +387,9 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   if (!CheckedMul(program.max_logit_rows, program.vocab, &logits)) return Status::kOutOfMemory;
   ARN_ASSIGN(program.logits, layout->AddArray(Region::kIo, logits, sizeof(float)));
   if (options.max_guesses != 0) {
-    ARN_TRY(PlanNgrams(options.context_tokens, layout, &plan->ngrams));
+    if (Has(options.speculation, Speculation::kNgram)) {
+      ARN_TRY(PlanNgrams(options.context_tokens, layout, &plan->ngrams));
+    }
     plan->speculation_bytes =
         plan->ngrams.slots.bytes +
         uint64_t{program.max_logit_rows - plain_rows} * program.vocab * sizeof(float);
@@ -413,6 +435,15 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
     ARN_ASSIGN(plan->sequence_logits,
                layout->AddArray(Region::kIo, n * plan->program.vocab, sizeof(float)));
   }
+  return Status::kOk;
+}
+
+Status PlaceDraft(const Model& model, const SessionObjects& objects, SessionPlan* plan,
+                  Layout* layout, Diag* diag) {
+  SessionPlan draft;
+  ARN_TRY(PlanDraft(model, *plan, objects, &draft, diag));
+  ARN_ASSIGN(plan->draft, layout->Add(Region::kIo, draft.TotalBytes(), kRegionAlign));
+  plan->speculation_bytes += plan->draft.bytes;
   return Status::kOk;
 }
 
@@ -539,6 +570,9 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   }
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,
                          out->program.vocab, &layout, &out->beams));
+  if (kHasSpeculation && out->options.draft != nullptr) {
+    ARN_TRY(PlaceDraft(model, objects, out, &layout, diag));
+  }
   // Text held back (at most a stop string less one byte) plus the piece added to it.
   const uint64_t piece = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   ARN_ASSIGN(out->text, layout.Add(Region::kIo, kMaxStopBytes + 2 * piece));

@@ -39,10 +39,12 @@ enum class CpuChoice : uint32_t {
   kMask = 3,         // SessionOptions::cpu_mask
 };
 
-// Where guesses of the next tokens come from.
+// Where guesses of the next tokens come from: bits.
 enum class Speculation : uint32_t {
   kNone = 0,
   kNgram = 1,  // the sequence itself (NgramDrafter)
+  kDraft = 2,  // another model (SessionOptions::draft)
+  kAuto = 3,   // the sequence, and behind it the model if there is one
 };
 
 // Rate limit and thermal throttling; all zero: none.
@@ -101,7 +103,10 @@ struct SessionOptions {
   Speculation speculation = Speculation::kNone;
   // Guesses that a run verifies at most. The plan has 0 without speculation; 0: kDefaultGuesses.
   uint32_t max_guesses = 0;
-  bool guesses_always = false;  // verifies every guess there is
+  bool guesses_always = false;   // verifies every guess there is
+  const Model* draft = nullptr;  // of kDraft and kAuto; must outlive the session
+  // Keeps pages that windows and chunks do not see any more, so that every rewind is possible.
+  bool keeps_unseen = false;
   RopeScaling rope_scaling;
   bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
@@ -178,7 +183,8 @@ struct SessionPlan {
   Slice active_adapters;           // ActiveAdapter [max_sequences, options.adapters]
   Slice sampling_lists;            // u32 [max_sequences + 1, sampling_words]; the last are scratch
   NgramPlan ngrams;                // empty without speculation
-  uint64_t speculation_bytes = 0;  // of the index, and of logits that only guesses need
+  Slice draft;                     // block of a session of the draft model; empty without one
+  uint64_t speculation_bytes = 0;  // of both, and of logits that only guesses need
   BeamSearchPlan beams;            // up to max_sequences beams
   Slice kv_marks;                  // u16 [kKvLayersNoted, chunks, 2] of a KV file; else empty
   Slice session;                   // the Session object itself
@@ -247,11 +253,19 @@ struct SessionObjects {
   uint64_t session_bytes = 0;
   uint64_t sequence_bytes = 0;
   uint64_t constraint_use_bytes = 0;
+  uint64_t draft_bytes = 0;  // of a DraftModel
 };
 
 // Checks the options against the model and lays out all memory.
 Status PlanSession(const Model& model, const Backend* backend, const SessionOptions& options,
                    const SessionObjects& objects, SessionPlan* out, Diag* diag);
+
+// Plans the session of the draft model that a session of this plan has: one sequence in a block of
+// its own, with a `session` slice of objects.draft_bytes. kBadArgument unless the two models have
+// the same tokens, kUnsupported for a draft that cannot forget tokens. REQUIRES: target.options
+// have a draft and are applied.
+Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObjects& objects,
+                 SessionPlan* out, Diag* diag);
 
 // Returns the regions of a block of TotalBytes(), aligned to kRegionAlign.
 Memory PartitionBlock(const SessionPlan& plan, std::byte* block);

@@ -22,6 +22,7 @@ struct SessionStats {
   uint64_t guesses_proposed = 0;   // tokens run before they were chosen
   uint64_t guesses_accepted = 0;   // those that were then chosen
   uint64_t guess_runs = 0;         // runs with guesses, each with one token that was chosen before
+  uint64_t draft_ns = 0;           // of the draft model
   // Totals over all runs; each weight counts once per run (StepWork).
   uint64_t weight_bytes_read = 0;
   uint64_t kv_bytes_read = 0;

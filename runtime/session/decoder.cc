@@ -38,9 +38,9 @@ Status Decoder::RunOnDevice(StepsOnDevice* steps) {
   steps->is_taken = false;
   if (!CanChooseOnDevice() || steps->stop_ids.size() > DecodeArgs::kMaxStopIds) return Status::kOk;
   // Reserving several steps at once must equal reserving token by token: no page may be quantised
-  // and no context may shift in between.
-  const uint32_t fitting =
-      Min(cache().capacity() - sequences_.length(), cache().TokensBeforeQuantising(selected));
+  // and no context may shift in between. Of states only the last are kept.
+  const uint32_t reservable = sequences_.HasState() ? 1 : cache().TokensBeforeQuantising(selected);
+  const uint32_t fitting = Min(cache().capacity() - sequences_.length(), reservable);
   Growth growth{selected, Min(Min(steps->wanted, fitting),
                               Min(DecodeArgs::kMaxSteps, core_.plan.program.max_rows))};
   const Span<const Growth> grown(&growth, 1);

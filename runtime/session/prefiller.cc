@@ -156,6 +156,7 @@ Status Prefiller::PrefillChunk(const SessionPart& part, const float** out_logits
                            ids.size(), sequences_.length(), cache().capacity());
   }
   const uint32_t before = sequences_.length();
+  ARN_TRY(runner_.RunPending(selected, 0));  // the rows of logits are those of `ids`
   ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1),
                       out_logits == nullptr ? LogitRows::kLastOfEach : LogitRows::kAll));
   sequences_.At(selected).n_generated = 0;

@@ -184,7 +184,7 @@ Status Runner::RunPending(uint32_t sequence, uint32_t beside) {
 
 // A failed run leaves sequences and logits unchanged: a backend writes logits last.
 Status Runner::Run(Span<const SessionPart> parts, LogitRows logit_rows) {
-  const bool takes_pending = parts.size() == 1 && logit_rows != LogitRows::kAll;
+  const bool takes_pending = parts.size() == 1;
   for (const SessionPart& part : parts) {
     ARN_TRY(RunPending(part.sequence, takes_pending ? static_cast<uint32_t>(part.ids.size()) : 0));
   }

@@ -27,9 +27,9 @@ class Runner {
         recompute_(*recompute) {}
 
   // Executes one run and appends its tokens to the sequences. Sleeps first as the throttle
-  // requires. Pending tokens of the sequences run with it, or before in runs of their own. A failed
-  // run leaves sequences and logits unchanged, unless it is kDeviceLost.
-  // REQUIRES: sequences are distinct, their tokens fit.
+  // requires. Pending tokens run with it, as its first rows, if there is one part, or before in
+  // runs of their own. A failed run leaves sequences and logits unchanged, unless it is
+  // kDeviceLost. REQUIRES: sequences are distinct, their tokens fit.
   Status Run(Span<const SessionPart> parts, LogitRows logit_rows);
   // Runs pending tokens of a sequence until a single run can take the others along with `beside`
   // more; all of them if that is 0. A failure leaves pending what has not run.

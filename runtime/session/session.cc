@@ -25,6 +25,7 @@ SessionOptions OnCpu(SessionOptions options) {
   options.state_snapshots = options.snapshot_every = 0;
   options.speculation = Speculation::kNone;
   options.max_guesses = 0;
+  options.draft = nullptr;
   if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
@@ -67,8 +68,8 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
     session->sequences_.Init(ops);
     session->beams_.Init(ops);
     session->chooser_.Init();
-    session->speculator_.Init();
-    status = session->constrainer_.Init(ops, diag);
+    status = session->speculator_.Init(plan, diag);
+    if (status == Status::kOk) status = session->constrainer_.Init(ops, diag);
     if (status == Status::kOk) status = TestDevice(session->SelfTest(), diag);
   }
   // Starts pacing only after the self-test.

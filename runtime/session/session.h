@@ -38,7 +38,7 @@ class Session {
     int kv_file = -1;       // of KvPager::MakeFile
   };
   static SessionObjects Objects() {
-    return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse)};
+    return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse), sizeof(DraftModel)};
   }
   // Builds a session in `block`. REQUIRES: block has plan.TotalBytes() bytes, aligned to
   // kRegionAlign. Destroy() releases the `owned` pages, if any. On failure the block is unused and

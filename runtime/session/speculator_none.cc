@@ -4,7 +4,8 @@
 
 namespace arn {
 
-void Speculator::Init() {}
+Speculator::~Speculator() = default;
+Status Speculator::Init(const SessionPlan&, Diag*) { return Status::kOk; }
 void Speculator::Begin(uint32_t, bool) {}
 void Speculator::Settle() {}
 uint32_t Speculator::TakeRun(uint32_t, Span<const int32_t>) { return 0; }

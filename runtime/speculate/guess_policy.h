@@ -4,10 +4,12 @@
 //
 // The expected tokens of k guesses that are right with probability p each, one after the other, are
 // (1 - p^(k+1)) / (1 - p) (Leviathan et al., "Fast Inference from Transformers via Speculative
-// Decoding", 2023). p is estimated for each length of match apart.
+// Decoding", 2023). p is estimated for each kind of guesses apart.
 #pragma once
 
 #include <cstdint>
+
+#include "runtime/speculate/drafter.h"
 
 namespace arn {
 
@@ -15,34 +17,47 @@ inline constexpr uint32_t kMaxGuesses = 63;
 
 class GuessPolicy {
  public:
-  // Returns how many of `available` guesses to verify, found by a match of this many tokens. 0:
-  // run the token alone.
-  uint32_t Choose(uint32_t match, uint32_t available) const;
-  // A run of one row, or of a token and its guesses, has taken this long. REQUIRES: rows is 1 to
-  // kMaxGuesses + 1.
+  // Says what a run with guesses meets.
+  struct Situation {
+    uint32_t wanted = 0;   // tokens that may follow
+    uint32_t pending = 0;  // rows that run first, with guesses or without
+    // The rows of a run whose guesses are not all right are pending afterwards, up to the last
+    // right one: of recurrent states only those at its end are kept.
+    bool has_state = false;
+  };
+  // Returns how many guesses of an offer to make and verify. 0: none.
+  uint32_t Choose(const Offer& offer, const Situation& situation) const;
+  // A run of this many rows has taken this long. REQUIRES: rows is 1 to kMaxGuesses + 1.
   void AddTime(uint32_t rows, uint64_t ns);
-  // A run of `proposed` guesses, of which `accepted` were right, is over.
-  void AddOutcome(uint32_t match, uint32_t proposed, uint32_t accepted);
+  // A drafter has made guesses, and read text before.
+  void AddDraft(const Proposal& proposal);
+  // A run of `proposed` guesses, of which `accepted` were right, is over. `before`: as for
+  // Choose().
+  void AddOutcome(uint32_t kind, uint32_t proposed, uint32_t accepted, const Situation& before);
   // Returns the time of a run of so many rows relative to that of one: measured, or between the
   // nearest measured ones; beyond them along the line through one row and the largest; 0: nothing
   // is known.
   double RelativeTime(uint32_t rows) const;
 
  private:
-  static constexpr uint32_t kClasses = 5;
-  struct Class {
+  struct Kind {
     double right = 0, tried = 0;  // decayed counts
   };
-  static uint32_t ClassOf(uint32_t match);
-  double Probability(uint32_t of_class) const;
-  double WorstLoss(uint32_t rows) const;
+  double Probability(uint32_t kind) const;
+  // Returns what a run of so many rows behind pending ones takes beyond those.
+  double Beside(uint32_t rows, uint32_t pending) const;
+  double WorstLoss(uint32_t rows, const Situation& situation) const;
+  // Returns a time relative to that of one row.
+  double Relative(uint64_t ns) const { return static_cast<double>(ns) / ns_[1]; }
 
-  Class classes_[kClasses];
+  Kind kinds_[kGuessKinds];
   double ns_[kMaxGuesses + 2] = {};  // mean by rows; 0: not measured
   uint32_t most_measured_ = 0;       // rows
   // In runs of one row: what may be lost.
   double credit_ = kFirstCredit;
-  uint32_t last_rows_ = 0;  // of the last run with guesses
+  // In runs of one row: what reading has cost and guesses have not yet saved.
+  double debt_ = 0;
+  uint32_t n_without_ = 0;  // runs since the last one of one row
 
   static constexpr double kFirstCredit = 1.5;
 };

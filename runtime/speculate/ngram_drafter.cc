@@ -5,6 +5,13 @@
 #include "platform/base/arith.h"
 
 namespace arn {
+namespace {
+
+uint32_t KindOfMatch(uint32_t match) {
+  return match <= 2 ? 0 : match <= 4 ? 1 : match <= 8 ? 2 : match <= 16 ? 3 : kMatchKinds - 1;
+}
+
+}  // namespace
 
 Status PlanNgrams(uint32_t context_tokens, Layout* layout, NgramPlan* out) {
   out->n_slots = 1;
@@ -47,25 +54,31 @@ void NgramDrafter::Extend(Span<const int32_t> ids) {
   n_indexed_ = n;
 }
 
-uint32_t NgramDrafter::Propose(Span<const int32_t> ids, Span<int32_t> out, uint32_t* match) const {
+Offer NgramDrafter::Look(Span<const int32_t> ids, uint32_t most) {
+  Extend(ids);
   const auto n = static_cast<uint32_t>(ids.size());
-  *match = 0;
-  for (uint32_t kind = 0; kind < kNgramKinds && !out.empty(); ++kind) {
+  for (uint32_t kind = 0; kind < kNgramKinds; ++kind) {
     if (n <= kNgramLengths[kind]) continue;
     const uint32_t at = *SlotOf(kind, ids.data() + n - 1);
     if (at == 0 || at >= n) continue;
     uint32_t same = 0;
     while (same < Min(at, kMaxNgramMatch) && ids[at - 1 - same] == ids[n - 1 - same]) ++same;
     if (same < kNgramLengths[kind]) continue;
-    *match = same;
-    // Past the end the guesses repeat themselves.
-    for (uint32_t i = 0; i < out.size(); ++i) {
-      out[i] = at + i < n ? ids[at + i] : out[at + i - n];
-      if (out[i] < 0) return i;  // an embedding, not a token
-    }
-    return static_cast<uint32_t>(out.size());
+    at_ = at;
+    Offer offer;
+    offer.kind = KindOfMatch(same);
+    // Past the end the guesses repeat themselves. An id below 0 is an embedding, not a token.
+    while (offer.n < most && ids[at + offer.n % (n - at)] >= 0) ++offer.n;
+    return offer;
   }
-  return 0;
+  return {};
+}
+
+Proposal NgramDrafter::Propose(Span<const int32_t> ids, Span<int32_t> out) {
+  for (size_t i = 0; i < out.size(); ++i) out[i] = ids[at_ + i % (ids.size() - at_)];
+  Proposal proposal;
+  proposal.n = static_cast<uint32_t>(out.size());
+  return proposal;
 }
 
 }  // namespace arn

@@ -8,6 +8,7 @@
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
 #include "platform/base/status.h"
+#include "runtime/speculate/drafter.h"
 
 namespace arn {
 
@@ -23,27 +24,26 @@ struct NgramPlan {
 };
 Status PlanNgrams(uint32_t context_tokens, Layout* layout, NgramPlan* out);
 
-class NgramDrafter {
+class NgramDrafter final : public Drafter {
  public:
   // REQUIRES: `memory` is sized by the plan's layout.
   void Init(const NgramPlan& plan, const Memory& memory);
 
-  // Forgets everything; Extend() indexes from the first token on.
+  // Forgets everything; Look() indexes from the first token on.
   void Reset();
-  // Indexes the tokens that a sequence has gained since the last call. A slot is a hint that
-  // Propose() verifies, so tokens may have changed or gone meanwhile.
-  void Extend(Span<const int32_t> ids);
-  // Writes guesses of the tokens after `ids`, at most `out.size()`. Returns their number; *match:
-  // how many of the last tokens were the same there, up to kMaxNgramMatch.
-  // REQUIRES: Extend(ids).
-  uint32_t Propose(Span<const int32_t> ids, Span<int32_t> out, uint32_t* match) const;
+  // Indexes the tokens that a sequence has gained since the last call. A slot is a hint that is
+  // verified when it is used, so tokens may have changed or gone meanwhile.
+  Offer Look(Span<const int32_t> ids, uint32_t most) override;
+  Proposal Propose(Span<const int32_t> ids, Span<int32_t> out) override;
 
  private:
+  void Extend(Span<const int32_t> ids);
   uint32_t* SlotOf(uint32_t kind, const int32_t* last) const;
 
   uint32_t n_slots_ = 0;
   uint32_t* slots_ = nullptr;  // position after the latest n-gram of this hash; 0: none
   uint32_t n_indexed_ = 0;
+  uint32_t at_ = 0;  // where the guesses of the last Look() begin
 };
 
 }  // namespace arn

@@ -1,6 +1,8 @@
 // Speculation on the trained model: text, tokens and log-probabilities are those without it, with
-// stop strings, constraints, penalties, windows of a shifted context and every type of KV.
+// stop strings, constraints, penalties, windows of a shifted context and every type of KV; by
+// n-grams, and by a draft model, which is the same checkpoint in other weights.
 #include <cstring>
+#include <fstream>
 #include <optional>
 
 #include "tests/harness/bundles.h"
@@ -62,9 +64,13 @@ class SpeculationTest : public testing::Test {
     const std::string bundle = (*folder_ / "fable.arn").string();
     ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), bundle, {"--weights", "int4"}));
     model_ = OpenModel(bundle).release();
+    const std::string draft = (*folder_ / "draft.arn").string();
+    ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), draft, {"--weights", "int8"}));
+    draft_ = OpenModel(draft).release();
   }
   static void TearDownTestSuite() {
     arn_model_close(model_);
+    arn_model_close(draft_);
     delete folder_;
   }
   void SetUp() override {
@@ -82,6 +88,7 @@ class SpeculationTest : public testing::Test {
     Seen seen;
     arn_session_options options = request.session;
     options.speculation = speculation;
+    if (speculation >= ARN_SPECULATE_DRAFT) options.draft = draft_;
     options.guess_always = speculation == ARN_SPECULATE_NONE ? 0 : 1;
     const SessionPtr session = NewSession(model_, options);
     if (session == nullptr) return seen;
@@ -128,14 +135,17 @@ class SpeculationTest : public testing::Test {
   static void ExpectSame(const Request& request) {
     SCOPED_TRACE(request.name);
     const Seen plain = Generate(request, ARN_SPECULATE_NONE);
-    const Seen guessing = Generate(request, ARN_SPECULATE_NGRAM);
-    EXPECT_EQ(plain.ids, guessing.ids);
-    EXPECT_EQ(plain.pieces, guessing.pieces);
-    EXPECT_EQ(plain.logprobs, guessing.logprobs);
-    EXPECT_EQ(plain.finish, guessing.finish);
-    EXPECT_EQ(plain.n_tokens, guessing.n_tokens);
-    EXPECT_GT(guessing.stats.guess_runs, 0u);
-    EXPECT_GT(guessing.stats.guesses_proposed, guessing.stats.guesses_accepted);
+    for (const uint32_t speculation : {ARN_SPECULATE_NGRAM, ARN_SPECULATE_DRAFT}) {
+      SCOPED_TRACE(speculation);
+      const Seen guessing = Generate(request, speculation);
+      EXPECT_EQ(plain.ids, guessing.ids);
+      EXPECT_EQ(plain.pieces, guessing.pieces);
+      EXPECT_EQ(plain.logprobs, guessing.logprobs);
+      EXPECT_EQ(plain.finish, guessing.finish);
+      EXPECT_EQ(plain.n_tokens, guessing.n_tokens);
+      EXPECT_GT(guessing.stats.guess_runs, 0u);
+      EXPECT_GT(guessing.stats.guesses_proposed, guessing.stats.guesses_accepted);
+    }
   }
 
   static Request Named(const std::string& name) {
@@ -148,9 +158,11 @@ class SpeculationTest : public testing::Test {
 
   static TempFolder* folder_;
   static arn_model* model_;
+  static arn_model* draft_;
 };
 TempFolder* SpeculationTest::folder_ = nullptr;
 arn_model* SpeculationTest::model_ = nullptr;
+arn_model* SpeculationTest::draft_ = nullptr;
 
 TEST_F(SpeculationTest, Greedy_EveryKvType_TheSameText) {
   for (const uint32_t kv : {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2}) {
@@ -186,6 +198,39 @@ TEST_F(SpeculationTest, ContextShift_TheSameText) {
   request.session.pinned_tokens = 32;
   request.max_tokens = 400;
   ExpectSame(request);
+}
+
+// Rounding of the weights changes a token now and then.
+TEST_F(SpeculationTest, Draft_IsRightAlmostAlways) {
+  const Seen seen = Generate(Named("greedy"), ARN_SPECULATE_DRAFT);
+  EXPECT_GT(seen.stats.guesses_accepted, 150u);
+  EXPECT_GT(seen.stats.draft_ns, 0u);
+}
+
+TEST_F(SpeculationTest, DraftWithAnotherToken_IsRefusedByName) {
+  TempFolder folder;
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(SourcePath("models/fable/fable-2m") / name, folder / name);
+  }
+  nlohmann::json tokenizer =
+      nlohmann::json::parse(ReadText(SourcePath("models/fable/fable-2m/tokenizer.json")));
+  nlohmann::json& vocab = tokenizer["model"]["vocab"];
+  const int32_t a = vocab["a"], b = vocab["b"];
+  ASSERT_LT(a, b);
+  std::swap(vocab["a"], vocab["b"]);
+  std::ofstream(folder / "tokenizer.json") << tokenizer.dump();
+  const std::string bundle = (folder / "other.arn").string();
+  ASSERT_TRUE(Convert(folder.path(), bundle, {}));
+  const ModelPtr other = OpenModel(bundle);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.speculation = ARN_SPECULATE_DRAFT;
+  options.draft = other.get();
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  char error[512];
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_plan(model_, &options, error, sizeof error, &plan));
+  EXPECT_EQ("the draft model has another vocabulary: its token " + std::to_string(a) +
+                " is 'b', that of the model 'a'",
+            std::string(error));
 }
 
 // Guesses are cut where the constraint forbids them, and the text that must follow needs fewer

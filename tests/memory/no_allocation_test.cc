@@ -394,11 +394,15 @@ TEST(NoAllocation_Speculation, GuessesRightAndWrong_AllocateNothing) {
   bundle.layer_kinds = {{}, {9}, {}};
   const BundleBytes bytes = MakeTinyBundle(bundle);
   const ModelPtr model = OpenBytes(bytes);
+  bundle.layer_kinds = {{}};
+  const BundleBytes draft_bytes = MakeTinyBundle(bundle);
+  const ModelPtr draft = OpenBytes(draft_bytes);
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.n_threads = 2;
   options.max_sequences = 2;
   options.kv_type = ARN_KV_INT4;
-  options.speculation = ARN_SPECULATE_NGRAM;
+  options.speculation = ARN_SPECULATE_AUTO;
+  options.draft = draft.get();
   options.guess_always = 1;
   const SessionPtr session = NewSession(model.get(), options);
   std::vector<int32_t> prompt = SomeIds(30, 11);
@@ -424,6 +428,7 @@ TEST(NoAllocation_Speculation, GuessesRightAndWrong_AllocateNothing) {
   EXPECT_EQ(ARN_OK, counted);
   EXPECT_EQ(0u, g_calls.load());
   EXPECT_GT(stats.guesses_accepted, 0u);
+  EXPECT_GT(stats.draft_ns, 0u);
   EXPECT_GT(stats.guesses_proposed, stats.guesses_accepted);
 }
 

@@ -257,6 +257,35 @@ TEST(Plan_Growth, EveryBlockBelowThePlan_IsOutOfMemory) {
   }
 }
 
+// The session of the draft model lies in the same block, and allocates nothing beside it.
+TEST(Plan_Draft, FullContext_WorksInsideTheBlock) {
+  TinyBundle target, smaller;
+  target.layer_kinds = {{}, {20}, {0, 16}};
+  smaller.layer_kinds = {{9}, {}};
+  const BundleBytes bytes = MakeTinyBundle(target), draft_bytes = MakeTinyBundle(smaller);
+  const ModelPtr model = OpenBytes(bytes), draft = OpenBytes(draft_bytes);
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    arn_session_options options = Options(backend, ARN_KV_INT4, 96, 16, 2, 8, 0);
+    options.max_sequences = 2;
+    options.speculation = ARN_SPECULATE_AUTO;
+    options.guess_always = 1;
+    options.draft = draft.get();
+    const arn_memory_plan plan = Plan(model.get(), options);
+    FencedBlock block(plan.total_bytes);
+    const SessionPtr session = NewSession(model.get(), options, block.data(), block.size());
+    const std::vector<int32_t> prompt = SomeIds(40, target.vocab);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
+    arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+    generate.ignore_eos = 1;
+    arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, &result));
+    EXPECT_EQ(ARN_FINISH_CONTEXT, result.finish);
+    arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
+    EXPECT_GT(stats.draft_ns, 0u);
+  }
+}
+
 TEST(Plan_MisalignedBlock, IsRefused) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);

@@ -12,6 +12,7 @@
 #include "tools/arenite/bench_runs.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/device.h"
+#include "tools/arenite/draft.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
@@ -210,11 +211,13 @@ int RunSpeculate(const BenchArguments& arguments) {
                 "'");
   }
   const Model model = OpenModel(arguments.model);
+  const Draft draft(arguments.session);
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
+  draft.AddTo(&options);
   return BenchSpeculate(
       model, options,
-      {arguments.file, tokens[0], arguments.temperature,
+      {arguments.session.speculate, arguments.file, tokens[0], arguments.temperature,
        ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 

@@ -195,13 +195,16 @@ int BenchSpeculate(const Model& model, arn_session_options options,
       json.Key("guesses_proposed").Uint(last.stats.guesses_proposed);
       json.Key("guesses_accepted").Uint(last.stats.guesses_accepted);
       json.Key("guess_runs").Uint(last.stats.guess_runs);
+      json.Key("draft_ns").Uint(last.stats.draft_ns);
+      json.Key("decode_ns").Uint(last.stats.decode_ns);
       json.EndObject();
       continue;
     }
     for (const bool guesses : {false, true}) {
       const Samples& s = speeds[guesses ? 1 : 0];
       Print(Format("| %-7s | %7u | %10.2f | %10.2f | %10.2f | %8llu | %8llu | %6llu |\n",
-                   guesses ? "ngram" : "none", n_threads, s.Median(), s.Lowest(), s.Highest(),
+                   guesses ? request.drafter.c_str() : "none", n_threads, s.Median(), s.Lowest(),
+                   s.Highest(),
                    static_cast<unsigned long long>(guesses ? last.stats.guesses_proposed : 0),
                    static_cast<unsigned long long>(guesses ? last.stats.guesses_accepted : 0),
                    static_cast<unsigned long long>(guesses ? last.stats.guess_runs : 0)));
@@ -212,6 +215,11 @@ int BenchSpeculate(const Model& model, arn_session_options options,
                                    static_cast<double>(last.stats.guesses_proposed);
     Print(Format("%.0f %% of the guesses accepted; %.2f times as fast (%.2f to %.2f in %u pairs)\n",
                  share, ratios.Median(), ratios.Lowest(), ratios.Highest(), request.repeats));
+    if (last.stats.draft_ns != 0) {
+      Print(Format("the draft model took %.0f %% of the time\n",
+                   100.0 * static_cast<double>(last.stats.draft_ns) /
+                       static_cast<double>(last.stats.decode_ns)));
+    }
   }
   if (request.json) Print(json.EndArray().EndObject().Finish());
   return 0;

@@ -22,6 +22,7 @@ struct RowsRequest {
 int BenchRows(const Model& model, arn_session_options options, const RowsRequest& request);
 
 struct SpeculateRequest {
+  std::string drafter;    // the name of --speculate
   std::string file;       // the prompt
   uint32_t tokens = 128;  // generated after it
   float temperature = 0;

@@ -99,9 +99,10 @@ arn_session_options SessionOptions(const ChatArguments& arguments, const Model& 
 }
 
 Session MakeSession(const ChatArguments& arguments, const Model& model, const Adapters& adapters,
-                    const std::optional<ConstraintText>& constraint) {
+                    const Draft& draft, const std::optional<ConstraintText>& constraint) {
   arn_session_options options = SessionOptions(arguments, model, constraint);
   adapters.AddTo(&options);
+  draft.AddTo(&options);
   const std::string kv_file = ChooseKvFile(arguments.kv_file, model, options, /*is_quiet=*/false);
   if (!kv_file.empty()) options.kv_file = kv_file.c_str();
   Session session(model, options);
@@ -128,7 +129,8 @@ Chat::Chat(const ChatArguments& arguments, const Model& model)
       model_(model),
       constraint_(MakeConstraint(arguments)),
       adapters_(model, arguments.adapters),
-      session_(MakeSession(arguments_, model, adapters_, constraint_)),
+      draft_(arguments.session),
+      session_(MakeSession(arguments_, model, adapters_, draft_, constraint_)),
       format_(MakeFormat(arguments, model)),
       reply_(MakeReply(arguments, model)),
       conversation_(model, session_, arguments.session.overflow == "shift"),

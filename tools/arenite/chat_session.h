@@ -10,6 +10,7 @@
 #include "tools/arenite/chat_format.h"
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/conversation.h"
+#include "tools/arenite/draft.h"
 #include "tools/arenite/images.h"
 #include "tools/arenite/model.h"
 #include "tools/arenite/options.h"
@@ -87,6 +88,7 @@ class Chat {
   const Model& model_;
   const std::optional<ConstraintText> constraint_;
   const Adapters adapters_;
+  const Draft draft_;
   const Session session_;
   const std::unique_ptr<ChatFormat> format_;
   const std::unique_ptr<Reply> reply_;  // null: replies are text

@@ -154,6 +154,7 @@ std::string DeviceReport(const DeviceState& state) {
         static_cast<unsigned long long>(s.guess_runs),
         static_cast<unsigned long long>(s.guess_runs + s.guesses_proposed));
   }
+  if (s.draft_ns > 0) text += Format("draft     %.2f s in the draft model\n", Seconds(s.draft_ns));
   if (state.residency) {
     text += "bundle    " + ResidencyLine(*state.residency) + "\n";
   }
@@ -202,6 +203,7 @@ void WriteDevice(const DeviceState& state, JsonWriter* json) {
   json->Key("proposed").Uint(s.guesses_proposed);
   json->Key("accepted").Uint(s.guesses_accepted);
   json->Key("runs").Uint(s.guess_runs);
+  json->Key("draft_s").Number(Seconds(s.draft_ns));
   json->EndObject();
   json->Key("kv_file").BeginObject();
   json->Key("bytes_read").Uint(s.kv_file_bytes_read);

@@ -31,6 +31,11 @@ std::string PlanTable(const arn_memory_plan& plan) {
                     ", shared; not in the total, with " + HumanBytes(plan.adapters_bytes) +
                     " of activations and constants");
   }
+  if (plan.draft_bytes != 0) {
+    text += Row("draft", plan.draft_weights_bytes,
+                "mapped from its bundle, shared; not in the total, with " +
+                    HumanBytes(plan.draft_bytes) + " of io");
+  }
   text += Row("constants", plan.constants_bytes,
               plan.repacked_bytes == 0
                   ? "tables and the session itself"

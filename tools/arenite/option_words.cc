@@ -24,6 +24,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--ids", "IDS", ""},
       {"--save", "FILE", ""},
       {"--adapter", "FILE[=SCALE]", ""},
+      {"--draft", "BUNDLE", ""},
       {"--restore", "FILE", ""},
       {"--output", "FILE", ""},
       {"--compare", "BUNDLE", ""},

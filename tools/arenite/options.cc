@@ -104,9 +104,16 @@ const std::vector<std::string>& AxisNames() {
   return names;
 }
 
-uint32_t AxisOf(const std::string& name) {
-  const std::vector<std::string>& names = AxisNames();
+uint32_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
   return static_cast<uint32_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+uint32_t AxisOf(const std::string& name) { return IndexOf(AxisNames(), name); }
+
+// In the order of ARN_SPECULATE_...
+const std::vector<std::string>& SpeculationNames() {
+  static const std::vector<std::string> names = {"none", "ngram", "draft", "auto"};
+  return names;
 }
 
 }  // namespace
@@ -218,11 +225,14 @@ void AddSnapshotOptions(CLI::App* app, SessionArguments* arguments) {
 
 void AddSpeculateOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--speculate", arguments->speculate,
-                  "Where guesses of the next tokens come from: none, or ngram (the text so far). "
-                  "The tokens stay the same; texts that repeat themselves come faster (not on a "
-                  "GPU, nor with recurrent layers)")
-      ->transform(CLI::IsMember(std::vector<std::string>{"none", "ngram"}, CLI::ignore_case))
+                  "Where guesses of the next tokens come from: none, ngram (the text so far: for "
+                  "texts that repeat themselves), draft (a smaller model), or auto (both). The "
+                  "tokens stay the same and come faster (not on a GPU)")
+      ->transform(CLI::IsMember(SpeculationNames(), CLI::ignore_case))
       ->capture_default_str();
+  app->add_option("--draft", arguments->draft,
+                  "With --speculate draft or auto: the bundle of a smaller model with the same "
+                  "vocabulary");
   app->add_option("--guesses", arguments->max_guesses,
                   "With --speculate: guesses that are verified at a time at most (0: 15)")
       ->check(CLI::Range(0u, 63u))
@@ -255,10 +265,7 @@ const std::vector<std::string>& KvTypeNames() {
   return names;
 }
 
-uint32_t KvType(const std::string& name) {
-  const std::vector<std::string>& names = KvTypeNames();
-  return static_cast<uint32_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
+uint32_t KvType(const std::string& name) { return IndexOf(KvTypeNames(), name); }
 
 std::string KvNames(const SessionArguments& arguments) {
   const bool differ = !arguments.kv_values.empty() && arguments.kv_values != arguments.kv;
@@ -308,7 +315,7 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   if (arguments.max_guesses != 0 && arguments.speculate == "none") {
     throw Error(Format("--guesses %u needs --speculate", arguments.max_guesses));
   }
-  options.speculation = arguments.speculate == "ngram" ? ARN_SPECULATE_NGRAM : ARN_SPECULATE_NONE;
+  options.speculation = IndexOf(SpeculationNames(), arguments.speculate);
   options.max_guesses = arguments.max_guesses;
   if (arguments.rope != "none") {
     const cli::RopeOption rope = cli::ParseRopeOption(arguments.rope);

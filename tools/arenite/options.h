@@ -50,6 +50,7 @@ struct SessionArguments {
   uint32_t state_snapshots = 0;
   uint32_t snapshot_every = 0;
   std::string speculate = "none";
+  std::string draft;  // the bundle of --draft; empty: none
   uint32_t max_guesses = 0;
   std::string rope = "none";  // or as --rope
 };
@@ -64,7 +65,7 @@ void AddPoolOptions(CLI::App* app, SessionArguments* arguments);
 void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
 // Adds --state-snapshots and --snapshot-every.
 void AddSnapshotOptions(CLI::App* app, SessionArguments* arguments);
-// Adds --speculate and --guesses.
+// Adds --speculate, --draft and --guesses.
 void AddSpeculateOptions(CLI::App* app, SessionArguments* arguments);
 // Adds --stop, which can be repeated.
 CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops);

@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "tools/arenite/adapters.h"
 #include "tools/arenite/commands.h"
+#include "tools/arenite/draft.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
@@ -72,6 +73,8 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   json.Key("kv_per_token").Uint(plan.kv_bytes_per_token);
   json.Key("snapshots").Uint(plan.snapshots_bytes);
   json.Key("speculation").Uint(plan.speculation_bytes);
+  json.Key("draft").Uint(plan.draft_bytes);
+  json.Key("draft_weights").Uint(plan.draft_weights_bytes);
   json.Key("adapters").Uint(plan.adapters_bytes);
   json.Key("adapter_files").Uint(plan.adapter_files_bytes);
   json.Key("alignment").Uint(plan.alignment);
@@ -97,6 +100,8 @@ int Run(const PlanArguments& arguments) {
   arn_session_options options = ToSessionOptions(arguments.session);
   const Adapters adapters(model, arguments.adapters);
   adapters.AddTo(&options);
+  const Draft draft(arguments.session);
+  draft.AddTo(&options);
   const arn_memory_plan plan = model.Plan(options);
   const std::vector<arn_kv_group_info> groups = model.PlanGroups(options);
   if (arguments.svg) WriteSvg(arguments, model, plan, groups);

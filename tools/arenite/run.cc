@@ -10,6 +10,7 @@
 #include "tools/arenite/commands.h"
 #include "tools/arenite/constraint.h"
 #include "tools/arenite/device.h"
+#include "tools/arenite/draft.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/guard.h"
 #include "tools/arenite/images.h"
@@ -375,6 +376,8 @@ int Run(RunArguments arguments) {
   ApplyDeviceOptions(arguments.device, &options);
   const Adapters adapters(model, arguments.adapters);
   adapters.AddTo(&options);
+  const Draft draft(arguments.session);
+  draft.AddTo(&options);
   if (!outcome.embeddings.empty()) {
     options.embedding_rows =
         static_cast<uint32_t>(outcome.embeddings.size() / ImageInfo(model).width);

@@ -97,8 +97,8 @@ _KINDS = {
 }
 
 # Set by the bindings' own code.
-_BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*", "arn_segment_callback",
-            "arn_transcribe_progress", "void*")
+_BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*", "const arn_model*",
+            "arn_segment_callback", "arn_transcribe_progress", "void*")
 
 
 def enums(found):

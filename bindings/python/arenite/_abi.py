@@ -126,9 +126,10 @@ class arn_session_options(Struct):
       ("snapshot_every", c_uint32), ("speculation", c_uint32), ("max_guesses", c_uint32),
       ("guess_always", c_uint32), ("encoder_kv_type", c_uint32), ("rope_scaling", c_uint32),
       ("rope_factor", c_float), ("kv_key_axis", c_uint32), ("kv_value_axis", c_uint32),
-      ("n_adapters", c_uint32), ("adapters", POINTER(c_void_p)), ("embedding_rows", c_uint32)]
+      ("n_adapters", c_uint32), ("adapters", POINTER(c_void_p)), ("embedding_rows", c_uint32),
+      ("draft", c_void_p)]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None, 0)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None, 0, None)
 
 
 class arn_memory_plan(Struct):
@@ -143,9 +144,10 @@ class arn_memory_plan(Struct):
       ("snapshots_bytes", c_uint64), ("state_snapshots", c_uint32), ("snapshot_every", c_uint32),
       ("speculation_bytes", c_uint64), ("max_guesses", c_uint32), ("n_adapters", c_uint32),
       ("adapters_bytes", c_uint64), ("adapter_files_bytes", c_uint64),
-      ("embeddings_bytes", c_uint64), ("embedding_rows", c_uint32)]
+      ("embeddings_bytes", c_uint64), ("embedding_rows", c_uint32), ("draft_bytes", c_uint64),
+      ("draft_weights_bytes", c_uint64)]
   _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-      0, 0, 0, 0)
+      0, 0, 0, 0, 0, 0)
 
 
 class arn_kv_group_info(Struct):
@@ -408,9 +410,9 @@ class arn_session_stats_data(Struct):
       ("energy_name", c_char * 32), ("kv_file_bytes_read", c_uint64),
       ("kv_file_bytes_written", c_uint64), ("kv_file_wait_ns", c_uint64),
       ("recomputed_tokens", c_uint64), ("n_state_snapshots", c_uint32), ("guess_runs", c_uint64),
-      ("guesses_proposed", c_uint64), ("guesses_accepted", c_uint64)]
+      ("guesses_proposed", c_uint64), ("guesses_accepted", c_uint64), ("draft_ns", c_uint64)]
   _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -2147483648, 0,
-      -1, 0, b"", 0, 0, 0, 0, 0, 0, 0, 0)
+      -1, 0, b"", 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_transcribe_info(Struct):

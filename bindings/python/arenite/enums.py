@@ -103,6 +103,8 @@ class Speculate(enum.IntEnum):
 
   NONE = _abi.ARN_SPECULATE_NONE
   NGRAM = _abi.ARN_SPECULATE_NGRAM
+  DRAFT = _abi.ARN_SPECULATE_DRAFT
+  AUTO = _abi.ARN_SPECULATE_AUTO
 
 
 class RopeScaling(enum.IntEnum):

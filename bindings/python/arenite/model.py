@@ -31,7 +31,7 @@ _KEY_BYTES = 32  # of a public key
 
 def session_struct(options: Optional[SessionOptions], kv: Union[KvType, str, None] = None,
                    fields: Optional[Mapping[str, Any]] = None,
-                   adapters: Sequence[int] = ()) -> Any:
+                   adapters: Sequence[int] = (), draft: Optional[int] = None) -> Any:
   changed = dict(fields or {})
   if kv is not None:
     changed["kv_type"] = kv
@@ -39,6 +39,7 @@ def session_struct(options: Optional[SessionOptions], kv: Union[KvType, str, Non
                      replaced(options or SessionOptions(), changed, "SessionOptions"))
   struct.adapters = (ctypes.c_void_p * len(adapters))(*adapters)
   struct.n_adapters = len(adapters)
+  struct.draft = draft
   return struct
 
 
@@ -261,13 +262,14 @@ class Model(Closing):
 
   def plan(self, options: Optional[SessionOptions] = None, *,
            kv: Union[KvType, str, None] = None, adapters: Sequence[Adapter] = (),
-           **fields: Any) -> MemoryPlan:
+           draft: Optional[Model] = None, **fields: Any) -> MemoryPlan:
     """Returns the memory of a session with these options, as session() takes them; allocates
     nothing."""
     plan, error = _abi.arn_memory_plan(), ErrorText()
     with contextlib.ExitStack() as uses:
       pointers = [uses.enter_context(adapter._handle.use()) for adapter in adapters]
-      struct = session_struct(options, kv, fields, pointers)
+      drafts = None if draft is None else uses.enter_context(draft._handle.use())
+      struct = session_struct(options, kv, fields, pointers, drafts)
       model = uses.enter_context(self._handle.use())
       error.check(self._library.arn_session_plan(
           model, ctypes.byref(struct), error.buffer, error.size, ctypes.byref(plan)))
@@ -287,7 +289,7 @@ class Model(Closing):
   def session(self, options: Optional[SessionOptions] = None, *,
               kv: Union[KvType, str, None] = None, **fields: Any) -> Session:
     """Creates a session on this model. kv: the KV type, such as "int8". fields: those of
-    SessionOptions by name (context_tokens=2048), and `adapters`, as in Session()."""
+    SessionOptions by name (context_tokens=2048), and `adapters` and `draft`, as in Session()."""
     from .session import Session  # imported here because it imports this module
     return Session(self, options, kv=kv, **fields)
 

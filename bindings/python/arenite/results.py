@@ -145,7 +145,7 @@ class MemoryPlan:
   """Per sequence; 0 without recurrent states, and with no_cache."""
   snapshot_every: int
   speculation_bytes: int
-  """Part of io_bytes: the index of n-grams, and logits of guesses."""
+  """Part of io_bytes: the index of n-grams, logits of guesses, and draft_bytes."""
   max_guesses: int
   """0: no speculation."""
   n_adapters: int
@@ -157,6 +157,11 @@ class MemoryPlan:
   embeddings_bytes: int
   """Part of io_bytes: of embedding_rows."""
   embedding_rows: int
+  draft_bytes: int
+  """Part of speculation_bytes: cache, activations and all else of the draft model but its
+  bundle."""
+  draft_weights_bytes: int
+  """Of its bundle; not part of the block."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -406,7 +411,8 @@ class Stats:
   kv_file_wait_ns: int
   """Time that layers waited for reads, beyond the computation."""
   recomputed_tokens: int
-  """Run again after a rewind, by Session.follow, or for their logits."""
+  """Run again after a rewind, by Session.follow, for their logits, or beside guesses because of
+  recurrent states."""
   n_state_snapshots: int
   """Kept for the selected sequence now; not reset."""
   guess_runs: int
@@ -414,6 +420,8 @@ class Stats:
   run has a row for each guess and one for the token before them."""
   guesses_proposed: int
   guesses_accepted: int
+  draft_ns: int
+  """Part of decode_ns: of the draft model, which reads prompts too."""
 
 
 @dataclasses.dataclass(frozen=True)

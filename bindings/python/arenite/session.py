@@ -48,9 +48,10 @@ class Session(Closing):
 
   def __init__(self, model: Model, options: Optional[SessionOptions] = None, *,
                kv: Union[KvType, str, None] = None, adapters: Sequence[Adapter] = (),
-               **fields: Any) -> None:
-    """kv: the KV type, such as "int8". adapters: those that set_adapters() may name. fields: those
-    of SessionOptions by name."""
+               draft: Optional[Model] = None, **fields: Any) -> None:
+    """kv: the KV type, such as "int8". adapters: those that set_adapters() may name. draft: a
+    smaller model with the same vocabulary, for Speculate.DRAFT and AUTO. fields: those of
+    SessionOptions by name."""
     self.model = model
     self._library = model._library
     self._model = model._handle
@@ -60,12 +61,15 @@ class Session(Closing):
     self._prefill_error: Optional[BaseException] = None
     self._adapters = tuple(adapters)
     self._used = [self._model] + [adapter._handle for adapter in self._adapters]
+    if draft is not None:
+      self._used.append(draft._handle)
     pointer, error = ctypes.c_void_p(), ErrorText()
     pointers: list[int] = []
     try:
       for handle in self._used:  # until _destroy()
         pointers.append(handle.acquire())
-      struct = session_struct(options, kv, fields, pointers[1:])
+      struct = session_struct(options, kv, fields, pointers[1:len(self._adapters) + 1],
+                              None if draft is None else pointers[-1])
       error.check(self._library.arn_session_create(
           pointers[0], ctypes.byref(struct), None, 0, error.buffer, error.size,
           ctypes.byref(pointer)))

@@ -20,7 +20,7 @@ from arenite import _abi, _functions  # noqa: E402
 
 # Dataclass: its struct, and the omitted fields: counts and pointers that became tuples.
 DATACLASSES = {
-    arenite.SessionOptions: ("arn_session_options", {"adapters", "n_adapters"}),
+    arenite.SessionOptions: ("arn_session_options", {"adapters", "n_adapters", "draft"}),
     arenite.Sampling: ("arn_sampling", {
         "n_bias_ids", "n_bias_values", "n_bad_words", "n_suppress_tokens",
         "n_begin_suppress_tokens", "n_dry_breakers", "n_dry_breaker_sequences"}),

@@ -70,7 +70,9 @@ enum {
 /* Where guesses of the next tokens come from (docs/speculation.md). */
 enum {
   ARN_SPECULATE_NONE = 0,
-  ARN_SPECULATE_NGRAM = 1 /* what followed the same tokens earlier in the sequence */
+  ARN_SPECULATE_NGRAM = 1, /* what followed the same tokens earlier in the sequence */
+  ARN_SPECULATE_DRAFT = 2, /* what a smaller model would write: arn_session_options.draft */
+  ARN_SPECULATE_AUTO = 3   /* NGRAM, and where that has nothing DRAFT, if there is a model */
 };
 
 /* Scaling of RoPE for contexts beyond the one a checkpoint was trained for. */
@@ -184,9 +186,10 @@ typedef struct arn_session_options {
   uint32_t snapshot_every; /* 0: prefill_chunk; context_tokens or more: only marks */
   /* ARN_SPECULATE_...: arn_session_generate runs guesses of the next tokens beside each token,
    * where that is expected to be faster. The tokens, and the random numbers that they take, are
-   * those of a session without. ARN_UNSUPPORTED for layers with a recurrent state, with no_cache,
-   * and for a GPU without a fallback; while a GPU is in use, and with max_tokens_per_s or a thermal
-   * limit, nothing is guessed. arn_memory_plan.speculation_bytes is what it takes. */
+   * those of a session without. ARN_UNSUPPORTED with no_cache, with INT4 or INT2 KV beside layers
+   * with a recurrent state, and for a GPU without a fallback; while a GPU is in use, and with
+   * max_tokens_per_s or a thermal limit, nothing is guessed. arn_memory_plan.speculation_bytes is
+   * what it takes. */
   uint32_t speculation;
   uint32_t max_guesses;  /* guesses that a run verifies at most, up to 63, less than prefill_chunk;
                             0: 15 */
@@ -215,13 +218,19 @@ typedef struct arn_session_options {
   /* Embeddings of images that the sequences may hold at a time (arn_session_prefill_embeddings).
    * VULKAN: ARN_UNSUPPORTED; AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes. */
   uint32_t embedding_rows;
+  /* ARN_SPECULATE_DRAFT and AUTO: an open model with the same tokens (else ARN_BAD_ARGUMENT), which
+   * runs on the CPU and writes guesses greedily. Sampling, constraints and adapters of the
+   * sequences do not reach it. It has a cache for one sequence of context_tokens in the session's
+   * block, and reads what it has not seen of a text when it is asked for guesses. Models with an
+   * encoder or a recurrent state are ARN_UNSUPPORTED. It must outlive the session. */
+  const arn_model* draft;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
         0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0,     \
-        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL, 0                                       \
+        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL, 0, NULL                                 \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -260,7 +269,8 @@ typedef struct arn_memory_plan {
   uint64_t snapshots_bytes;   /* part of kv_bytes: slots for snapshots of recurrent states */
   uint32_t state_snapshots;   /* per sequence; 0 without recurrent states, and with no_cache */
   uint32_t snapshot_every;
-  uint64_t speculation_bytes; /* part of io_bytes: the index of n-grams, and logits of guesses */
+  uint64_t speculation_bytes; /* part of io_bytes: the index of n-grams, logits of guesses, and
+                                 draft_bytes */
   uint32_t max_guesses;       /* 0: no speculation */
   uint32_t n_adapters;
   uint64_t adapters_bytes; /* part of constants_bytes and activations_bytes: tables of adapters,
@@ -269,11 +279,14 @@ typedef struct arn_memory_plan {
                                    block */
   uint64_t embeddings_bytes;    /* part of io_bytes: of embedding_rows */
   uint32_t embedding_rows;
+  uint64_t draft_bytes;         /* part of speculation_bytes: cache, activations and all else of the
+                                   draft model but its bundle */
+  uint64_t draft_weights_bytes; /* of its bundle; not part of the block */
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT                                                                      \
   {                                                                                               \
     sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, 0, 0                                                                 \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                           \
   }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be

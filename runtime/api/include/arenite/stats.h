@@ -55,17 +55,18 @@ typedef struct arn_session_stats_data {
   uint64_t kv_file_bytes_written; /* of pages that became full, or were quantised, while others were
                                      missing; writes by the OS itself are not counted */
   uint64_t kv_file_wait_ns;       /* time that layers waited for reads, beyond the computation */
-  uint64_t recomputed_tokens;     /* run again after a rewind, by arn_session_follow, or for their
-                                     logits */
+  uint64_t recomputed_tokens;     /* run again after a rewind, by arn_session_follow, for their
+                                     logits, or beside guesses because of recurrent states */
   uint32_t n_state_snapshots;     /* kept for the selected sequence now; not reset */
   /* Speculation: runs with guesses, the guesses in them, and those that were then chosen. Such a
    * run has a row for each guess and one for the token before them. */
   uint64_t guess_runs, guesses_proposed, guesses_accepted;
+  uint64_t draft_ns; /* part of decode_ns: of the draft model, which reads prompts too */
 } arn_session_stats_data;
 #define ARN_SESSION_STATS_INIT                                                                     \
   {                                                                                                \
     sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {0}, 0, 0, 0, 0, 0, 0, 0, 0                            \
+        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0                         \
   }
 /* Returns counts and times since creation, or since arn_session_reset_stats. */
 ARN_API arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats);

@@ -257,10 +257,28 @@ TEST(KvCache_States, Rewind_SharesTheSlotOfTheSnapshot) {
   model.Check();
 }
 
-// Only the last state is kept.
-TEST(KvCache_States, TokensBeforeQuantising_IsOne) {
-  const Model model(1);
-  EXPECT_EQ(1u, model.cache.TokensBeforeQuantising(0));
+// States that are held come back with the sequence's length, without a slot beside those planned
+// for a run; dropped, they leave the sequence as the run made it.
+TEST(KvCache_States, HeldStates_ComeBackOrAreDropped) {
+  Model model(2, {}, 0);
+  model.Run({0, 1}, 3, false);
+  for (const bool comes_back : {true, false}) {
+    const std::vector<int32_t> before = model.lists[0];
+    model.cache.HoldStates(0);
+    model.Run({0}, 4, false);
+    EXPECT_EQ(3u, model.cache.pool(1).n_used());
+    if (comes_back) {
+      model.cache.ReturnToHeld();
+      model.lists[0] = before;
+    } else {
+      model.cache.DropHeld();
+    }
+    EXPECT_EQ(2u, model.cache.pool(1).n_used());
+    EXPECT_EQ(model.lists[0].size(), model.cache.length(0));
+    model.Check();
+    model.Run({0, 1}, 1, false);
+    model.Check();
+  }
 }
 
 TEST(KvCache_States, PoolIsEmpty_NothingIsTaken) {

@@ -3,117 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "tests/support/layer_shapes.h"
 #include "tests/support/print_params.h"
 #include "tests/support/row_bits.h"
-#include "tests/support/session_support.h"
+#include "tests/support/speculation_support.h"
 
 namespace arn::test {
 namespace {
-
-constexpr uint32_t kVocab = 61;
-constexpr uint32_t kContext = 512;
-
-struct Text {
-  std::vector<int32_t> ids;  // as the callback got them
-  std::vector<uint32_t> lengths;
-  arn_session* session = nullptr;
-};
-
-int32_t OnToken(void* user, int32_t id, const char*, size_t) {
-  Text& text = *static_cast<Text*>(user);
-  text.ids.push_back(id);
-  text.lengths.push_back(arn_session_length(text.session));
-  return 0;
-}
-
-arn_session_options Options(uint32_t kv, uint32_t speculation) {
-  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  options.kv_type = kv;
-  options.n_threads = 2;
-  options.context_tokens = kContext;
-  options.kv_page_tokens = 8;
-  options.prefill_chunk = 24;
-  if (kv >= ARN_KV_INT4) options.kv_residual = 32;
-  options.speculation = speculation;
-  options.guess_always = speculation == ARN_SPECULATE_NONE ? 0 : 1;
-  return options;
-}
-
-arn_session_stats_data Stats(const arn_session* session) {
-  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
-  EXPECT_EQ(ARN_OK, arn_session_stats(session, &stats));
-  return stats;
-}
-
-Text Generate(arn_session* session, uint32_t n) {
-  Text text;
-  text.session = session;
-  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
-  options.max_tokens = n;
-  options.ignore_eos = 1;
-  options.callback = OnToken;
-  options.user = &text;
-  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
-  EXPECT_EQ(ARN_OK, arn_session_generate(session, &options, &result))
-      << arn_session_last_error(session);
-  EXPECT_EQ(n, result.n_tokens);
-  return text;
-}
-
-// A prompt that repeats itself, with changes, so that guesses are right and wrong.
-std::vector<int32_t> Prompt(uint32_t n) {
-  std::vector<int32_t> ids;
-  for (uint32_t i = 0; i < n; ++i) {
-    ids.push_back(static_cast<int32_t>((i % 13 * 5 + i / 29) % kVocab));
-  }
-  return ids;
-}
-
-void ExpectSameState(arn_session* plain, arn_session* guessing) {
-  EXPECT_EQ(arn_session_length(plain), arn_session_length(guessing));
-  const int32_t *a = nullptr, *b = nullptr;
-  uint32_t n_a = 0, n_b = 0;
-  ASSERT_EQ(ARN_OK, arn_session_tokens(plain, &a, &n_a));
-  ASSERT_EQ(ARN_OK, arn_session_tokens(guessing, &b, &n_b));
-  EXPECT_EQ(std::vector<int32_t>(a, a + n_a), std::vector<int32_t>(b, b + n_b));
-  const float *x = nullptr, *y = nullptr;
-  ASSERT_EQ(ARN_OK, arn_session_logits(plain, &x));
-  ASSERT_EQ(ARN_OK, arn_session_logits(guessing, &y));
-  EXPECT_EQ(0, std::memcmp(x, y, kVocab * sizeof(float)));
-  EXPECT_EQ(Stats(plain).kv_used_bytes, Stats(guessing).kv_used_bytes);
-  EXPECT_EQ(Stats(plain).decode_tokens, Stats(guessing).decode_tokens);
-}
-
-// Generates by turns with prompts in between, in both sessions.
-void ExpectSameTexts(arn_session* plain, arn_session* guessing, uint32_t turns) {
-  const std::vector<int32_t> prompt = Prompt(90);
-  for (uint32_t turn = 0; turn < turns; ++turn) {
-    for (arn_session* session : {plain, guessing}) {
-      ASSERT_EQ(ARN_OK, arn_session_prefill(session, prompt.data() + turn, turn == 0 ? 70 : 11))
-          << arn_session_last_error(session);
-    }
-    const Text expected = Generate(plain, 60 + turn), found = Generate(guessing, 60 + turn);
-    ASSERT_EQ(expected.ids, found.ids) << "turn " << turn;
-    ASSERT_EQ(expected.lengths, found.lengths) << "turn " << turn;
-    ExpectSameState(plain, guessing);
-    if (testing::Test::HasFailure()) return;
-  }
-}
-
-BundleBytes Bundle(DType weights, const std::vector<TinyLayer>& layers, uint64_t seed = 1) {
-  TinyBundle bundle;
-  bundle.vocab = kVocab;
-  bundle.max_context = kContext;
-  bundle.weights = weights;
-  bundle.layer_kinds = layers;
-  bundle.seed = seed;
-  return MakeTinyBundle(bundle);
-}
 
 class SpeculationTest : public testing::TestWithParam<Shape> {};
 
@@ -174,6 +73,123 @@ INSTANTIATE_TEST_SUITE_P(Layers, SpeculationTest, testing::ValuesIn([] {
                            return all;
                          }()),
                          ShapeName);
+
+std::vector<Shape> AllStateShapes() {
+  std::vector<Shape> all = StateShapes();
+  for (const auto& more : {LinearShapes(), StateWidthShapes()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+// Recurrent states go back to those before the run, and the rows up to the last right guess run
+// again with the next ones.
+class SpeculationStateTest : public testing::TestWithParam<Shape> {};
+
+TEST_P(SpeculationStateTest, GreedyAndSampled_TheSameTokens) {
+  uint64_t accepted = 0, rejected = 0, again = 0;
+  for (const DType weights : {DType::kF16, DType::kInt8}) {
+    if (!RowsKeepTheirBits(weights)) continue;
+    const BundleBytes bytes = Bundle(weights, GetParam().layers);
+    const ModelPtr model = OpenBytes(bytes);
+    const BundleBytes other = Bundle(DType::kF16, {{}}, 3);
+    const ModelPtr draft = OpenBytes(other);
+    for (const bool is_sampled : {false, true}) {
+      for (const uint32_t speculation : {ARN_SPECULATE_NGRAM, ARN_SPECULATE_AUTO}) {
+        SCOPED_TRACE(std::string(DTypeName(weights)) + " weights, speculation " +
+                     std::to_string(speculation) + (is_sampled ? ", sampled" : ""));
+        arn_session_options options = Options(
+            ARN_KV_INT8, speculation, speculation == ARN_SPECULATE_AUTO ? draft.get() : nullptr);
+        const SessionPtr plain = NewSession(model.get(), Options(ARN_KV_INT8, ARN_SPECULATE_NONE));
+        const SessionPtr guessing = NewSession(model.get(), options);
+        arn_sampling sampling = ARN_SAMPLING_INIT;
+        sampling.temperature = is_sampled ? 0.3f : 0.0f;
+        sampling.seed = 5;
+        for (arn_session* session : {plain.get(), guessing.get()}) {
+          ASSERT_EQ(ARN_OK, arn_session_set_sampling(session, &sampling));
+        }
+        // A window's pages leave it with the next run.
+        ExpectSameTexts(plain.get(), guessing.get(), 3, /*same_pages=*/false);
+        if (HasFailure()) return;
+        const arn_session_stats_data stats = Stats(guessing.get());
+        accepted += stats.guesses_accepted;
+        rejected += stats.guesses_proposed - stats.guesses_accepted;
+        again += stats.recomputed_tokens;
+      }
+    }
+  }
+  EXPECT_GT(accepted, 20u);
+  EXPECT_GT(rejected, 100u);
+  EXPECT_GT(again, 100u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, SpeculationStateTest, testing::ValuesIn(AllStateShapes()),
+                         ShapeName);
+
+// What comes after a generation whose last guesses were wrong: another prompt, a fork, a saved
+// state, a rewind to a snapshot, a decode step.
+TEST(Speculation, StatesAfterAGeneration_TheSameTokens) {
+  const BundleBytes bytes =
+      Bundle(DType::kF16, {{0, 0, -1, TinyMixer::kScan}, {}, {0, 0, -1, TinyMixer::kConv}});
+  const ModelPtr model = OpenBytes(bytes);
+  std::vector<std::vector<int32_t>> texts[2];
+  for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_NGRAM}) {
+    std::vector<std::vector<int32_t>>& out = texts[speculation];
+    arn_session_options options = Options(ARN_KV_INT8, speculation);
+    options.max_sequences = 2;
+    options.state_snapshots = 3;
+    options.snapshot_every = 16;
+    const SessionPtr session = NewSession(model.get(), options);
+    const std::vector<int32_t> prompt = Prompt(70);
+    for (uint32_t turn = 0; turn < 15; ++turn) {
+      ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + turn, 13));
+      out.push_back(Generate(session.get(), 5 + turn).ids);
+      int32_t id = 0;
+      switch (turn % 5) {
+        case 0:
+          ASSERT_EQ(ARN_OK, arn_session_decode(session.get(), &id));
+          out.push_back({id});
+          break;
+        case 1: {
+          ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
+          const uint32_t both[] = {1, 0};
+          int32_t ids[2];
+          ASSERT_EQ(ARN_OK, arn_session_decode_batch(session.get(), both, 2, ids));
+          out.emplace_back(ids, ids + 2);
+          ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
+          out.push_back(Generate(session.get(), 9).ids);
+          ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+          ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
+          break;
+        }
+        case 2: {
+          uint64_t n = 0;
+          ASSERT_EQ(ARN_OK, arn_session_save_bytes(session.get(), &n));
+          std::vector<uint8_t> saved(n + 4096);
+          ASSERT_EQ(ARN_OK, arn_session_save_memory(session.get(), saved.data(), saved.size(), &n));
+          ASSERT_EQ(ARN_OK, arn_session_restore_memory(session.get(), saved.data(), n, nullptr));
+          break;
+        }
+        case 3: {
+          std::vector<float> keys(16 * 2 * 8), values(keys.size());
+          ASSERT_EQ(ARN_OK,
+                    arn_session_read_kv(session.get(), 1, 3, 10, keys.data(), values.data()));
+          break;
+        }
+        default:
+          ASSERT_EQ(ARN_OK, arn_session_mark(session.get()));
+          out.push_back(Generate(session.get(), 7).ids);
+          ASSERT_EQ(ARN_OK,
+                    arn_session_rewind(session.get(), arn_session_length(session.get()) - 7));
+      }
+      out.push_back(Generate(session.get(), 6).ids);
+    }
+    if (speculation != ARN_SPECULATE_NONE) {
+      EXPECT_GT(Stats(session.get()).guesses_accepted, 20u);
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
 
 // The policy decides by measured times; whatever it decides, the tokens are the same.
 TEST(Speculation, ByMeasuredTimes_TheSameTokens) {
@@ -313,8 +329,9 @@ TEST(Speculation, WhatCannotWork_IsRefusedByName) {
     EXPECT_NE(std::string::npos, std::string(error).find(words)) << error;
   };
   const arn_session_options good = Options(ARN_KV_INT8, ARN_SPECULATE_NGRAM);
-  refused(scans.get(), good, ARN_UNSUPPORTED, "recurrent state");
-  arn_session_options options = good;
+  arn_session_options options = Options(ARN_KV_INT4, ARN_SPECULATE_NGRAM);
+  refused(scans.get(), options, ARN_UNSUPPORTED, "int4 or int2 KV beside layers with a recurrent");
+  options = good;
   options.no_cache = 1;
   refused(model.get(), options, ARN_UNSUPPORTED, "no_cache");
   options = good;

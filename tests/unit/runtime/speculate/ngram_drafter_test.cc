@@ -21,13 +21,16 @@ class NgramDrafterTest : public testing::Test {
         reinterpret_cast<std::byte*>(storage_.data()), storage_.size() * sizeof(uint64_t)};
     drafter_.Init(plan_, memory_);
   }
-  std::vector<int32_t> Propose(const std::vector<int32_t>& ids, size_t most,
-                               uint32_t* match = nullptr) {
-    drafter_.Extend({ids.data(), ids.size()});
-    std::vector<int32_t> out(most);
-    uint32_t same = 0;
-    out.resize(drafter_.Propose({ids.data(), ids.size()}, {out.data(), most}, &same));
-    if (match != nullptr) *match = same;
+  // *kind: that of the guesses, if there are any.
+  std::vector<int32_t> Propose(const std::vector<int32_t>& ids, uint32_t most,
+                               uint32_t* kind = nullptr) {
+    const Span<const int32_t> text(ids.data(), ids.size());
+    const Offer offer = drafter_.Look(text, most);
+    EXPECT_EQ(0u, offer.guess_ns + offer.reading_ns);
+    std::vector<int32_t> out(offer.n);
+    if (offer.n == 0) return out;
+    EXPECT_EQ(offer.n, drafter_.Propose(text, {out.data(), out.size()}).n);
+    if (kind != nullptr) *kind = offer.kind;
     return out;
   }
 
@@ -38,23 +41,28 @@ class NgramDrafterTest : public testing::Test {
 };
 
 TEST_F(NgramDrafterTest, WhatFollowedTheLastTokens_ComesFirst) {
-  uint32_t match = 0;
-  EXPECT_EQ((std::vector<int32_t>{3, 4, 5}), Propose({1, 2, 3, 4, 5, 6, 1, 2}, 3, &match));
-  EXPECT_EQ(2u, match);
-  EXPECT_EQ((std::vector<int32_t>{}), Propose({1, 2, 3, 4, 5, 6, 1, 2, 9, 8}, 3, &match));
-  EXPECT_EQ(0u, match);
+  uint32_t kind = 9;
+  EXPECT_EQ((std::vector<int32_t>{3, 4, 5}), Propose({1, 2, 3, 4, 5, 6, 1, 2}, 3, &kind));
+  EXPECT_EQ(0u, kind);  // a match of two
+  EXPECT_EQ((std::vector<int32_t>{}), Propose({1, 2, 3, 4, 5, 6, 1, 2, 9, 8}, 3));
 }
 
 TEST_F(NgramDrafterTest, LongestMatchThenTheLatest_IsTaken) {
   // 7 8 is followed by 1 twice, and by 2 once after the same five tokens as now.
   const std::vector<int32_t> ids = {4, 5, 6, 7, 8, 2, 7, 8, 1, 3, 7, 8, 1, 4, 5, 6, 7, 8};
-  uint32_t match = 0;
-  EXPECT_EQ((std::vector<int32_t>{2, 7}), Propose(ids, 2, &match));
-  EXPECT_EQ(5u, match);
+  uint32_t kind = 9;
+  EXPECT_EQ((std::vector<int32_t>{2, 7}), Propose(ids, 2, &kind));
+  EXPECT_EQ(2u, kind);  // of five
 }
 
 TEST_F(NgramDrafterTest, PastTheEnd_GuessesRepeat) {
   EXPECT_EQ((std::vector<int32_t>{1, 2, 1, 2, 1}), Propose({5, 1, 2, 1, 2}, 5));
+}
+
+// Embeddings (of images) are below 0.
+TEST_F(NgramDrafterTest, Embeddings_AreNotGuessed) {
+  EXPECT_EQ((std::vector<int32_t>{3}), Propose({1, 2, 3, -1, 5, 6, 1, 2}, 3));
+  EXPECT_EQ((std::vector<int32_t>{}), Propose({1, 2, -1, 5, 6, 1, 2}, 3));
 }
 
 TEST_F(NgramDrafterTest, Rewound_GuessesOnlyFromWhatIsThere) {
@@ -78,8 +86,8 @@ TEST_F(NgramDrafterTest, RandomTexts_GuessesAreWhatFollowed) {
     std::vector<int32_t> ids;
     for (uint32_t i = 0; i < kContext; ++i) {
       ids.push_back(static_cast<int32_t>(rng() % 12));
-      uint32_t match = 0;
-      const std::vector<int32_t> guesses = Propose(ids, 4, &match);
+      uint32_t kind = 0;
+      const std::vector<int32_t> guesses = Propose(ids, 4, &kind);
       bool has_pair = false;
       for (size_t at = 2; at < ids.size() && ids.size() > 2; ++at) {
         has_pair |= ids[at - 1] == ids.back() && ids[at - 2] == ids[ids.size() - 2];
@@ -88,7 +96,7 @@ TEST_F(NgramDrafterTest, RandomTexts_GuessesAreWhatFollowed) {
       n_guessed += guesses.empty() ? 0 : 1;
       if (guesses.empty()) continue;
       ASSERT_TRUE(has_pair);
-      ASSERT_GE(match, 2u);
+      const size_t match = (size_t{1} << kind) + 1;  // the least of the kind
       bool is_found = false;
       for (size_t at = match; at < ids.size() && !is_found; ++at) {
         is_found = ids[at] == guesses[0] &&

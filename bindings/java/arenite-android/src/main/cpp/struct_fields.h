@@ -321,6 +321,10 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, embeddings_bytes), 0},
     {"embeddingRows", FieldKind::kInt,
      offsetof(arn_memory_plan, embedding_rows), 0},
+    {"draftBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, draft_bytes), 0},
+    {"draftWeightsBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, draft_weights_bytes), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,
@@ -583,6 +587,8 @@ inline constexpr Field kStatsFields[] = {
      offsetof(arn_session_stats_data, guesses_proposed), 0},
     {"guessesAccepted", FieldKind::kLong,
      offsetof(arn_session_stats_data, guesses_accepted), 0},
+    {"draftNs", FieldKind::kLong,
+     offsetof(arn_session_stats_data, draft_ns), 0},
 };
 // clang-format on
 

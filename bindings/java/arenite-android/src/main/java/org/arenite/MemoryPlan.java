@@ -54,7 +54,7 @@ public final class MemoryPlan {
   /** per sequence; 0 without recurrent states, and with no_cache */
   public int stateSnapshots;
   public int snapshotEvery;
-  /** part of io_bytes: the index of n-grams, and logits of guesses */
+  /** part of io_bytes: the index of n-grams, logits of guesses, and draft_bytes */
   public long speculationBytes;
   /** 0: no speculation */
   public int maxGuesses;
@@ -69,4 +69,10 @@ public final class MemoryPlan {
   /** part of io_bytes: of embedding_rows */
   public long embeddingsBytes;
   public int embeddingRows;
+  /**
+   * part of speculation_bytes: cache, activations and all else of the draft model but its bundle
+   */
+  public long draftBytes;
+  /** of its bundle; not part of the block */
+  public long draftWeightsBytes;
 }

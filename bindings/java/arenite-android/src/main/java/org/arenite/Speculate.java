@@ -4,7 +4,9 @@ package org.arenite;
 /** Where guesses of the next tokens come from. */
 public enum Speculate {
   NONE(0),
-  NGRAM(1);
+  NGRAM(1),
+  DRAFT(2),
+  AUTO(3);
 
   /** Number in arenite.h. */
   public final int number;

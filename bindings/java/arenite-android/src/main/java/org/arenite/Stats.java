@@ -72,7 +72,10 @@ public final class Stats {
   public long kvFileBytesWritten;
   /** time that layers waited for reads, beyond the computation */
   public long kvFileWaitNs;
-  /** run again after a rewind, by arn_session_follow, or for their logits */
+  /**
+   * run again after a rewind, by arn_session_follow, for their logits, or beside guesses because
+   * of recurrent states
+   */
   public long recomputedTokens;
   /** kept for the selected sequence now; not reset */
   public int nStateSnapshots;
@@ -83,4 +86,6 @@ public final class Stats {
   public long guessRuns;
   public long guessesProposed;
   public long guessesAccepted;
+  /** part of decode_ns: of the draft model, which reads prompts too */
+  public long draftNs;
 }

@@ -1,0 +1,77 @@
+#include "platform/base/arith.h"
+#include "runtime/memory/session_plan.h"
+
+namespace arn {
+namespace {
+
+// Where both models have a token it must be the same. Their matrices may have more rows than there
+// are tokens, and not the same number.
+Status CheckSameTokens(const Model& model, const Model& draft, Diag* diag) {
+  if (model.tokenizer == nullptr || draft.tokenizer == nullptr) {
+    if (model.program.vocab == draft.program.vocab) return Status::kOk;
+    return diag->Fail(Status::kBadArgument,
+                      "the draft model has another vocabulary: %u tokens, the model has %u",
+                      draft.program.vocab, model.program.vocab);
+  }
+  const Tokenizer &ours = *model.tokenizer, &theirs = *draft.tokenizer;
+  if (ours.n_tokens() != theirs.n_tokens()) {
+    return diag->Fail(Status::kBadArgument,
+                      "the draft model has another vocabulary: %u tokens, the model has %u",
+                      theirs.n_tokens(), ours.n_tokens());
+  }
+  for (uint32_t i = 0; i < ours.n_tokens(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    const StringView a = ours.TokenText(id), b = theirs.TokenText(id);
+    if (a == b && ours.IsSpecial(id) == theirs.IsSpecial(id)) continue;
+    return diag->Fail(Status::kBadArgument,
+                      "the draft model has another vocabulary: its token %u is '%.*s'%s, that of "
+                      "the model '%.*s'%s",
+                      i, static_cast<int>(Min<size_t>(b.size, 64)), b.data,
+                      theirs.IsSpecial(id) ? " (special)" : "",
+                      static_cast<int>(Min<size_t>(a.size, 64)), a.data,
+                      ours.IsSpecial(id) ? " (special)" : "");
+  }
+  return Status::kOk;
+}
+
+SessionOptions DraftOptions(const SessionOptions& target, const Model& draft) {
+  SessionOptions options;
+  options.context_tokens = Min(target.context_tokens, draft.spec.max_context);
+  options.prefill_chunk = target.prefill_chunk;
+  options.kv_page_tokens = target.kv_page_tokens;
+  options.n_threads = target.n_threads;
+  options.n_prefill_threads = target.n_prefill_threads;
+  options.cpus = target.cpus;
+  options.cpu_mask = target.cpu_mask;
+  options.system_root = target.system_root;
+  options.keeps_unseen = true;
+  return options;
+}
+
+}  // namespace
+
+Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObjects& objects,
+                 SessionPlan* out, Diag* diag) {
+  const Model& draft = *target.options.draft;
+  if (!draft.has_weights || draft.spec.encoder.exists()) {
+    return diag->Fail(Status::kUnsupported, "the draft model %s",
+                      draft.has_weights ? "has an encoder" : "holds only a tokenizer");
+  }
+  for (uint32_t g = 0; g < draft.spec.n_groups; ++g) {
+    if (draft.spec.groups[g].state_floats == 0) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "the draft model has layers with a recurrent state, from which wrong guesses "
+                      "cannot be dropped");
+  }
+  ARN_TRY(CheckSameTokens(model, draft, diag));
+  const Backend* backend = target.backend->host_kv != nullptr && target.backend->device == nullptr
+                               ? target.backend
+                               : target.options.fallback;
+  Diag reason;
+  const Status status =
+      PlanSession(draft, backend, DraftOptions(target.options, draft),
+                  {objects.draft_bytes, objects.sequence_bytes, 0, 0}, out, &reason);
+  return status == Status::kOk ? status : diag->Fail(status, "the draft model: %s", reason.text());
+}
+
+}  // namespace arn
