@@ -93,7 +93,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
 
   app->add_option(
       "DIR", arguments->folder,
-      "Checkpoint: a folder with config.json, *.safetensors, tokenizer.json; or a GGUF file");
+      "Checkpoint: a folder with config.json, *.safetensors (or PyTorch's files), tokenizer.json; "
+      "or a GGUF file");
   app->add_option("-o,--output", arguments->output,
                   "Bundle to write [the checkpoint's name and the type, such as model-int8.arn]");
   app->add_option("--weights", arguments->weights,

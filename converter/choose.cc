@@ -9,8 +9,7 @@
 #include "converter/family/family.h"
 #include "converter/gguf/architectures.h"
 #include "converter/gguf/gguf_model.h"
-#include "converter/hf/json_file.h"
-#include "nlohmann/json.hpp"
+#include "converter/hf/checkpoint.h"
 #include "tools/cli/input_kind.h"
 
 namespace arn::convert {
@@ -56,21 +55,6 @@ bool IsWeightFile(const fs::path& path) {
   static const std::set<std::string> extensions = {
       ".bin", ".h5", ".msgpack", ".onnx", ".pth", ".pt", ".gguf", ".ot", ".safetensors"};
   return extensions.count(path.extension().string()) != 0;
-}
-
-// Returns the names of the safetensors files that a conversion reads.
-std::set<std::string> FilesRead(const fs::path& folder) {
-  std::error_code ignored;
-  if (fs::exists(folder / "model.safetensors", ignored)) return {"model.safetensors"};
-  std::set<std::string> names;
-  const fs::path index = folder / "model.safetensors.index.json";
-  if (!fs::exists(index, ignored)) return names;
-  const nlohmann::json json = LoadJson(index);
-  if (!json.is_object() || !json.contains("weight_map")) return names;
-  for (const auto& [tensor, file] : json["weight_map"].items()) {
-    if (file.is_string()) names.insert(file.get<std::string>());
-  }
-  return names;
 }
 
 }  // namespace
@@ -141,7 +125,8 @@ std::vector<std::string> IgnoredFiles(const fs::path& folder) {
   std::vector<std::string> sentences;
   std::error_code error;
   if (!fs::is_directory(folder, error)) return sentences;
-  const std::set<std::string> read = FilesRead(folder);
+  fs::path index;
+  const std::set<std::string> read = WeightFiles(folder, &index);
   std::map<std::string, uint64_t> ignored;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
@@ -153,7 +138,7 @@ std::vector<std::string> IgnoredFiles(const fs::path& folder) {
   for (const auto& [name, bytes] : ignored) {
     sentences.push_back(Format(
         "%s (%s) is not read: the weights are those of %s", name.c_str(), Size(bytes).c_str(),
-        read.size() == 1 ? read.begin()->c_str() : "model.safetensors.index.json"));
+        !index.empty() ? index.filename().c_str() : JoinNames(read).c_str()));
   }
   return sentences;
 }

@@ -16,6 +16,7 @@
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/chat_template.h"
 #include "converter/hf/checkpoint.h"
+#include "converter/hf/consolidated.h"
 #include "converter/hf/generation_config.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/lora.h"
@@ -273,7 +274,9 @@ class Conversion {
     }
     const fs::path path =
         options_.config.empty() ? options_.folder / "config.json" : options_.config;
-    nlohmann::json config = LoadJson(path);
+    nlohmann::json config = !fs::exists(path) && !ConsolidatedFiles(options_.folder).empty()
+                                ? ConsolidatedConfig(options_.folder, &warnings_)
+                                : LoadJson(path);
     const std::optional<QuantisationConfig> quantised = TakeQuantisation(&config, path.string());
     const TextTower tower = FindTextTower(config, path.string());
     DecoderSpec spec =

@@ -128,8 +128,10 @@ std::vector<float> ReadMatrix(const Checkpoint::Entry& entry, bool transposes) {
 
 fs::path TensorsOf(const fs::path& folder) {
   const fs::path path = folder / "adapter_model.safetensors";
-  if (!fs::exists(path)) Fail("%s: no such file", path.c_str());
-  return path;
+  if (fs::exists(path)) return path;
+  const fs::path older = folder / "adapter_model.bin";
+  if (fs::exists(older)) return older;
+  Fail("%s: no such file", path.c_str());
 }
 
 }  // namespace
