@@ -1,6 +1,8 @@
 #include "converter/arguments.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "CLI/CLI.hpp"
 #include "converter/run/prefix.h"
@@ -12,6 +14,7 @@
 namespace arn::convert {
 namespace {
 
+constexpr uint32_t kMostThreads = 64;
 constexpr const char* kAdvanced = "Advanced: the checkpoint";
 constexpr const char* kParts = "Advanced: parts of the bundle";
 
@@ -188,9 +191,9 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag("--requantise", arguments->requantise,
                 "Of a checkpoint quantised by others (GPTQ, AWQ, FP8 ...): quantises again what "
                 "int8 and int4 do not hold exactly, and says by how much it changes");
-  app->add_option("--threads", arguments->threads, "Number of threads that quantise")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  app->add_option("--threads", arguments->threads,
+                  "Number of threads that quantise [one for each core]")
+      ->check(CLI::Range(1u, kMostThreads));
   app->add_flag("--tokenizer-only", arguments->tokenizer_only,
                 "Writes the tokenizer and no weights");
   app->add_flag("--no-tokenizer", arguments->no_tokenizer,
@@ -303,6 +306,9 @@ std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* 
     CheckMode(app, *arguments);
     CheckAdapterMode(app, *arguments);
     CheckNeeds(*arguments);
+    if (arguments->threads == 0) {
+      arguments->threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+    }
   });
 }
 

@@ -19,6 +19,9 @@ class SourceFile {
   uint64_t bytes() const { return bytes_; }
   // Copies `bytes` bytes from `offset`. Thread-safe. Throws ConvertError, also beyond the end.
   void Read(uint64_t offset, void* out, size_t bytes) const;
+  // Starts to fetch bytes that will be read soon. Thread-safe.
+  void Expect(uint64_t offset, uint64_t bytes) const;
+  int fd() const { return fd_; }
 
  private:
   std::filesystem::path path_;

@@ -194,6 +194,12 @@ void Checkpoint::ReadFloats(const Entry& entry, uint64_t first, uint64_t count, 
 void Checkpoint::ReadStored(const Entry& entry, uint64_t first, uint64_t count, float* out) {
   const SourceTensor& tensor = *entry.tensor;
   if (entry.decoded != nullptr) return entry.decoded->Read(first, count, out);
+  if (const uint64_t elements = tensor.elements(); elements != 0) {
+    // About: a block may begin before.
+    const double share = static_cast<double>(tensor.bytes) / static_cast<double>(elements);
+    entry.file->Expect(tensor.offset + static_cast<uint64_t>(static_cast<double>(first) * share),
+                       static_cast<uint64_t>(static_cast<double>(count) * share));
+  }
   if (tensor.dtype == "F32") {
     entry.file->Read(tensor.offset + first * 4, out, static_cast<size_t>(count * 4));
     return;

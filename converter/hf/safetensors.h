@@ -30,6 +30,7 @@ class SafetensorsFile : public TensorFile {
   void Read(uint64_t offset, void* out, size_t bytes) const override {
     file_.Read(offset, out, bytes);
   }
+  void Expect(uint64_t offset, uint64_t bytes) const override { file_.Expect(offset, bytes); }
 
  private:
   void ReadHeader();

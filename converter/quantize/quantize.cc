@@ -25,6 +25,11 @@ T RoundToInteger(T v) {
 // int4 conversion, and compilers do not vectorise its float sum.
 typedef float Vec __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
+typedef int32_t Ints __attribute__((vector_size(16)));
+typedef int32_t FourInts __attribute__((vector_size(64)));
+typedef int8_t Bytes16 __attribute__((vector_size(16)));
+constexpr size_t kWideLanes = 4 * kLanes;
+
 Vec Load(const float* p) {
   Vec v;
   std::memcpy(&v, p, sizeof v);
@@ -141,14 +146,33 @@ void QuantizeBlock(const float* w, const float* importance, uint8_t* out, uint16
 }  // namespace
 
 void QuantizeRowInt8(const float* weights, size_t cols, int8_t* out, float* scale) {
-  float largest = 0.0f;
-  for (size_t i = 0; i < cols; ++i) {
-    const float magnitude = std::fabs(weights[i]);
-    largest = magnitude > largest ? magnitude : largest;
+  const size_t whole = cols / kWideLanes * kWideLanes;
+  Vec most[4] = {};
+  for (size_t i = 0; i < whole; i += kLanes) {
+    const Vec value = Load(weights + i);
+    const Vec magnitude = value < 0.0f ? -value : value;
+    Vec& lane = most[i / kLanes % 4];
+    lane = magnitude > lane ? magnitude : lane;
   }
+  float largest = 0.0f;
+  for (const Vec& lane : most) {
+    for (size_t i = 0; i < kLanes; ++i) largest = std::max(largest, lane[i]);
+  }
+  for (size_t i = whole; i < cols; ++i) largest = std::max(largest, std::fabs(weights[i]));
   *scale = largest == 0.0f ? 1.0f : std::max(largest / 127.0f, FLT_MIN);
-  for (size_t i = 0; i < cols; ++i) {
-    // The extreme's quotient may exceed 127 slightly, which still rounds to 127.
+  // The extreme's quotient may exceed 127 slightly, which still rounds to 127.
+  for (size_t i = 0; i < whole; i += kWideLanes) {
+    Ints parts[4];
+    for (size_t j = 0; j < 4; ++j) {
+      const Vec level = RoundToInteger(Load(weights + i + j * kLanes) / *scale);
+      parts[j] = __builtin_convertvector(level, Ints);
+    }
+    FourInts levels;
+    std::memcpy(&levels, parts, sizeof levels);
+    const Bytes16 bytes = __builtin_convertvector(levels, Bytes16);
+    std::memcpy(out + i, &bytes, sizeof bytes);
+  }
+  for (size_t i = whole; i < cols; ++i) {
     out[i] = static_cast<int8_t>(RoundToInteger(weights[i] / *scale));
   }
 }
@@ -192,14 +216,21 @@ size_t RoundRowBf16(const float* weights, size_t cols, uint16_t* out) {
 
 size_t FindNotFinite(const float* values, size_t count) {
   // Tests for an all-ones exponent in blocks without branches; most rows have none.
-  for (size_t begin = 0; begin < count; begin += 1024) {
-    const size_t end = std::min(begin + 1024, count);
-    uint32_t found = 0;
-    for (size_t i = begin; i < end; ++i) {
-      found |= (BitsFromF32(values[i]) & 0x7F800000u) == 0x7F800000u;
+  constexpr int32_t kExponent = 0x7F800000;
+  constexpr size_t kTested = 1024;
+  for (size_t begin = 0; begin < count; begin += kTested) {
+    const size_t end = std::min(begin + kTested, count);
+    Ints any = {};
+    size_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      Ints bits;
+      std::memcpy(&bits, values + i, sizeof bits);
+      any |= (bits & kExponent) == kExponent;
     }
-    if (found == 0) continue;
-    for (size_t i = begin; i < end; ++i) {
+    bool found = (any[0] | any[1] | any[2] | any[3]) != 0;
+    for (; i < end; ++i) found = found || !std::isfinite(values[i]);
+    if (!found) continue;
+    for (i = begin; i < end; ++i) {
       if (!std::isfinite(values[i])) return i;
     }
   }

@@ -69,6 +69,73 @@ def write_checkpoint(folder, hidden, ffn, n_layers, vocab, quantised=False):
   return shapes
 
 
+def write_torch(folder, shapes):
+  """Writes zeros in f32 as torch.save does, in a sparse file: a zip archive of stored entries."""
+  def whole(value):
+    return b"\x8a\x08" + struct.pack("<q", value)
+
+  def text(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+  def counts(values):
+    return b"(" + b"".join(map(whole, values)) + b"t"
+
+  pickled = b"\x80\x02}("
+  for i, (name, shape) in enumerate(shapes.items()):
+    strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]
+    pickled += (text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") +
+                b"ctorch\nFloatStorage\n" + text(str(i)) + text("cpu") + whole(math.prod(shape)) +
+                b"tQ" + whole(0) + counts(shape) + counts(strides) +
+                b"\x89ccollections\nOrderedDict\n)RtR")
+  entries = [("archive/data.pkl", pickled + b"u.", len(pickled) + 2)]
+  entries += [(f"archive/data/{i}", b"", 4 * math.prod(shape))
+              for i, shape in enumerate(shapes.values())]
+  with open(os.path.join(folder, "pytorch_model.bin"), "wb") as file:
+    directory = b""
+    for name, data, size in entries:
+      begin, fields = file.tell(), struct.pack("<5H3I2H", 0, 0, 0, 0, 0, 0, size, size, len(name), 0)
+      directory += (b"PK\1\2\0\0" + fields + struct.pack("<3H2I", 0, 0, 0, 0, begin) +
+                    name.encode())
+      file.write(b"PK\3\4" + fields + name.encode() + data)
+      file.seek(size - len(data), os.SEEK_CUR)
+    begin = file.tell()
+    file.write(directory + struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, len(entries), len(entries),
+                                       len(directory), begin, 0))
+
+
+def write_gguf(path, shapes, hidden, ffn, n_layers):
+  """Writes zeros in f32 as a sparse GGUF file."""
+  def text(value):
+    return struct.pack("<Q", len(value)) + value.encode()
+
+  def key(name, kind, value):
+    return text(name) + struct.pack("<I", kind) + value
+
+  names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm",
+           "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+           "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+           "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+           "mlp.down_proj": "ffn_down"}
+  numbers = {"block_count": n_layers, "embedding_length": hidden, "feed_forward_length": ffn,
+             "attention.head_count": 1, "attention.key_length": 32, "attention.value_length": 32,
+             "context_length": 2048, "rope.dimension_count": 32}
+  head = key("general.architecture", 8, text("llama"))
+  head += b"".join(key("llama." + k, 4, struct.pack("<I", v)) for k, v in numbers.items())
+  head += key("llama.attention.layer_norm_rms_epsilon", 6, struct.pack("<f", 1e-5))
+  offset, infos = 0, b""
+  for name, shape in shapes.items():
+    for old, new in names.items():
+      name = name.replace(old, new)
+    name = name.replace("model.layers.", "blk.")
+    infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], 0, offset)
+    offset += 4 * math.prod(shape)
+    offset += -offset % 32
+  head = struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(numbers) + 2) + head + infos
+  with open(path, "wb") as file:
+    file.write(head + b"\0" * (-len(head) % 32))
+    file.truncate(file.tell() + offset)
+
+
 def peak_bytes(*arguments):
   """Runs the converter. Returns its exit status and the most memory it had."""
   # A sanitizer delays the release of freed memory.
@@ -400,6 +467,25 @@ class LargeCheckpoint(WithFolder):
 
 class ManyLayers(WithFolder):
 
+  def test_memory_is_bound_by_the_largest_tensor(self):
+    hidden, ffn, layers = 512, 8192, 4
+    shapes = write_checkpoint(self.folder.name, hidden, ffn, layers, vocab=256)
+    largest = 4 * hidden * ffn
+    bound = int(1.2 * largest) + (64 << 20)
+    self.assertGreater(4 * sum(math.prod(shape) for shape in shapes.values()), 2 * bound)
+    gguf = os.path.join(self.folder.name, "model.gguf")
+    write_gguf(gguf, shapes, hidden, ffn, layers)
+    torch = os.path.join(self.folder.name, "torch")
+    os.mkdir(torch)
+    shutil.copy(os.path.join(self.folder.name, "config.json"), torch)
+    write_torch(torch, shapes)
+    for source, *arguments in [(self.folder.name,), (self.folder.name, "--weights", "f32"),
+                               (self.folder.name, "--threads", "16"), (torch,), (gguf,)]:
+      with self.subTest(source=source, arguments=arguments):
+        status, peak = peak_bytes(source, "-o", self.out, "--quiet", "--no-tokenizer", *arguments)
+        self.assertEqual(status, 0)
+        self.assertLess(peak, bound)
+
   def test_verify_holds_one_matrix_at_a_time(self):
     shapes = write_checkpoint(self.folder.name, hidden=512, ffn=8192, n_layers=6, vocab=256)
     checkpoint = 4 * sum(math.prod(shape) for shape in shapes.values())
@@ -414,4 +500,4 @@ class ManyLayers(WithFolder):
 
 
 if __name__ == "__main__":
-  unittest.main(argv=sys.argv[:1])
+  unittest.main(argv=sys.argv[:1] + sys.argv[3:])
