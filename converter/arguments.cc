@@ -37,6 +37,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--bits", "BITS", "Advanced: quantisation"},
       {"--requantise", "", "Advanced: quantisation"},
       {"--threads", "", "Advanced: quantisation"},
+      {"--resume", "", "Advanced: quantisation"},
 
       {"--config", "FILE", kAdvanced},
       {"--window", "", kAdvanced},
@@ -194,6 +195,11 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--threads", arguments->threads,
                   "Number of threads that quantise [one for each core]")
       ->check(CLI::Range(1u, kMostThreads));
+  app->add_flag("--resume", arguments->resume,
+                "Keeps what an interrupted conversion has written, and goes on from what one with "
+                "the same arguments and files has left")
+      ->excludes(calibrate)
+      ->excludes("--bits");
   app->add_flag("--tokenizer-only", arguments->tokenizer_only,
                 "Writes the tokenizer and no weights");
   app->add_flag("--no-tokenizer", arguments->no_tokenizer,
@@ -306,6 +312,11 @@ std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* 
     CheckMode(app, *arguments);
     CheckAdapterMode(app, *arguments);
     CheckNeeds(*arguments);
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word != "--resume" && word != "-q" && word != "--quiet")
+        arguments->command += word + "\n";
+    }
     if (arguments->threads == 0) {
       arguments->threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
     }

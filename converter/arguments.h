@@ -23,7 +23,8 @@ struct Arguments {
   std::string prefix_file, prefix_kv = "int8", sign;
   uint32_t threads = 0;  // 0: one for each core
   uint32_t image_pixels = 0;
-  bool requantise = false;
+  bool requantise = false, resume = false;
+  std::string command;  // all arguments but those that do not change the bundle
   bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_images = false,
        no_self_test = false, verify = false, quiet = false, list_families = false;
   std::optional<std::string> plan;

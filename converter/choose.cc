@@ -5,11 +5,13 @@
 #include <set>
 #include <system_error>
 
+#include "converter/base/auto_target.h"
 #include "converter/base/error.h"
 #include "converter/family/family.h"
 #include "converter/gguf/architectures.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/checkpoint.h"
+#include "platform/base/hash.h"
 #include "tools/cli/input_kind.h"
 
 namespace arn::convert {
@@ -141,6 +143,34 @@ std::vector<std::string> IgnoredFiles(const fs::path& folder) {
         !index.empty() ? index.filename().c_str() : JoinNames(read).c_str()));
   }
   return sentences;
+}
+
+std::string ResumeKey(const Arguments& arguments) {
+  std::string text =
+      std::string(ARN_CONVERT_VERSION) + "\n" + AutoTarget()->name + "\n" + arguments.command;
+  std::error_code error;
+  const auto add_file = [&](const fs::path& path) {
+    if (!fs::is_regular_file(path, error)) return;
+    text += fs::canonical(path, error).string() + " " + std::to_string(fs::file_size(path, error)) +
+            " " + std::to_string(fs::last_write_time(path, error).time_since_epoch().count()) +
+            "\n";
+  };
+  const auto add = [&](const fs::path& path) {
+    if (!fs::is_directory(path, error)) return add_file(path);
+    std::set<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(path, error)) files.insert(entry.path());
+    // The bundle and its list may lie in the folder too.
+    const std::string output = fs::path(arguments.output).filename().string();
+    for (const fs::path& file : files) {
+      if (file.filename().string().rfind(output, 0) != 0) add_file(file);
+    }
+  };
+  for (const std::string& path : {arguments.folder, arguments.config, arguments.lora,
+                                  arguments.pair_template, arguments.prefix_file, arguments.sign}) {
+    if (!path.empty()) add(path);
+  }
+  return Format("arenite-convert --resume %016llx %zu",
+                static_cast<unsigned long long>(Xxh64(text.data(), text.size())), text.size());
 }
 
 std::string FamilyTable() {

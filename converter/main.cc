@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -46,6 +47,7 @@ void HandleSignals() {
   action.sa_flags = SA_RESETHAND;  // the second Ctrl-C kills the process
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
 }
 
 // Keeps embedding and head in int8 by default: int4 costs them more accuracy than it saves size.
@@ -175,6 +177,9 @@ void Run(Arguments arguments) {
   options.no_chat_template = arguments.no_chat_template;
   options.requantise = arguments.requantise;
   options.n_threads = arguments.threads;
+  if (arguments.resume) {
+    options.resume = std::make_shared<ResumeFile>(options.output, ResumeKey(arguments));
+  }
 
   // Reads the key first, so that a bad key fails before the conversion.
   std::optional<SigningKey> signing_key;
@@ -248,6 +253,10 @@ void Run(Arguments arguments) {
                    arguments.output.c_str(), static_cast<double>(result.n_parameters) / 1e6,
                    static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
       ShowBits(options);
+      if (result.resumed_bytes != 0) {
+        std::fprintf(stderr, "%.1f MB of it were taken from the interrupted conversion\n",
+                     static_cast<double>(result.resumed_bytes) / 1e6);
+      }
     }
     if (signing_key) {
       std::fprintf(stderr, "signed, public key %s\n", signing_key->PublicHex().c_str());

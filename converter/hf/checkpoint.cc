@@ -173,6 +173,21 @@ void ReadBlocks(const Checkpoint::Entry& entry, const BlockFormat& format, uint6
   }
 }
 
+// Converts by four, with the vector extension of GCC and Clang: most checkpoints are of this type,
+// and compilers do not do it by themselves.
+void WidenBf16(const uint16_t* halves, size_t n, float* out) {
+  typedef uint16_t Halves __attribute__((vector_size(8)));
+  typedef uint32_t Words __attribute__((vector_size(16)));
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    Halves four;
+    std::memcpy(&four, halves + i, sizeof four);
+    const Words words = __builtin_convertvector(four, Words) << 16;
+    std::memcpy(out + i, &words, sizeof words);
+  }
+  for (; i < n; ++i) out[i] = F32FromBf16(halves[i]);
+}
+
 // Reads elements [first, first + count) of an f64 tensor, rounded to the nearest float.
 void ReadDoubles(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, float* out) {
   double doubles[2048];
@@ -215,7 +230,7 @@ void Checkpoint::ReadStored(const Entry& entry, uint64_t first, uint64_t count, 
     entry.file->Read(tensor.offset + (first + done) * 2, halves, n * 2);
     float* to = out + done;
     if (is_bf16) {
-      for (size_t i = 0; i < n; ++i) to[i] = F32FromBf16(halves[i]);
+      WidenBf16(halves, n, to);
     } else {
       for (size_t i = 0; i < n; ++i) to[i] = F32FromF16(halves[i]);
     }

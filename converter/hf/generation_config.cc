@@ -190,8 +190,9 @@ GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
   if (!generation) return spec;
   std::vector<std::string> unknown;
   for (const std::string& key : generation->Unread()) {
-    const bool is_harmless = std::any_of(std::begin(kHarmlessGenerationKeys), std::end(kHarmlessGenerationKeys),
-                                         [&](const char* harmless) { return key == harmless; });
+    const bool is_harmless =
+        std::any_of(std::begin(kHarmlessGenerationKeys), std::end(kHarmlessGenerationKeys),
+                    [&](const char* harmless) { return key == harmless; });
     if (!is_harmless && !ChangesNothing((*sources.generation)[key], 0)) unknown.push_back(key);
   }
   if (!unknown.empty()) {

@@ -26,9 +26,21 @@ T RoundToInteger(T v) {
 typedef float Vec __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
 typedef int32_t Ints __attribute__((vector_size(16)));
-typedef int32_t FourInts __attribute__((vector_size(64)));
-typedef int8_t Bytes16 __attribute__((vector_size(16)));
 constexpr size_t kWideLanes = 4 * kLanes;
+
+// Packs the low bytes of sixteen integers: transposes them, so that the four of a lane follow each
+// other, and puts these together.
+Ints LowBytes(Ints a, Ints b, Ints c, Ints d) {
+  const Ints ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Ints ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Ints cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Ints cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Ints first = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+  const Ints second = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+  const Ints third = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+  const Ints fourth = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+  return (first & 255) | (second & 255) << 8 | (third & 255) << 16 | fourth << 24;
+}
 
 Vec Load(const float* p) {
   Vec v;
@@ -147,29 +159,26 @@ void QuantizeBlock(const float* w, const float* importance, uint8_t* out, uint16
 
 void QuantizeRowInt8(const float* weights, size_t cols, int8_t* out, float* scale) {
   const size_t whole = cols / kWideLanes * kWideLanes;
-  Vec most[4] = {};
-  for (size_t i = 0; i < whole; i += kLanes) {
-    const Vec value = Load(weights + i);
+  // Two, because each waits for its last value.
+  Vec even = {}, odd = {};
+  const auto raise = [](Vec value, Vec* most) {
     const Vec magnitude = value < 0.0f ? -value : value;
-    Vec& lane = most[i / kLanes % 4];
-    lane = magnitude > lane ? magnitude : lane;
+    *most = magnitude > *most ? magnitude : *most;
+  };
+  for (size_t i = 0; i < whole; i += 2 * kLanes) {
+    raise(Load(weights + i), &even);
+    raise(Load(weights + i + kLanes), &odd);
   }
   float largest = 0.0f;
-  for (const Vec& lane : most) {
-    for (size_t i = 0; i < kLanes; ++i) largest = std::max(largest, lane[i]);
-  }
+  for (size_t i = 0; i < kLanes; ++i) largest = std::max({largest, even[i], odd[i]});
   for (size_t i = whole; i < cols; ++i) largest = std::max(largest, std::fabs(weights[i]));
   *scale = largest == 0.0f ? 1.0f : std::max(largest / 127.0f, FLT_MIN);
   // The extreme's quotient may exceed 127 slightly, which still rounds to 127.
   for (size_t i = 0; i < whole; i += kWideLanes) {
-    Ints parts[4];
-    for (size_t j = 0; j < 4; ++j) {
-      const Vec level = RoundToInteger(Load(weights + i + j * kLanes) / *scale);
-      parts[j] = __builtin_convertvector(level, Ints);
-    }
-    FourInts levels;
-    std::memcpy(&levels, parts, sizeof levels);
-    const Bytes16 bytes = __builtin_convertvector(levels, Bytes16);
+    const auto level = [&](size_t j) {
+      return __builtin_convertvector(RoundToInteger(Load(weights + i + j * kLanes) / *scale), Ints);
+    };
+    const Ints bytes = LowBytes(level(0), level(1), level(2), level(3));
     std::memcpy(out + i, &bytes, sizeof bytes);
   }
   for (size_t i = whole; i < cols; ++i) {

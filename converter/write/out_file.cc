@@ -19,14 +19,21 @@ constexpr size_t kBlockBytes = size_t{4} << 20;
 
 }  // namespace
 
-OutFile::OutFile(const std::filesystem::path& path) : path_(path) {
+OutFile::OutFile(const std::filesystem::path& path, bool keeps_unfinished)
+    : path_(path), keeps_unfinished_(keeps_unfinished) {
   Diag diag;
   const Status status = BeginReplace(path.c_str(), 0666, &file_, &diag);
   if (status != Status::kOk) Fail("%s", diag.text());
   temporary_ = file_.temporary;
 }
 
-OutFile::~OutFile() { AbandonReplace(&file_); }
+OutFile::~OutFile() {
+  if (keeps_unfinished_ && file_.fd >= 0) {
+    close(file_.fd);
+  } else {
+    AbandonReplace(&file_);
+  }
+}
 
 void OutFile::FailWrite(const char* action, int error) const {
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;

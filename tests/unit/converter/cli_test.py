@@ -93,7 +93,8 @@ def write_torch(folder, shapes):
   with open(os.path.join(folder, "pytorch_model.bin"), "wb") as file:
     directory = b""
     for name, data, size in entries:
-      begin, fields = file.tell(), struct.pack("<5H3I2H", 0, 0, 0, 0, 0, 0, size, size, len(name), 0)
+      begin = file.tell()
+      fields = struct.pack("<5H3I2H", 0, 0, 0, 0, 0, 0, size, size, len(name), 0)
       directory += (b"PK\1\2\0\0" + fields + struct.pack("<3H2I", 0, 0, 0, 0, begin) +
                     name.encode())
       file.write(b"PK\3\4" + fields + name.encode() + data)
@@ -136,15 +137,23 @@ def write_gguf(path, shapes, hidden, ffn, n_layers):
     file.truncate(file.tell() + offset)
 
 
+# A process's peak includes that of the one which it was forked from: this one stays small.
+MEASURE = """
+import os, subprocess, sys
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, run.returncode, usage = os.wait4(run.pid, 0)
+print(run.returncode, usage.ru_maxrss)
+"""
+
+
 def peak_bytes(*arguments):
   """Runs the converter. Returns its exit status and the most memory it had."""
   # A sanitizer delays the release of freed memory.
   options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
-  run = subprocess.Popen([CONVERTER, *arguments], stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": options})
-  _, status, usage = os.wait4(run.pid, 0)
-  run.returncode = status
-  return status, usage.ru_maxrss * 1024
+  run = subprocess.run([sys.executable, "-c", MEASURE, CONVERTER, *arguments], text=True,
+                       capture_output=True, check=True, env={**os.environ, "ASAN_OPTIONS": options})
+  status, peak = map(int, run.stdout.split())
+  return status, peak * 1024
 
 
 class WithFolder(unittest.TestCase):
@@ -485,6 +494,75 @@ class ManyLayers(WithFolder):
         status, peak = peak_bytes(source, "-o", self.out, "--quiet", "--no-tokenizer", *arguments)
         self.assertEqual(status, 0)
         self.assertLess(peak, bound)
+
+  def start_until_noted(self, *arguments):
+    """Starts a conversion with --resume and waits until it has noted a matrix."""
+    run = subprocess.Popen([CONVERTER, *arguments], stderr=subprocess.PIPE, text=True)
+    self.addCleanup(run.stderr.close)
+    self.addCleanup(run.wait)
+    self.addCleanup(run.kill)
+    while run.poll() is None:
+      try:
+        with open(self.out + ".resume") as file:
+          if len(file.read().splitlines()) > 3:
+            return run
+      except FileNotFoundError:
+        pass
+      time.sleep(0.002)
+    self.fail("ended before it could be interrupted")
+
+  def test_an_interrupted_conversion_is_resumed(self):
+    write_checkpoint(self.folder.name, hidden=512, ffn=4096, n_layers=12, vocab=256)
+    arguments = [self.folder.name, "-o", self.out, "--weights", "int4", "--no-tokenizer"]
+    before = self.left()
+    self.assertEqual(convert(*arguments, "-q").returncode, 0)
+    with open(self.out, "rb") as file:
+      expected = file.read()
+    os.remove(self.out)
+    taken = r"(?m)^(\S+) MB of it were taken from the interrupted conversion$"
+
+    def interrupt(how):
+      run = self.start_until_noted(*arguments, "--resume")
+      run.send_signal(how)
+      run.wait()
+      self.assertEqual(self.left(), sorted(before + ["out.arn.tmp", "out.arn.resume"]))
+
+    def finish(*more):
+      run = convert(*arguments, *more)
+      self.assertEqual(run.returncode, 0, run.stderr)
+      with open(self.out, "rb") as file:
+        self.assertEqual(file.read(), expected)
+      os.remove(self.out)
+      self.assertEqual(self.left(), before)
+      return run.stderr
+
+    for how in (signal.SIGKILL, signal.SIGINT):
+      interrupt(how)
+      self.assertRegex(finish("--resume"), taken)
+    # Damaged bytes are made again; a run without --resume, and one of changed files, start from
+    # scratch.
+    interrupt(signal.SIGKILL)
+    size = os.path.getsize(self.out + ".tmp")
+    with open(self.out + ".tmp", "rb+") as file:
+      file.truncate(16384)
+      file.truncate(size)
+      file.seek(16384)
+      file.write(b"\xff" * 4096)
+    finish("--resume")
+    interrupt(signal.SIGKILL)
+    self.assertNotRegex(finish(), taken)
+    interrupt(signal.SIGKILL)
+    os.utime(os.path.join(self.folder.name, "config.json"), (1, 1))
+    self.assertNotRegex(finish("--resume"), taken)
+
+  def test_a_full_disk_is_told_before_the_work(self):
+    try:  # 8 TB of zeros that take no room
+      write_checkpoint(self.folder.name, hidden=1 << 20, ffn=32, n_layers=1, vocab=1 << 21)
+    except OSError:
+      self.skipTest("the file system has no files of 8 TB")
+    run = convert(self.folder.name, "-o", self.out, "--weights", "f32", "--no-tokenizer")
+    self.assertEqual(run.returncode, 1)
+    self.assertRegex(run.stderr, r"out\.arn: the disk has \S+ [MG]B free, 879\d\.\d GB are needed")
 
   def test_verify_holds_one_matrix_at_a_time(self):
     shapes = write_checkpoint(self.folder.name, hidden=512, ffn=8192, n_layers=6, vocab=256)
