@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "CLI/CLI.hpp"
 #include "converter/run/prefix.h"
+#include "converter/write/split.h"
 #include "kernels/pack/pack.h"
+#include "tools/cli/format.h"
 #include "tools/cli/option_table.h"
 #include "tools/cli/program.h"
 #include "tools/cli/rope_option.h"
 
 namespace arn::convert {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr uint32_t kMostThreads = 64;
 constexpr const char* kAdvanced = "Advanced: the checkpoint";
@@ -26,6 +31,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--calibrate", "FILE", ""},
       {"--prefix-file", "FILE", ""},
       {"--sign", "KEY", ""},
+      {"--split", "SIZE", ""},
       {"--verify-text", "FILE", ""},
       {"--plan", "FILE", ""},
       {"--kv", "TYPE", ""},
@@ -175,6 +181,14 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--sign", arguments->sign,
                   "Signs the bundle with the Ed25519 private key in this file (PEM, or 64 "
                   "hexadecimal digits), for apps that open it with the public key");
+  app->add_option_function<std::string>(
+      "--split",
+      [arguments](const std::string& text) {
+        if (cli::ParseSize(text, &arguments->split)) return;
+        throw CLI::ValidationError("--split", std::string("expected ") + cli::kSizeForms);
+      },
+      "Writes the bundle in parts of at most this size, such as 512M: NAME-00001-of-00003.arn and "
+      "so on. Programs open the first, and the others lie beside it");
   CLI::Option* calibrate =
       app->add_option("--calibrate", arguments->calibrate,
                       "Sample text file, similar to what the model will read: int8 and int4 "
@@ -251,7 +265,7 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
   for (const char* name :
        {"--embedding", "--head", "--target", "--calibrate", "--bits", "--prefix-file", "--verify",
         "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-images", "--image-pixels",
-        "--no-self-test"}) {
+        "--no-self-test", "--split"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
   if (!arguments.weights.empty() && arguments.weights != "f16" && arguments.weights != "f32") {
@@ -264,6 +278,13 @@ void CheckNeeds(const Arguments& arguments) {
   const auto refuse = [](const char* name, const char* reason) {
     throw CLI::ValidationError(name, reason);
   };
+  if (arguments.split != 0 && arguments.split < kLeastPartBytes) {
+    refuse("--split", "expected at least 1M");
+  }
+  const fs::path output = arguments.output;
+  if (arguments.split != 0 && !output.empty() && output.extension() != ".arn") {
+    refuse("--split", "needs an output that ends in .arn");
+  }
   const bool is_integer =
       arguments.weights.empty() || arguments.weights == "int8" || arguments.weights == "int4";
   if (arguments.tokenizer_only) {

@@ -24,6 +24,7 @@ struct Arguments {
   uint32_t threads = 0;  // 0: one for each core
   uint32_t image_pixels = 0;
   bool requantise = false, resume = false;
+  uint64_t split = 0;   // bytes of a part; 0: one file
   std::string command;  // all arguments but those that do not change the bundle
   bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_images = false,
        no_self_test = false, verify = false, quiet = false, list_families = false;

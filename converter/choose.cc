@@ -11,6 +11,7 @@
 #include "converter/gguf/architectures.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/checkpoint.h"
+#include "converter/write/split.h"
 #include "platform/base/hash.h"
 #include "tools/cli/input_kind.h"
 
@@ -114,7 +115,8 @@ void CheckRoom(const ConvertOptions& options, const Arguments& arguments) {
     exact += Bytes(matrix, DType::kF32);
   }
   // Calibration keeps the model beside itself, in f32 and quantised.
-  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : 0);
+  const bool is_cut = arguments.split != 0 && CountPartsOf(bundle, arguments.split) > 1;
+  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : is_cut ? bundle : 0);
   std::error_code error;
   const fs::space_info space = fs::space(parent.empty() ? "." : parent, error);
   if (error || space.available >= needed) return;

@@ -26,6 +26,7 @@
 #include "converter/run/reply_format.h"
 #include "converter/run/self_test.h"
 #include "converter/run/verify.h"
+#include "converter/write/split.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
 
@@ -263,6 +264,11 @@ void Run(Arguments arguments) {
     }
   }
   if (arguments.verify) RunVerify(arguments, options, verify_text.text, &progress);
+  if (arguments.split == 0) return;
+  const std::vector<fs::path> parts = SplitBundle(arguments.output, arguments.split);
+  ReadBack(parts[0], parts[0]);
+  if (arguments.quiet || parts.size() == 1) return;
+  std::fprintf(stderr, "%s and %zu more parts\n", parts[0].c_str(), parts.size() - 1);
 }
 
 int Main(int argc, char** argv) {

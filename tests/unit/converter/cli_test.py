@@ -218,6 +218,28 @@ class CommandLine(WithFolder):
     self.assertIn("warning: pytorch_model.bin (0 MB) is not read: the weights are those of "
                   "model.safetensors", run.stderr)
 
+  def test_a_bundle_is_split_into_parts(self):
+    whole = os.path.join(self.folder.name, "whole.arn")
+    self.assertEqual(convert(CHECKPOINT, "-o", whole, "-q").returncode, 0)
+    run = convert(CHECKPOINT, "-o", self.out, "--split", "1M")
+    self.assertEqual(run.returncode, 0, run.stderr)
+    self.assertEqual(self.left(), [f"out-0000{i}-of-00003.arn" for i in (1, 2, 3)] + ["whole.arn"])
+    self.assertIn("out-00001-of-00003.arn and 2 more parts", run.stderr)
+    joined = b""
+    for name in self.left()[:3]:
+      with open(os.path.join(self.folder.name, name), "rb") as file:
+        part = file.read()
+      self.assertLessEqual(len(part), 1 << 20)
+      joined += part[16384 if joined else 0:]
+    with open(whole, "rb") as file:
+      self.assertEqual(joined, file.read())
+    self.assertEqual(convert(CHECKPOINT, "-o", self.out, "--split", "1GB", "-q").returncode, 0)
+    self.assertIn("out.arn", self.left())
+    for size, words in (("1k", "at least 1M"), ("much", "expected a number of bytes")):
+      self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--split", size), 2, words)
+    self.assert_one_error(convert(CHECKPOINT, "-o", self.out + "x", "--split", "1M"), 2,
+                          "an output that ends in .arn")
+
   def test_the_families_are_listed(self):
     run = convert("--list-families")
     self.assertEqual((run.returncode, run.stderr), (0, ""))
