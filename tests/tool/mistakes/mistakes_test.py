@@ -83,6 +83,9 @@ def prepare(folder, converter, checkpoint):
   (folder / "nothing.txt").write_text("")
   (folder / "photos").mkdir()
   shutil.copytree(checkpoint, folder / "fable")
+  subprocess.run([converter, checkpoint, "-o", folder / "parts.arn", "--split", "1M", "-q"],
+                 check=True, timeout=300)
+  (folder / "parts-00002-of-00003.arn").unlink()
   (folder / "pickle").mkdir()
   shutil.copy(checkpoint / "config.json", folder / "pickle")
   with zipfile.ZipFile(folder / "pickle/pytorch_model.bin", "w") as archive:
