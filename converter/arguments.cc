@@ -1,10 +1,15 @@
 #include "converter/arguments.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <thread>
 
 #include "CLI/CLI.hpp"
 #include "converter/run/prefix.h"
+#include "converter/write/split.h"
 #include "kernels/pack/pack.h"
+#include "tools/cli/format.h"
 #include "tools/cli/option_table.h"
 #include "tools/cli/program.h"
 #include "tools/cli/rope_option.h"
@@ -12,6 +17,9 @@
 namespace arn::convert {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr uint32_t kMostThreads = 64;
 constexpr const char* kAdvanced = "Advanced: the checkpoint";
 constexpr const char* kParts = "Advanced: parts of the bundle";
 
@@ -23,6 +31,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--calibrate", "FILE", ""},
       {"--prefix-file", "FILE", ""},
       {"--sign", "KEY", ""},
+      {"--split", "SIZE", ""},
       {"--verify-text", "FILE", ""},
       {"--plan", "FILE", ""},
       {"--kv", "TYPE", ""},
@@ -34,6 +43,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--bits", "BITS", "Advanced: quantisation"},
       {"--requantise", "", "Advanced: quantisation"},
       {"--threads", "", "Advanced: quantisation"},
+      {"--resume", "", "Advanced: quantisation"},
 
       {"--config", "FILE", kAdvanced},
       {"--window", "", kAdvanced},
@@ -93,7 +103,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
 
   app->add_option(
       "DIR", arguments->folder,
-      "Checkpoint: a folder with config.json, *.safetensors, tokenizer.json; or a GGUF file");
+      "Checkpoint: a folder with config.json, *.safetensors (or PyTorch's files), tokenizer.json; "
+      "or a GGUF file");
   app->add_option("-o,--output", arguments->output,
                   "Bundle to write [the checkpoint's name and the type, such as model-int8.arn]");
   app->add_option("--weights", arguments->weights,
@@ -170,6 +181,14 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--sign", arguments->sign,
                   "Signs the bundle with the Ed25519 private key in this file (PEM, or 64 "
                   "hexadecimal digits), for apps that open it with the public key");
+  app->add_option_function<std::string>(
+      "--split",
+      [arguments](const std::string& text) {
+        if (cli::ParseSize(text, &arguments->split)) return;
+        throw CLI::ValidationError("--split", std::string("expected ") + cli::kSizeForms);
+      },
+      "Writes the bundle in parts of at most this size, such as 512M: NAME-00001-of-00003.arn and "
+      "so on. Programs open the first, and the others lie beside it");
   CLI::Option* calibrate =
       app->add_option("--calibrate", arguments->calibrate,
                       "Sample text file, similar to what the model will read: int8 and int4 "
@@ -187,9 +206,14 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag("--requantise", arguments->requantise,
                 "Of a checkpoint quantised by others (GPTQ, AWQ, FP8 ...): quantises again what "
                 "int8 and int4 do not hold exactly, and says by how much it changes");
-  app->add_option("--threads", arguments->threads, "Number of threads that quantise")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  app->add_option("--threads", arguments->threads,
+                  "Number of threads that quantise [one for each core]")
+      ->check(CLI::Range(1u, kMostThreads));
+  app->add_flag("--resume", arguments->resume,
+                "Keeps what an interrupted conversion has written, and goes on from what one with "
+                "the same arguments and files has left")
+      ->excludes(calibrate)
+      ->excludes("--bits");
   app->add_flag("--tokenizer-only", arguments->tokenizer_only,
                 "Writes the tokenizer and no weights");
   app->add_flag("--no-tokenizer", arguments->no_tokenizer,
@@ -241,7 +265,7 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
   for (const char* name :
        {"--embedding", "--head", "--target", "--calibrate", "--bits", "--prefix-file", "--verify",
         "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-images", "--image-pixels",
-        "--no-self-test"}) {
+        "--no-self-test", "--split"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
   if (!arguments.weights.empty() && arguments.weights != "f16" && arguments.weights != "f32") {
@@ -254,6 +278,13 @@ void CheckNeeds(const Arguments& arguments) {
   const auto refuse = [](const char* name, const char* reason) {
     throw CLI::ValidationError(name, reason);
   };
+  if (arguments.split != 0 && arguments.split < kLeastPartBytes) {
+    refuse("--split", "expected at least 1M");
+  }
+  const fs::path output = arguments.output;
+  if (arguments.split != 0 && !output.empty() && output.extension() != ".arn") {
+    refuse("--split", "needs an output that ends in .arn");
+  }
   const bool is_integer =
       arguments.weights.empty() || arguments.weights == "int8" || arguments.weights == "int4";
   if (arguments.tokenizer_only) {
@@ -302,6 +333,14 @@ std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* 
     CheckMode(app, *arguments);
     CheckAdapterMode(app, *arguments);
     CheckNeeds(*arguments);
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word != "--resume" && word != "-q" && word != "--quiet")
+        arguments->command += word + "\n";
+    }
+    if (arguments->threads == 0) {
+      arguments->threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+    }
   });
 }
 

@@ -21,8 +21,11 @@ struct Arguments {
   uint32_t calibrate_tokens = 16384;
   double bits = 0;
   std::string prefix_file, prefix_kv = "int8", sign;
-  uint32_t threads = 2, image_pixels = 0;
-  bool requantise = false;
+  uint32_t threads = 0;  // 0: one for each core
+  uint32_t image_pixels = 0;
+  bool requantise = false, resume = false;
+  uint64_t split = 0;   // bytes of a part; 0: one file
+  std::string command;  // all arguments but those that do not change the bundle
   bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_images = false,
        no_self_test = false, verify = false, quiet = false, list_families = false;
   std::optional<std::string> plan;

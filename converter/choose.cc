@@ -5,12 +5,14 @@
 #include <set>
 #include <system_error>
 
+#include "converter/base/auto_target.h"
 #include "converter/base/error.h"
 #include "converter/family/family.h"
 #include "converter/gguf/architectures.h"
 #include "converter/gguf/gguf_model.h"
-#include "converter/hf/json_file.h"
-#include "nlohmann/json.hpp"
+#include "converter/hf/checkpoint.h"
+#include "converter/write/split.h"
+#include "platform/base/hash.h"
 #include "tools/cli/input_kind.h"
 
 namespace arn::convert {
@@ -56,21 +58,6 @@ bool IsWeightFile(const fs::path& path) {
   static const std::set<std::string> extensions = {
       ".bin", ".h5", ".msgpack", ".onnx", ".pth", ".pt", ".gguf", ".ot", ".safetensors"};
   return extensions.count(path.extension().string()) != 0;
-}
-
-// Returns the names of the safetensors files that a conversion reads.
-std::set<std::string> FilesRead(const fs::path& folder) {
-  std::error_code ignored;
-  if (fs::exists(folder / "model.safetensors", ignored)) return {"model.safetensors"};
-  std::set<std::string> names;
-  const fs::path index = folder / "model.safetensors.index.json";
-  if (!fs::exists(index, ignored)) return names;
-  const nlohmann::json json = LoadJson(index);
-  if (!json.is_object() || !json.contains("weight_map")) return names;
-  for (const auto& [tensor, file] : json["weight_map"].items()) {
-    if (file.is_string()) names.insert(file.get<std::string>());
-  }
-  return names;
 }
 
 }  // namespace
@@ -128,7 +115,8 @@ void CheckRoom(const ConvertOptions& options, const Arguments& arguments) {
     exact += Bytes(matrix, DType::kF32);
   }
   // Calibration keeps the model beside itself, in f32 and quantised.
-  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : 0);
+  const bool is_cut = arguments.split != 0 && CountPartsOf(bundle, arguments.split) > 1;
+  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : is_cut ? bundle : 0);
   std::error_code error;
   const fs::space_info space = fs::space(parent.empty() ? "." : parent, error);
   if (error || space.available >= needed) return;
@@ -141,7 +129,8 @@ std::vector<std::string> IgnoredFiles(const fs::path& folder) {
   std::vector<std::string> sentences;
   std::error_code error;
   if (!fs::is_directory(folder, error)) return sentences;
-  const std::set<std::string> read = FilesRead(folder);
+  fs::path index;
+  const std::set<std::string> read = WeightFiles(folder, &index);
   std::map<std::string, uint64_t> ignored;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
@@ -153,9 +142,37 @@ std::vector<std::string> IgnoredFiles(const fs::path& folder) {
   for (const auto& [name, bytes] : ignored) {
     sentences.push_back(Format(
         "%s (%s) is not read: the weights are those of %s", name.c_str(), Size(bytes).c_str(),
-        read.size() == 1 ? read.begin()->c_str() : "model.safetensors.index.json"));
+        !index.empty() ? index.filename().c_str() : JoinNames(read).c_str()));
   }
   return sentences;
+}
+
+std::string ResumeKey(const Arguments& arguments) {
+  std::string text =
+      std::string(ARN_CONVERT_VERSION) + "\n" + AutoTarget()->name + "\n" + arguments.command;
+  std::error_code error;
+  const auto add_file = [&](const fs::path& path) {
+    if (!fs::is_regular_file(path, error)) return;
+    text += fs::canonical(path, error).string() + " " + std::to_string(fs::file_size(path, error)) +
+            " " + std::to_string(fs::last_write_time(path, error).time_since_epoch().count()) +
+            "\n";
+  };
+  const auto add = [&](const fs::path& path) {
+    if (!fs::is_directory(path, error)) return add_file(path);
+    std::set<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(path, error)) files.insert(entry.path());
+    // The bundle and its list may lie in the folder too.
+    const std::string output = fs::path(arguments.output).filename().string();
+    for (const fs::path& file : files) {
+      if (file.filename().string().rfind(output, 0) != 0) add_file(file);
+    }
+  };
+  for (const std::string& path : {arguments.folder, arguments.config, arguments.lora,
+                                  arguments.pair_template, arguments.prefix_file, arguments.sign}) {
+    if (!path.empty()) add(path);
+  }
+  return Format("arenite-convert --resume %016llx %zu",
+                static_cast<unsigned long long>(Xxh64(text.data(), text.size())), text.size());
 }
 
 std::string FamilyTable() {

@@ -26,6 +26,10 @@ void CheckRoom(const ConvertOptions& options, const Arguments& arguments);
 // in another format.
 std::vector<std::string> IgnoredFiles(const std::filesystem::path& folder);
 
+// Returns a line that differs for another version of the program, other arguments, and files of the
+// checkpoint or named by the arguments of another size or time of change.
+std::string ResumeKey(const Arguments& arguments);
+
 // Returns the table of --list-families.
 std::string FamilyTable();
 

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "converter/run/reply_format.h"
 #include "converter/run/self_test.h"
 #include "converter/run/verify.h"
+#include "converter/write/split.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
 
@@ -47,6 +49,7 @@ void HandleSignals() {
   action.sa_flags = SA_RESETHAND;  // the second Ctrl-C kills the process
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
 }
 
 // Keeps embedding and head in int8 by default: int4 costs them more accuracy than it saves size.
@@ -176,6 +179,9 @@ void Run(Arguments arguments) {
   options.no_chat_template = arguments.no_chat_template;
   options.requantise = arguments.requantise;
   options.n_threads = arguments.threads;
+  if (arguments.resume) {
+    options.resume = std::make_shared<ResumeFile>(options.output, ResumeKey(arguments));
+  }
 
   // Reads the key first, so that a bad key fails before the conversion.
   std::optional<SigningKey> signing_key;
@@ -249,12 +255,21 @@ void Run(Arguments arguments) {
                    arguments.output.c_str(), static_cast<double>(result.n_parameters) / 1e6,
                    static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
       ShowBits(options);
+      if (result.resumed_bytes != 0) {
+        std::fprintf(stderr, "%.1f MB of it were taken from the interrupted conversion\n",
+                     static_cast<double>(result.resumed_bytes) / 1e6);
+      }
     }
     if (signing_key) {
       std::fprintf(stderr, "signed, public key %s\n", signing_key->PublicHex().c_str());
     }
   }
   if (arguments.verify) RunVerify(arguments, options, verify_text.text, &progress);
+  if (arguments.split == 0) return;
+  const std::vector<fs::path> parts = SplitBundle(arguments.output, arguments.split);
+  ReadBack(parts[0], parts[0]);
+  if (arguments.quiet || parts.size() == 1) return;
+  std::fprintf(stderr, "%s and %zu more parts\n", parts[0].c_str(), parts.size() - 1);
 }
 
 int Main(int argc, char** argv) {

@@ -32,6 +32,8 @@ class TensorFile {
   // Copies `bytes` bytes from `offset` of the file. REQUIRES: the range lies within a tensor.
   // Thread-safe. Throws ConvertError.
   virtual void Read(uint64_t offset, void* out, size_t bytes) const = 0;
+  // Says that bytes will be read soon, so that the system can fetch them. Thread-safe.
+  virtual void Expect(uint64_t offset, uint64_t bytes) const = 0;
 };
 
 }  // namespace arn::convert

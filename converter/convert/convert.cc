@@ -16,6 +16,7 @@
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/chat_template.h"
 #include "converter/hf/checkpoint.h"
+#include "converter/hf/consolidated.h"
 #include "converter/hf/generation_config.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/lora.h"
@@ -197,12 +198,18 @@ class Conversion {
     }
     TellWarnings();
 
-    BundleWriter writer(options_.output);
+    ResumeFile* resume = options_.resume.get();
+    BundleWriter writer(options_.output, resume != nullptr);
+    if (resume != nullptr) {
+      resume->Begin(writer.path());
+    } else {
+      ResumeFile::Remove(options_.output);
+    }
     TokenizerSegments tokenizer_segments;
     std::vector<fbs::Segment> segments;
     if (tokenizer) tokenizer_segments = WriteTokenizer(*tokenizer, &writer);
     const std::vector<fbs::Segment> chat_segments = WriteChat(chat, &writer);
-    if (job) segments = WriteWeights(job->plan, &writer);
+    if (job) segments = WriteWeights(job->plan, resume, &writer);
     if (!requantised.empty()) WarnOfRequantised(requantised);
     ReplyFormatText reply;
     const auto close = [&](const PrefixIndex* prefix, const SelfTestIndex* self_test) {
@@ -241,11 +248,13 @@ class Conversion {
       options_.check(writer.path());
     }
     writer.Commit();
+    ResumeFile::Remove(options_.output);
 
     ConvertResult result;
     if (job) result.matrices = Stored(job->plan, segments);
     result.file_bytes = writer.file_bytes();
     result.n_parameters = job ? CountParameters(job->plan) : 0;
+    result.resumed_bytes = resume == nullptr ? 0 : resume->taken_bytes();
     result.has_tokenizer = tokenizer.has_value();
     return result;
   }
@@ -273,7 +282,9 @@ class Conversion {
     }
     const fs::path path =
         options_.config.empty() ? options_.folder / "config.json" : options_.config;
-    nlohmann::json config = LoadJson(path);
+    nlohmann::json config = !fs::exists(path) && !ConsolidatedFiles(options_.folder).empty()
+                                ? ConsolidatedConfig(options_.folder, &warnings_)
+                                : LoadJson(path);
     const std::optional<QuantisationConfig> quantised = TakeQuantisation(&config, path.string());
     const TextTower tower = FindTextTower(config, path.string());
     DecoderSpec spec =
@@ -325,7 +336,9 @@ class Conversion {
     return ids;
   }
 
-  std::vector<fbs::Segment> WriteWeights(const TensorPlan& plan, BundleWriter* writer) {
+  // resume: may be null.
+  std::vector<fbs::Segment> WriteWeights(const TensorPlan& plan, ResumeFile* resume,
+                                         BundleWriter* writer) {
     const uint64_t total = CountElements(plan);
     uint64_t done = 0;
     const OnProgress on_progress = [&](const PlannedTensor& tensor, uint64_t elements) {
@@ -338,9 +351,18 @@ class Conversion {
         segments.push_back(writer->SkipSegment(SegmentBytes(tensor)));
         continue;
       }
+      const bool is_noted = resume != nullptr && !tensor.is_vector;
       float error = 0.0f;
-      segments.push_back(
-          WriteTensor(tensor, FinishedOf(tensor), options_.n_threads, on_progress, writer, &error));
+      std::optional<fbs::Segment> segment;
+      if (is_noted) segment = resume->Take(tensor.name, SegmentBytes(tensor), writer, &error);
+      if (segment) {
+        on_progress(tensor, uint64_t{tensor.rows} * tensor.cols);
+      } else {
+        segment = WriteTensor(tensor, FinishedOf(tensor), options_.n_threads, on_progress, writer,
+                              &error);
+      }
+      if (is_noted) resume->Note(tensor.name, *segment, error, writer);
+      segments.push_back(*segment);
       if (error <= requantised_error_) continue;
       requantised_error_ = error;
       requantised_most_ = tensor.name;

@@ -16,6 +16,7 @@
 #include "converter/quantize/compensate.h"
 #include "converter/tensors/tensor_plan.h"
 #include "converter/write/index.h"
+#include "converter/write/resume.h"
 #include "converter/write/signing_key.h"
 
 namespace arn::convert {
@@ -74,6 +75,9 @@ struct ConvertOptions {
   ReplyFormatFinder find_reply_format;      // empty: writes no reply format
   BundleCheck check;                        // empty: does not read the bundle back
   const SigningKey* signing_key = nullptr;  // null: does not sign the bundle
+  // Not null: on failure, keeps what is written, and takes the matrices that a failed conversion
+  // has left. Opened before anything else opens the output, which removes them.
+  std::shared_ptr<ResumeFile> resume;
 };
 
 struct MatrixInfo {
@@ -96,6 +100,7 @@ struct ConvertResult {
   std::vector<StoredMatrix> matrices;
   uint64_t file_bytes = 0;
   uint64_t n_parameters = 0;
+  uint64_t resumed_bytes = 0;  // taken from an earlier conversion
   bool has_tokenizer = false;
 };
 
@@ -120,7 +125,8 @@ void CheckWeights(const ConvertOptions& options);
 // Returns the longest context the model was trained for. Throws ConvertError.
 uint32_t ReadMaxContext(const ConvertOptions& options);
 
-// Writes options.output. On failure throws ConvertError and leaves no files behind.
+// Writes options.output. On failure throws ConvertError and leaves no files behind, unless it is
+// to be resumed.
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events);
 
 class Lora;

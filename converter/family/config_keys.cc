@@ -11,7 +11,7 @@ namespace arn::convert {
 namespace {
 
 // Metadata, training parameters, and generation defaults that are read elsewhere.
-constexpr const char* kHarmless[] = {
+constexpr const char* kHarmlessConfigKeys[] = {
     // identity and files
     "_name_or_path",
     "name_or_path",
@@ -440,7 +440,7 @@ void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, con
     const auto row = std::find_if(std::begin(kSignificant), std::end(kSignificant),
                                   [&](const Significant& s) { return key == s.key; });
     const bool is_significant = row != std::end(kSignificant);
-    const bool is_harmless = Contains(kHarmless, WithoutPrefix(key, family.nested_key));
+    const bool is_harmless = Contains(kHarmlessConfigKeys, WithoutPrefix(key, family.nested_key));
     if (is_significant ? IsOff(value, *row) : SaysNothing(value) || is_harmless) {
       continue;
     }
@@ -467,7 +467,7 @@ void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, con
 std::vector<std::string> KeysThatNobodyKnows(const nlohmann::json& json) {
   std::vector<std::string> unknown;
   for (const auto& [key, value] : json.items()) {
-    if (!Contains(kHarmless, key) && !Contains(kRead, key) && !SaysNothing(value)) {
+    if (!Contains(kHarmlessConfigKeys, key) && !Contains(kRead, key) && !SaysNothing(value)) {
       unknown.push_back(key);
     }
   }

@@ -12,7 +12,7 @@ namespace arn::convert {
 namespace {
 
 // Keys after "ARCHITECTURE." that do not change the computation.
-constexpr const char* kHarmless[] = {
+constexpr const char* kHarmlessGgufKeys[] = {
     "vocab_size",
     "tensor_data_layout",
     "rope.scaling.finetuned",
@@ -361,7 +361,7 @@ class ConfigMaker {
       // decoder_start_token_id is read with the generation defaults.
       metadata_->MarkRead(Key("decoder_start_token_id"));
     }
-    for (const char* name : kHarmless) metadata_->MarkRead(Key(name));
+    for (const char* name : kHarmlessGgufKeys) metadata_->MarkRead(Key(name));
     for (const std::string& key : metadata_->Unread()) {
       if (key.compare(0, prefix_.size(), prefix_) != 0) continue;
       const nlohmann::json* value = metadata_->Find(key);

@@ -1,11 +1,13 @@
 // Tensors of a checkpoint: of a folder (model.safetensors, or the shards that
-// model.safetensors.index.json lists), or of a single file in another format.
+// model.safetensors.index.json lists; without them pytorch_model.bin and its shards, or Llama's
+// consolidated.NN.pth), or of a single file in another format.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +19,17 @@ namespace arn::convert {
 
 struct LowRank;  // lora.h
 
+// Returns the names of the files of `folder` that hold the tensors which a conversion reads; the
+// index that lists them, if there is one, is put into `index` (may be null). Empty if there are
+// none. Throws ConvertError for a damaged index.
+std::set<std::string> WeightFiles(const std::filesystem::path& folder,
+                                  std::filesystem::path* index);
+
 class Checkpoint {
  public:
   // Opens all files and checks their headers. Throws ConvertError.
   explicit Checkpoint(const std::filesystem::path& folder);
-  // Opens one safetensors file.
+  // Opens one file: of torch.save if its name ends with .bin, .pth or .pt, else safetensors.
   static Checkpoint OfFile(const std::filesystem::path& path);
   // Wraps one open file; `tensors` maps lookup names to its tensors.
   Checkpoint(std::unique_ptr<TensorFile> file, std::map<std::string, SourceTensor> tensors);
@@ -53,8 +61,10 @@ class Checkpoint {
  private:
   Checkpoint() = default;
   static void ReadStored(const Entry& entry, uint64_t first, uint64_t count, float* out);
-  void OpenSharded(const std::filesystem::path& folder, const std::filesystem::path& index_path);
+  void CheckIndex(const std::filesystem::path& index_path) const;
   void Add(const std::filesystem::path& path);
+  template <typename File>
+  void AddAll(std::unique_ptr<File> file);
 
   std::vector<std::unique_ptr<TensorFile>> files_;
   std::map<std::string, SourceTensor> named_;

@@ -44,7 +44,7 @@ constexpr NotApplied kNotApplied[] = {
 
 // Keys that do not affect the choice of tokens: metadata, limits that each call sets, caches,
 // faster ways to the same tokens, and settings of other model types.
-constexpr const char* kHarmless[] = {
+constexpr const char* kHarmlessGenerationKeys[] = {
     "_from_model_config",
     "transformers_version",
     "_commit_hash",
@@ -190,8 +190,9 @@ GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
   if (!generation) return spec;
   std::vector<std::string> unknown;
   for (const std::string& key : generation->Unread()) {
-    const bool is_harmless = std::any_of(std::begin(kHarmless), std::end(kHarmless),
-                                         [&](const char* harmless) { return key == harmless; });
+    const bool is_harmless =
+        std::any_of(std::begin(kHarmlessGenerationKeys), std::end(kHarmlessGenerationKeys),
+                    [&](const char* harmless) { return key == harmless; });
     if (!is_harmless && !ChangesNothing((*sources.generation)[key], 0)) unknown.push_back(key);
   }
   if (!unknown.empty()) {

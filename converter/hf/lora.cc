@@ -19,7 +19,7 @@ constexpr const char* kA = ".lora_A.weight";
 constexpr const char* kB = ".lora_B.weight";
 
 // Keys of LoraConfig (peft/tuners/lora/config.py) that the merged matrices do not depend on.
-constexpr const char* kHarmless[] = {
+constexpr const char* kHarmlessLoraKeys[] = {
     "auto_mapping",
     "base_model_name_or_path",
     "revision",
@@ -98,7 +98,7 @@ void CheckKeys(ConfigReader* config, const nlohmann::json& json) {
     const bool is_plain = start->is_boolean() || *start == "gaussian" || *start == "orthogonal";
     if (!is_plain) config->FailKey("init_lora_weights", "true, false, gaussian or orthogonal");
   }
-  for (const char* key : kHarmless) config->MarkRead(key);
+  for (const char* key : kHarmlessLoraKeys) config->MarkRead(key);
   std::vector<std::string> unknown;
   for (const std::string& key : config->Unread()) {
     if (!IsOff(json.at(key))) unknown.push_back(key);
@@ -128,8 +128,10 @@ std::vector<float> ReadMatrix(const Checkpoint::Entry& entry, bool transposes) {
 
 fs::path TensorsOf(const fs::path& folder) {
   const fs::path path = folder / "adapter_model.safetensors";
-  if (!fs::exists(path)) Fail("%s: no such file", path.c_str());
-  return path;
+  if (fs::exists(path)) return path;
+  const fs::path older = folder / "adapter_model.bin";
+  if (fs::exists(older)) return older;
+  Fail("%s: no such file", path.c_str());
 }
 
 }  // namespace

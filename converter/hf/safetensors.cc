@@ -1,19 +1,12 @@
 #include "converter/hf/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cinttypes>
-#include <cstring>
 
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
-#include "platform/os/retry.h"
 
 namespace arn::convert {
 namespace {
@@ -48,64 +41,36 @@ uint64_t UnsignedField(const nlohmann::json& value, const std::string& file,
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
-  // O_NONBLOCK: opening a pipe without a writer must not block.
-  fd_ = Retried([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-  if (fd_ < 0) Fail("%s: cannot open: %s", path.c_str(), std::strerror(errno));
-  try {
-    ReadHeader();
-  } catch (...) {
-    close(fd_);
-    throw;
-  }
-}
-
-SafetensorsFile::~SafetensorsFile() { close(fd_); }
-
-void SafetensorsFile::Read(uint64_t offset, void* out, size_t bytes) const {
-  char* p = static_cast<char*>(out);
-  while (bytes > 0) {
-    const ssize_t n = pread(fd_, p, bytes, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) Fail("%s: cannot read: %s", path_.c_str(), std::strerror(errno));
-    if (n == 0) Fail("%s: the file ended at %" PRIu64 " while it was read", path_.c_str(), offset);
-    p += n;
-    offset += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
-  }
-}
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) { ReadHeader(); }
 
 void SafetensorsFile::ReadHeader() {
-  const std::string file = path_.string();
-  struct stat info;
-  if (fstat(fd_, &info) != 0) Fail("%s: cannot stat: %s", file.c_str(), std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) Fail("%s: not a regular file", file.c_str());
-  file_bytes_ = static_cast<uint64_t>(info.st_size);
-  if (file_bytes_ < 8) {
+  const std::string file = path().string();
+  const uint64_t file_bytes = file_.bytes();
+  if (file_bytes < 8) {
     Fail("%s: truncated: %" PRIu64 " bytes, a safetensors file begins with 8 of header length",
-         file.c_str(), file_bytes_);
+         file.c_str(), file_bytes);
   }
   uint64_t header_bytes = 0;
-  Read(0, &header_bytes, 8);
+  file_.Read(0, &header_bytes, 8);
   if (header_bytes > kMaxHeaderBytes) {
     Fail("%s: the header length is %" PRIu64 ", more than the %" PRIu64
          " that are allowed "
          "(not a safetensors file?)",
          file.c_str(), header_bytes, kMaxHeaderBytes);
   }
-  if (header_bytes > file_bytes_ - 8) {
+  if (header_bytes > file_bytes - 8) {
     Fail("%s: truncated: the header has %" PRIu64 " bytes, the file %" PRIu64, file.c_str(),
-         header_bytes, file_bytes_);
+         header_bytes, file_bytes);
   }
   std::string text(static_cast<size_t>(header_bytes), '\0');
-  Read(8, text.data(), text.size());
+  file_.Read(8, text.data(), text.size());
   const nlohmann::json header = ParseJson(text, file + " header");
   if (!header.is_object()) {
     Fail("%s: the header is not a JSON object: %s", file.c_str(), Shown(header).c_str());
   }
 
   const uint64_t data_begin = 8 + header_bytes;
-  const uint64_t data_bytes = file_bytes_ - data_begin;
+  const uint64_t data_bytes = file_bytes - data_begin;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
@@ -159,24 +124,24 @@ void SafetensorsFile::ReadHeader() {
 }
 
 void SafetensorsFile::CheckRanges(uint64_t data_bytes) const {
-  const uint64_t data_begin = file_bytes_ - data_bytes;
+  const uint64_t data_begin = file_.bytes() - data_bytes;
   uint64_t expected = data_begin;
   const SourceTensor* before = nullptr;
   for (const SourceTensor& tensor : tensors_) {
     if (tensor.offset < expected) {
-      Fail("%s: tensors %s and %s overlap", path_.c_str(), before->name.c_str(),
+      Fail("%s: tensors %s and %s overlap", path().c_str(), before->name.c_str(),
            tensor.name.c_str());
     }
     if (tensor.offset > expected) {
-      Fail("%s: %" PRIu64 " bytes before tensor %s belong to no tensor", path_.c_str(),
+      Fail("%s: %" PRIu64 " bytes before tensor %s belong to no tensor", path().c_str(),
            tensor.offset - expected, tensor.name.c_str());
     }
     expected = tensor.offset + tensor.bytes;
     before = &tensor;
   }
-  if (expected != file_bytes_) {
-    Fail("%s: %" PRIu64 " bytes at the end belong to no tensor", path_.c_str(),
-         file_bytes_ - expected);
+  if (expected != file_.bytes()) {
+    Fail("%s: %" PRIu64 " bytes at the end belong to no tensor", path().c_str(),
+         file_.bytes() - expected);
   }
 }
 

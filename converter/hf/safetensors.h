@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/base/source_file.h"
 #include "converter/base/source_tensor.h"
 
 namespace arn::convert {
@@ -21,23 +22,21 @@ class SafetensorsFile : public TensorFile {
   // that cover the data without overlap, each at a multiple of its element size. Throws
   // ConvertError with file and tensor.
   explicit SafetensorsFile(const std::filesystem::path& path);
-  ~SafetensorsFile() override;
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  const std::filesystem::path& path() const override { return path_; }
+  const std::filesystem::path& path() const override { return file_.path(); }
   const char* readable_types() const override { return "F64, F32, F16 or BF16"; }
   const std::vector<SourceTensor>& tensors() const { return tensors_; }  // sorted by offset
 
-  void Read(uint64_t offset, void* out, size_t bytes) const override;
+  void Read(uint64_t offset, void* out, size_t bytes) const override {
+    file_.Read(offset, out, bytes);
+  }
+  void Expect(uint64_t offset, uint64_t bytes) const override { file_.Expect(offset, bytes); }
 
  private:
   void ReadHeader();
   void CheckRanges(uint64_t data_bytes) const;
 
-  std::filesystem::path path_;
-  int fd_ = -1;
-  uint64_t file_bytes_ = 0;
+  SourceFile file_;
   std::vector<SourceTensor> tensors_;
 };
 

@@ -25,6 +25,23 @@ T RoundToInteger(T v) {
 // int4 conversion, and compilers do not vectorise its float sum.
 typedef float Vec __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
+typedef int32_t Ints __attribute__((vector_size(16)));
+constexpr size_t kWideLanes = 4 * kLanes;
+
+// Packs the low bytes of sixteen integers: transposes them, so that the four of a lane follow each
+// other, and puts these together.
+Ints LowBytes(Ints a, Ints b, Ints c, Ints d) {
+  const Ints ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Ints ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Ints cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Ints cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Ints first = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+  const Ints second = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+  const Ints third = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+  const Ints fourth = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+  return (first & 255) | (second & 255) << 8 | (third & 255) << 16 | fourth << 24;
+}
+
 Vec Load(const float* p) {
   Vec v;
   std::memcpy(&v, p, sizeof v);
@@ -141,14 +158,30 @@ void QuantizeBlock(const float* w, const float* importance, uint8_t* out, uint16
 }  // namespace
 
 void QuantizeRowInt8(const float* weights, size_t cols, int8_t* out, float* scale) {
-  float largest = 0.0f;
-  for (size_t i = 0; i < cols; ++i) {
-    const float magnitude = std::fabs(weights[i]);
-    largest = magnitude > largest ? magnitude : largest;
+  const size_t whole = cols / kWideLanes * kWideLanes;
+  // Two, because each waits for its last value.
+  Vec even = {}, odd = {};
+  const auto raise = [](Vec value, Vec* most) {
+    const Vec magnitude = value < 0.0f ? -value : value;
+    *most = magnitude > *most ? magnitude : *most;
+  };
+  for (size_t i = 0; i < whole; i += 2 * kLanes) {
+    raise(Load(weights + i), &even);
+    raise(Load(weights + i + kLanes), &odd);
   }
+  float largest = 0.0f;
+  for (size_t i = 0; i < kLanes; ++i) largest = std::max({largest, even[i], odd[i]});
+  for (size_t i = whole; i < cols; ++i) largest = std::max(largest, std::fabs(weights[i]));
   *scale = largest == 0.0f ? 1.0f : std::max(largest / 127.0f, FLT_MIN);
-  for (size_t i = 0; i < cols; ++i) {
-    // The extreme's quotient may exceed 127 slightly, which still rounds to 127.
+  // The extreme's quotient may exceed 127 slightly, which still rounds to 127.
+  for (size_t i = 0; i < whole; i += kWideLanes) {
+    const auto level = [&](size_t j) {
+      return __builtin_convertvector(RoundToInteger(Load(weights + i + j * kLanes) / *scale), Ints);
+    };
+    const Ints bytes = LowBytes(level(0), level(1), level(2), level(3));
+    std::memcpy(out + i, &bytes, sizeof bytes);
+  }
+  for (size_t i = whole; i < cols; ++i) {
     out[i] = static_cast<int8_t>(RoundToInteger(weights[i] / *scale));
   }
 }
@@ -192,14 +225,21 @@ size_t RoundRowBf16(const float* weights, size_t cols, uint16_t* out) {
 
 size_t FindNotFinite(const float* values, size_t count) {
   // Tests for an all-ones exponent in blocks without branches; most rows have none.
-  for (size_t begin = 0; begin < count; begin += 1024) {
-    const size_t end = std::min(begin + 1024, count);
-    uint32_t found = 0;
-    for (size_t i = begin; i < end; ++i) {
-      found |= (BitsFromF32(values[i]) & 0x7F800000u) == 0x7F800000u;
+  constexpr int32_t kExponent = 0x7F800000;
+  constexpr size_t kTested = 1024;
+  for (size_t begin = 0; begin < count; begin += kTested) {
+    const size_t end = std::min(begin + kTested, count);
+    Ints any = {};
+    size_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      Ints bits;
+      std::memcpy(&bits, values + i, sizeof bits);
+      any |= (bits & kExponent) == kExponent;
     }
-    if (found == 0) continue;
-    for (size_t i = begin; i < end; ++i) {
+    bool found = (any[0] | any[1] | any[2] | any[3]) != 0;
+    for (; i < end; ++i) found = found || !std::isfinite(values[i]);
+    if (!found) continue;
+    for (i = begin; i < end; ++i) {
       if (!std::isfinite(values[i])) return i;
     }
   }

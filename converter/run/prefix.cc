@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "converter/base/error.h"
-#include "converter/run/runner.h"
+#include "converter/run/written_bundle.h"
 
 namespace arn::convert {
 namespace {
@@ -30,7 +30,8 @@ std::vector<int32_t> MakePrefix(
     const PrefixOptions& options, const std::filesystem::path& bundle,
     const std::filesystem::path& state,
     const std::function<void(uint64_t done, uint64_t total)>& progress) {
-  Runner runner(bundle, "compute the prefix");
+  WrittenBundle written(bundle, "compute the prefix");
+  Runner& runner = written.runner();
   if (runner.info().has_tokenizer == 0) {
     Fail("%s: the text cannot be tokenized, the checkpoint has no tokenizer",
          options.text.file.c_str());
@@ -50,7 +51,7 @@ std::vector<int32_t> MakePrefix(
   session.context_tokens = std::min(std::max(n, kLeastContext), max_context);
   session.prefill_chunk = kChunk;
   session.n_threads = options.n_threads;
-  runner.Start(session);
+  written.Start(session);
   for (uint32_t done = 0; done < n;) {
     const uint32_t count = std::min(kChunk, n - done);
     runner.Check(arn_session_prefill(runner.session(), ids.data() + done, count));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "converter/run/runner.h"
+#include "converter/run/written_bundle.h"
 
 namespace arn::convert {
 namespace {
@@ -33,7 +33,8 @@ bool AddLogits(const float* logits, uint32_t vocab, SelfTestData* out) {
 }  // namespace
 
 SelfTestData MakeSelfTest(const std::filesystem::path& bundle, uint32_t n_threads) {
-  Runner runner(bundle, "compute the self-test");
+  WrittenBundle written(bundle, "compute the self-test");
+  Runner& runner = written.runner();
   const arn_model_info& info = runner.info();
   if (info.encoder_rows != 0 || info.max_context < kTokens) return {};
   SelfTestData test;
@@ -44,7 +45,7 @@ SelfTestData MakeSelfTest(const std::filesystem::path& bundle, uint32_t n_thread
   options.kv_type = ARN_KV_F32;
   options.context_tokens = kTokens;
   options.n_threads = n_threads;
-  runner.Start(options);
+  written.Start(options);
   const int32_t* next = test.ids.data();
   for (const uint32_t n : kRunTokens) {
     runner.Check(arn_session_prefill(runner.session(), next, n));

@@ -45,6 +45,7 @@ StreamedModel::StreamedModel(ConvertOptions convert, const std::filesystem::path
         convert.check = nullptr;
         convert.quantized = nullptr;
         convert.signing_key = nullptr;
+        convert.resume = nullptr;
         return std::move(convert);
       }()) {
   const TemporaryFile file(temporary);

@@ -6,7 +6,7 @@
 
 #include "converter/base/error.h"
 #include "converter/run/divergence.h"
-#include "converter/run/runner.h"
+#include "converter/run/written_bundle.h"
 #include "converter/write/temporary_file.h"
 
 namespace arn::convert {
@@ -72,7 +72,8 @@ void AddPosition(const float* logits, const float* reference, uint32_t vocab, in
 }  // namespace
 
 VerifyResult Verify(const VerifyOptions& options, const StreamedModel::OnProgress& on_progress) {
-  Runner bundle(options.convert.output, kVerify);
+  WrittenBundle written(options.convert.output, kVerify);
+  const Runner& bundle = written.runner();
   if (bundle.info().encoder_rows != 0) {
     Fail("%s: written, but a model with an encoder cannot be verified on a text",
          options.convert.output.c_str());
@@ -90,7 +91,7 @@ VerifyResult Verify(const VerifyOptions& options, const StreamedModel::OnProgres
   const uint32_t n = static_cast<uint32_t>(ids.size());
   StreamedModel model(options.convert, TemporaryName(options.convert.output, "verify"), kVerify);
   const float* expected = model.Run(ids, options.n_threads, on_progress);
-  bundle.Start(AllLogitsSession(n, options.n_threads));
+  written.Start(AllLogitsSession(n, options.n_threads));
   const float* logits = nullptr;
   bundle.Check(arn_session_prefill_logits(bundle.session(), ids.data(), n, &logits));
   Sums sums;

@@ -154,6 +154,12 @@ SentencePieceFile ReadSentencePieceFile(const std::filesystem::path& path) {
   if (!file) throw TokenizerError(path.string() + ": cannot be opened");
   const std::string text(std::istreambuf_iterator<char>(file), {});
   if (file.bad()) throw TokenizerError(path.string() + ": cannot be read");
+  // Llama 3's file of this name: a token in base64 and its rank in each line.
+  if (text.substr(0, 64).find(" 0\n") != std::string::npos) {
+    throw TokenizerError(path.string() +
+                         ": a tiktoken file, which does not say how text is split: put the "
+                         "model's tokenizer.json beside it");
+  }
   return ParseSentencePiece(reinterpret_cast<const uint8_t*>(text.data()), text.size(),
                             path.filename().string());
 }

@@ -22,7 +22,8 @@ void Put(uint8_t* header, size_t offset, const void* value, size_t bytes) {
 
 }  // namespace
 
-BundleWriter::BundleWriter(const std::filesystem::path& path) : file_(path) {
+BundleWriter::BundleWriter(const std::filesystem::path& path, bool keeps_unfinished)
+    : file_(path, keeps_unfinished) {
   file_.PadTo(kSegmentsOffset);
 }
 

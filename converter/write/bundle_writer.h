@@ -24,7 +24,8 @@ inline constexpr uint64_t kIndexAlign = 16;
 // Writes segments one after another, in chunks, and hashes them on the way; writes the index last.
 class BundleWriter {
  public:
-  explicit BundleWriter(const std::filesystem::path& path);
+  // keeps_unfinished: without Commit(), leaves the temporary file.
+  explicit BundleWriter(const std::filesystem::path& path, bool keeps_unfinished = false);
 
   // Starts a segment of exactly `bytes` bytes; the size, or a larger `align`, decides its
   // alignment.

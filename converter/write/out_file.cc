@@ -1,5 +1,6 @@
 #include "converter/write/out_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,14 +19,21 @@ constexpr size_t kBlockBytes = size_t{4} << 20;
 
 }  // namespace
 
-OutFile::OutFile(const std::filesystem::path& path) : path_(path) {
+OutFile::OutFile(const std::filesystem::path& path, bool keeps_unfinished)
+    : path_(path), keeps_unfinished_(keeps_unfinished) {
   Diag diag;
   const Status status = BeginReplace(path.c_str(), 0666, &file_, &diag);
   if (status != Status::kOk) Fail("%s", diag.text());
   temporary_ = file_.temporary;
 }
 
-OutFile::~OutFile() { AbandonReplace(&file_); }
+OutFile::~OutFile() {
+  if (keeps_unfinished_ && file_.fd >= 0) {
+    close(file_.fd);
+  } else {
+    AbandonReplace(&file_);
+  }
+}
 
 void OutFile::FailWrite(const char* action, int error) const {
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
@@ -59,6 +67,11 @@ void OutFile::Append(const void* data, size_t bytes) {
 
 void OutFile::Flush() {
   WriteAt(position_ - block_.size(), block_.data(), block_.size());
+#ifdef SYNC_FILE_RANGE_WRITE
+  // Starts writing to the disk, so that Commit() has little left to wait for.
+  (void)sync_file_range(file_.fd, static_cast<off_t>(position_ - block_.size()),
+                        static_cast<off_t>(block_.size()), SYNC_FILE_RANGE_WRITE);
+#endif
   block_.clear();
 }
 

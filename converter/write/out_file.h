@@ -11,16 +11,16 @@
 namespace arn::convert {
 
 // Writes to PATH.tmp in the same folder (platform/os/replace_file.h). Commit() syncs it to disk and
-// renames it; without Commit() the destructor removes it. The next OutFile of the same path removes
-// a killed process's leftover. Throws ConvertError with the system's reason on failure (a full disk
-// as "disk full").
+// renames it; without Commit() the destructor removes it, unless it keeps it. The next OutFile of
+// the same path removes a killed process's leftover. Throws ConvertError with the system's reason
+// on failure (a full disk as "disk full").
 //
 // Writes in large aligned blocks. The kernel caches a file in chunks of the size of its writes, and
 // maps it chunk by chunk: touching a bundle of 140 MB takes 15 ms if written in small chunks, and
 // less than 1 ms in large ones.
 class OutFile {
  public:
-  explicit OutFile(const std::filesystem::path& path);
+  explicit OutFile(const std::filesystem::path& path, bool keeps_unfinished = false);
   ~OutFile();
   OutFile(const OutFile&) = delete;
   OutFile& operator=(const OutFile&) = delete;
@@ -47,6 +47,7 @@ class OutFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  const bool keeps_unfinished_;
   ReplaceFile file_;
   uint64_t position_ = 0;
   std::vector<char> block_;  // the last bytes before position_, not yet written

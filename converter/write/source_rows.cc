@@ -106,23 +106,22 @@ void ReadSummed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t cols,
 
 }  // namespace
 
-std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
+void ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows, float* values) {
   const uint64_t cols = tensor.cols;
-  std::vector<float> values(rows * cols);
   if (!tensor.slopes.empty()) {
     for (uint32_t r = 0; r < rows; ++r) {
       for (uint64_t h = 0; h < cols; ++h) {
         values[r * cols + h] = -static_cast<float>(first + r) * tensor.slopes[h];
       }
     }
-    return values;
+    return;
   }
   for (uint32_t done = 0; done < rows;) {
     uint32_t row = 0;
     const SourcePart& part = PartOfRow(tensor, first + done, &row);
     const bool is_transposed = part.transposed_rows != 0;
     const uint32_t n = std::min(is_transposed ? part.rows - row : part.RunLength(row), rows - done);
-    float* to = values.data() + done * cols;
+    float* to = values + done * cols;
     if (is_transposed) {
       ReadTransposed(part, row, n, tensor.cols, to);
     } else if (part.frames != 0) {
@@ -137,7 +136,6 @@ std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_
     if (part.is_negative_log) NegativeExponentials(part, row, n, tensor.cols, to);
     done += n;
   }
-  return values;
 }
 
 std::vector<float> ReadBias(const PlannedTensor& tensor) {

@@ -10,9 +10,9 @@
 
 namespace arn::convert {
 
-// Returns rows [first, first + rows) of a matrix, which may span several parts: [rows,
+// Writes rows [first, first + rows) of a matrix, which may span several parts: [rows,
 // tensor.cols].
-std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows);
+void ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows, float* values);
 
 // Returns [tensor.rows]; empty if it has no bias.
 std::vector<float> ReadBias(const PlannedTensor& tensor);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <future>
+#include <memory>
 #include <vector>
 
 #include "converter/base/error.h"
@@ -24,28 +25,38 @@ struct Method {
   const Weight* finished = nullptr;  // the whole matrix, already quantised
 };
 
-// A packed slab of rows. Layout kRows keeps the parts of the blob separate, because the file stores
-// the values of all rows before the scales of all rows.
-struct PackedSlab {
-  Bytes values;
-  Bytes scales;
-  std::vector<float> bias;
-  uint32_t rows = 0;
-  float error = 0.0f;  // as of TypedRows
+// Memory that is not cleared, and kept for the next use.
+template <typename T>
+class SlabMemory {
+ public:
+  T* Need(size_t n) {
+    if (n > size_) data_.reset(new T[n]);
+    size_ = std::max(n, size_);
+    return data_.get();
+  }
+  const T* data() const { return data_.get(); }
+
+ private:
+  std::unique_ptr<T[]> data_;
+  size_t size_ = 0;
 };
 
-// A slab in its final element type. `values` and `scales` own the data that `matrix` points to.
-struct TypedRows {
-  std::vector<float> floats;
-  Bytes values;
+// Rows in their final element type, and packed. Its memory is used again for the next slab of the
+// same matrix.
+struct Slab {
+  SlabMemory<float> floats;
+  SlabMemory<std::byte> values;  // what `matrix` points to, unless it is f32
   Bytes scales;
   RowMatrix matrix;
+  std::vector<float> bias;
+  SlabMemory<std::byte> packed;
+  size_t packed_bytes = 0;
   // Largest error divided by the largest magnitude of its row, of rows that others have quantised
   // and that are not held exactly.
   float error = 0.0f;
 };
 
-// Returns the error of a row as of TypedRows; scales: one for each `block` columns.
+// Returns the error of a row as of Slab; scales: one for each `block` columns.
 template <typename Level>
 float RowError(const float* row, size_t cols, const Level* levels, int offset, size_t block,
                const std::vector<float>& scales) {
@@ -62,11 +73,10 @@ bool IsRequantised(const SourcePart& part, DType dtype) {
   return part.weight->decoded != nullptr && HeldBy(part, dtype) != DecodedTensor::Held::kExactly;
 }
 
-void MakeInt8(const PlannedTensor& tensor, const Method& method, uint32_t first, TypedRows* typed) {
+void MakeInt8(const PlannedTensor& tensor, const Method& method, uint32_t first, Slab* typed) {
   const size_t cols = tensor.cols;
-  typed->values.resize(typed->matrix.rows * cols);
   typed->scales.resize(typed->matrix.rows * sizeof(float));
-  int8_t* out = reinterpret_cast<int8_t*>(typed->values.data());
+  int8_t* out = reinterpret_cast<int8_t*>(typed->values.Need(typed->matrix.rows * cols));
   float* scales = reinterpret_cast<float*>(typed->scales.data());
   const uint32_t rows = typed->matrix.rows;
   if (method.finished != nullptr) {
@@ -94,13 +104,12 @@ void MakeInt8(const PlannedTensor& tensor, const Method& method, uint32_t first,
   }
 }
 
-void MakeInt4(const PlannedTensor& tensor, const Method& method, uint32_t first, TypedRows* typed) {
+void MakeInt4(const PlannedTensor& tensor, const Method& method, uint32_t first, Slab* typed) {
   const size_t cols = tensor.cols;
   const size_t padded = static_cast<size_t>(AlignUp(cols, kInt4BlockSize));
   const size_t blocks = padded / kInt4BlockSize;
-  typed->values.resize(typed->matrix.rows * padded);
   typed->scales.resize(typed->matrix.rows * blocks * sizeof(uint16_t));
-  uint8_t* out = reinterpret_cast<uint8_t*>(typed->values.data());
+  uint8_t* out = reinterpret_cast<uint8_t*>(typed->values.Need(typed->matrix.rows * padded));
   uint16_t* scales = reinterpret_cast<uint16_t*>(typed->scales.data());
   std::vector<int8_t> levels(padded);
   std::vector<float> wide(blocks);
@@ -134,68 +143,64 @@ void MakeInt4(const PlannedTensor& tensor, const Method& method, uint32_t first,
   }
 }
 
-void MakeHalf(const PlannedTensor& tensor, uint32_t first, TypedRows* typed) {
+void MakeHalf(const PlannedTensor& tensor, uint32_t first, Slab* typed) {
   const size_t cols = tensor.cols;
   const auto round = tensor.dtype == DType::kF16 ? RoundRowF16 : RoundRowBf16;
-  typed->values.resize(typed->matrix.rows * cols * sizeof(uint16_t));
-  uint16_t* out = reinterpret_cast<uint16_t*>(typed->values.data());
+  const size_t bytes = typed->matrix.rows * cols * sizeof(uint16_t);
+  uint16_t* out = reinterpret_cast<uint16_t*>(typed->values.Need(bytes));
   for (uint32_t r = 0; r < typed->matrix.rows; ++r) {
     const size_t bad = round(typed->floats.data() + r * cols, cols, out + r * cols);
     if (bad < cols) FailOverflow(tensor, first + r, bad);
   }
 }
 
-TypedRows MakeRows(const PlannedTensor& tensor, const Method& method, uint32_t first,
-                   uint32_t rows) {
-  TypedRows typed;
-  if (method.finished == nullptr) typed.floats = ReadRows(tensor, first, rows);
-  typed.matrix.dtype = tensor.dtype;
-  typed.matrix.rows = rows;
-  typed.matrix.cols = tensor.cols;
-  switch (tensor.dtype) {
-    case DType::kF32: typed.matrix.values = typed.floats.data(); return typed;
-    case DType::kF16:
-    case DType::kBf16: MakeHalf(tensor, first, &typed); break;
-    case DType::kInt8: MakeInt8(tensor, method, first, &typed); break;
-    case DType::kInt4: MakeInt4(tensor, method, first, &typed); break;
+void MakeRows(const PlannedTensor& tensor, const Method& method, uint32_t first, uint32_t rows,
+              Slab* slab) {
+  if (method.finished == nullptr) {
+    ReadRows(tensor, first, rows, slab->floats.Need(size_t{rows} * tensor.cols));
   }
-  typed.matrix.values = typed.values.data();
-  typed.matrix.scales = typed.scales.empty() ? nullptr : typed.scales.data();
-  return typed;
+  slab->error = 0.0f;
+  slab->matrix = {};
+  slab->matrix.dtype = tensor.dtype;
+  slab->matrix.rows = rows;
+  slab->matrix.cols = tensor.cols;
+  switch (tensor.dtype) {
+    case DType::kF32: slab->matrix.values = slab->floats.data(); return;
+    case DType::kF16:
+    case DType::kBf16: MakeHalf(tensor, first, slab); break;
+    case DType::kInt8: MakeInt8(tensor, method, first, slab); break;
+    case DType::kInt4: MakeInt4(tensor, method, first, slab); break;
+  }
+  slab->matrix.values = slab->values.data();
+  slab->matrix.scales = slab->scales.empty() ? nullptr : slab->scales.data();
 }
 
 // `bias`: of the whole tensor, or empty.
-PackedSlab MakeSlab(const PlannedTensor& tensor, const Method& method,
-                    const std::vector<float>& bias, uint32_t first, uint32_t rows) {
-  TypedRows typed = MakeRows(tensor, method, first, rows);
-  PackedSlab slab;
-  slab.rows = rows;
-  slab.error = typed.error;
-  slab.bias.resize(rows);
-  if (!bias.empty()) std::copy_n(bias.data() + first, rows, slab.bias.data());
-  typed.matrix.bias = slab.bias.data();
+std::unique_ptr<Slab> MakeSlab(const PlannedTensor& tensor, const Method& method,
+                               const std::vector<float>& bias, uint32_t first, uint32_t rows,
+                               std::unique_ptr<Slab> slab) {
+  MakeRows(tensor, method, first, rows, slab.get());
+  slab->bias.assign(rows, 0.0f);
+  if (!bias.empty()) std::copy_n(bias.data() + first, rows, slab->bias.data());
+  slab->matrix.bias = slab->bias.data();
   uint64_t bytes = 0;
   if (!PackedBytes(tensor.dtype, tensor.layout, rows, tensor.cols, &bytes)) {
     Fail("internal error: %u rows of %s cannot be packed", rows, tensor.name.c_str());
   }
-  slab.values.resize(static_cast<size_t>(bytes));
-  PackRows(typed.matrix, tensor.layout, slab.values.data());
-  if (tensor.layout.order == WeightOrder::kRows) {
-    const RowsBlobLayout blob = RowsBlob(tensor.dtype, rows, tensor.cols);
-    const std::byte* scales = slab.values.data() + blob.scales_offset;
-    slab.scales.assign(scales, scales + rows * blob.scale_row_bytes);
-    slab.values.erase(slab.values.begin(),
-                      slab.values.begin() + static_cast<ptrdiff_t>(blob.values_offset));
-    slab.values.resize(static_cast<size_t>(rows * blob.row_bytes));
-  }
+  slab->packed_bytes = static_cast<size_t>(bytes);
+  PackRows(slab->matrix, tensor.layout, slab->packed.Need(slab->packed_bytes));
   return slab;
 }
+
+// One more than the threads, so that all have work while the first slab is written.
+uint32_t SlabsInWork(uint32_t n_threads) { return std::max(n_threads, 1u) + 1; }
 
 // Returns a multiple of the panel height, so that consecutive packed slabs form the packed matrix.
 // A matrix that is quantised by its inputs, which is slow, gets one slab per thread.
 uint32_t RowsPerSlab(const PlannedTensor& tensor, const Method& method, uint32_t n_threads) {
   const uint64_t panel = std::max<uint64_t>(tensor.layout.nr, 1);
-  uint64_t panels = std::max<uint64_t>(kSlabElements / (panel * tensor.cols), 1);
+  const uint64_t elements = std::min(kSlabElements, kElementsInWork / SlabsInWork(n_threads));
+  uint64_t panels = std::max<uint64_t>(elements / (panel * tensor.cols), 1);
   if (method.inputs != nullptr) {
     panels = std::min(panels, CeilDiv(CeilDiv(tensor.rows, panel), std::max(n_threads, 1u)));
   }
@@ -224,7 +229,7 @@ struct PlacedSegment {
 };
 
 // Writes the segment's bytes, in order. Out: BundleWriter, MemorySegment or PlacedSegment. Returns
-// the error as of TypedRows.
+// the error as of Slab.
 template <typename Out>
 float PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_threads,
                 const OnProgress& on_progress, Out* out) {
@@ -233,25 +238,36 @@ float PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_th
   const RowsBlobLayout blob = RowsBlob(tensor.dtype, tensor.rows, tensor.cols);
   const uint32_t slab_rows = RowsPerSlab(tensor, method, n_threads);
   if (is_rows) out->PadSegmentTo(blob.values_offset);
+  // The file stores the values of all rows before the scales of all rows.
   Bytes scales;
   std::vector<float> biases;
-  std::deque<std::future<PackedSlab>> in_work;
+  std::deque<std::future<std::unique_ptr<Slab>>> in_work;
+  std::unique_ptr<Slab> done;
   uint32_t next = 0;
   float error = 0.0f;
   while (next < tensor.rows || !in_work.empty()) {
-    while (next < tensor.rows && in_work.size() < std::max(n_threads, 1u)) {
+    while (next < tensor.rows && in_work.size() < SlabsInWork(n_threads)) {
       const uint32_t rows = std::min(slab_rows, tensor.rows - next);
+      if (done == nullptr) done = std::make_unique<Slab>();
       in_work.push_back(std::async(std::launch::async, MakeSlab, std::cref(tensor),
-                                   std::cref(method), std::cref(bias), next, rows));
+                                   std::cref(method), std::cref(bias), next, rows,
+                                   std::move(done)));
       next += rows;
     }
-    const PackedSlab slab = in_work.front().get();
+    done = in_work.front().get();
     in_work.pop_front();
-    error = std::max(error, slab.error);
-    out->Append(slab.values.data(), slab.values.size());
-    scales.insert(scales.end(), slab.scales.begin(), slab.scales.end());
-    biases.insert(biases.end(), slab.bias.begin(), slab.bias.end());
-    on_progress(tensor, uint64_t{slab.rows} * tensor.cols);
+    const uint32_t rows = done->matrix.rows;
+    error = std::max(error, done->error);
+    if (is_rows) {
+      const RowsBlobLayout own = RowsBlob(tensor.dtype, rows, tensor.cols);
+      out->Append(done->packed.data() + own.values_offset, rows * own.row_bytes);
+      const std::byte* from = done->packed.data() + own.scales_offset;
+      scales.insert(scales.end(), from, from + rows * own.scale_row_bytes);
+      biases.insert(biases.end(), done->bias.begin(), done->bias.end());
+    } else {
+      out->Append(done->packed.data(), done->packed_bytes);
+    }
+    on_progress(tensor, uint64_t{rows} * tensor.cols);
   }
   if (!is_rows) return error;
   if (!scales.empty()) {

@@ -12,8 +12,10 @@
 
 namespace arn::convert {
 
-// Elements per slab: 4 MB as floats. The memory use of a conversion is `n_threads` slabs with their
-// quantised and packed forms, plus the scales and biases of the current tensor.
+// The memory use of a conversion is that of the slabs in work, at most these elements as floats and
+// in their quantised and packed forms, plus the scales and biases of the current tensor. With few
+// threads a slab has kSlabElements.
+inline constexpr uint64_t kElementsInWork = 3u << 20;
 inline constexpr uint64_t kSlabElements = 1u << 20;
 
 // Returns the exact bytes of the tensor's segment.

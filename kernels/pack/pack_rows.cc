@@ -66,8 +66,16 @@ void PackPanelInt8(const RowMatrix& source, const PanelShape& p, uint32_t first,
       const uint64_t begin = p.ChunkColumn(chunk, r);
       if (begin >= source.cols) continue;
       const uint64_t count = Min<uint64_t>(p.kr, source.cols - begin);
-      std::memcpy(packed + (chunk * p.nr + r) * p.kr, values + uint64_t{r} * source.cols + begin,
-                  count);
+      std::byte* to = packed + (chunk * p.nr + r) * p.kr;
+      const int8_t* from = values + uint64_t{r} * source.cols + begin;
+      // A call for each chunk would be most of the time.
+      if (count == 8) {
+        std::memcpy(to, from, 8);
+      } else if (count == 4) {
+        std::memcpy(to, from, 4);
+      } else {
+        std::memcpy(to, from, count);
+      }
     }
   }
   for (uint32_t r = 0; r < n; ++r) {

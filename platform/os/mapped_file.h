@@ -31,6 +31,13 @@ Status ReadFd(int fd, uint64_t offset, Span<std::byte> out, Diag* diag);
 Status CheckRange(int fd, uint64_t offset, uint64_t bytes, uint64_t* out_bytes, Diag* diag);
 void UnmapFile(MappedFile* file);
 
+// Reserves addresses that MapInto fills; reading them before ends the process. UnmapFile releases
+// them with all that is mapped there. kOutOfMemory.
+Status ReserveMapping(uint64_t bytes, MappedFile* out, Diag* diag);
+// Maps [offset, offset + at.size()) of an open file over addresses of a reserved mapping, read-only
+// and shared. REQUIRES: both are multiples of 16384, and the range lies in the file. kOutOfMemory.
+Status MapInto(int fd, uint64_t offset, Span<const std::byte> at, Diag* diag);
+
 // Maps [offset, offset + at.size()) of an open file copy-on-write over memory from ReservePages.
 // Maps whole OS pages only: returns the bytes mapped from the start of `at`, 0 if offset and
 // address are not equally aligned or the OS refuses; the rest is unchanged. Writes to the memory do

@@ -106,6 +106,28 @@ Status MapFd(int fd, uint64_t offset, uint64_t bytes, MappedFile* out, Diag* dia
   return Status::kOk;
 }
 
+Status ReserveMapping(uint64_t bytes, MappedFile* out, Diag* diag) {
+  *out = MappedFile();
+  const auto length = static_cast<size_t>(bytes);
+  void* const p =
+      mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) {
+    return diag->Fail(Status::kOutOfMemory, "cannot reserve %" PRIu64 " bytes: %s", bytes,
+                      strerror(errno));
+  }
+  out->bytes = {static_cast<const std::byte*>(p), length};
+  return Status::kOk;
+}
+
+Status MapInto(int fd, uint64_t offset, Span<const std::byte> at, Diag* diag) {
+  void* const to = const_cast<std::byte*>(at.data());
+  if (mmap(to, at.size(), PROT_READ, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(offset)) !=
+      MAP_FAILED) {
+    return Status::kOk;
+  }
+  return diag->Fail(Status::kOutOfMemory, "cannot map %zu bytes: %s", at.size(), strerror(errno));
+}
+
 Status ReadFd(int fd, uint64_t offset, Span<std::byte> out, Diag* diag) {
   for (size_t done = 0; done < out.size();) {
     const ssize_t n =

@@ -8,6 +8,8 @@
 #include "platform/os/pages.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
+#include "runtime/bundle/parts.h"
+#include "runtime/model/model_parts.h"
 
 namespace arn::api {
 namespace {
@@ -58,8 +60,31 @@ Status OpenMapped(int fd, uint64_t offset, uint64_t bytes, const ModelOptions& o
   return Status::kOk;
 }
 
+// paths: null for `first` and its siblings.
+Status OpenParts(const char* const* paths, const char* first, uint64_t n,
+                 const arn_model_options* c_options, arn_model** out, Diag* diag) {
+  if ((paths == nullptr && first == nullptr) || n == 0 || n > kMaxParts) {
+    return diag->Fail(Status::kBadArgument, "paths is NULL, or n_paths not 1..%u", kMaxParts);
+  }
+  ModelOptions options;
+  ARN_TRY(ReadModelOptions(c_options, &options, diag));
+  ModelBytes source;
+  ARN_TRY(LoadModelParts(paths, first, static_cast<uint32_t>(n), options.residency, &source, diag));
+  Model* model = nullptr;
+  Diag inner;
+  const Status status = OpenModel(source, options, &model, &inner);
+  if (status != Status::kOk) {
+    return diag->Fail(status, "%s: %s", first == nullptr ? paths[0] : first, inner.text());
+  }
+  *out = reinterpret_cast<arn_model*>(model);
+  return Status::kOk;
+}
+
 Status OpenPath(const char* path, const arn_model_options* c_options, arn_model** out, Diag* diag) {
   if (path == nullptr) return diag->Fail(Status::kBadArgument, "path is NULL");
+  if (const uint32_t n = CountParts(path); n != 0) {
+    return OpenParts(nullptr, path, n, c_options, out, diag);
+  }
   ModelOptions options;
   ARN_TRY(ReadModelOptions(c_options, &options, diag));
   int fd = -1;
@@ -162,6 +187,16 @@ arn_status arn_model_open(const char* path, const arn_model_options* options, ch
   *out_model = nullptr;
   Diag diag;
   return Report(OpenPath(path, options, out_model, &diag), diag, error, error_bytes);
+}
+
+arn_status arn_model_open_parts(const char* const* paths, size_t n_paths,
+                                const arn_model_options* options, char* error, size_t error_bytes,
+                                arn_model** out_model) {
+  if (out_model == nullptr) return ARN_BAD_ARGUMENT;
+  *out_model = nullptr;
+  Diag diag;
+  return Report(OpenParts(paths, nullptr, n_paths, options, out_model, &diag), diag, error,
+                error_bytes);
 }
 
 arn_status arn_model_open_fd(int fd, uint64_t offset, uint64_t bytes,

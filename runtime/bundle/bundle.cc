@@ -82,6 +82,7 @@ const char* OtherFormat(Span<const std::byte> file) {
   // The first eight bytes are the length of the JSON header.
   if (begins("{\"", 8)) return "a safetensors file";
   if (begins("PK\x03\x04", 0)) return "a ZIP archive, as checkpoints of PyTorch are";
+  if (begins("ARNPART", 0)) return "a later part of one: give the first";
   if (begins("version https://git-lfs", 0)) {
     return "a Git LFS pointer, the file itself was not fetched";
   }

@@ -121,6 +121,7 @@ MAY_INCLUDE = {
         *CONVERTER, *_in("converter", "base", "hf", "quantize", "write", "convert", "run"),
     ),
     "tools": ("arenite/",),
+    "tools/bundle": ("platform/",),
     "tools/cli": ("arenite/",),
     "bindings": ("arenite/",),
 }

@@ -34,5 +34,7 @@ Command AddServe(CLI::App* app);
 std::vector<Command> AddConstrain(CLI::App* app);
 // export and import.
 std::vector<Command> AddKv(CLI::App* app);
+// diff and patch.
+std::vector<Command> AddBundle(CLI::App* app);
 
 }  // namespace arn::tool

@@ -91,6 +91,7 @@ int Run(int argc, char** argv) {
 #endif
   for (Command& command : AddConstrain(&app)) commands.push_back(std::move(command));
   for (Command& command : AddKv(&app)) commands.push_back(std::move(command));
+  for (Command& command : AddBundle(&app)) commands.push_back(std::move(command));
   cli::ApplyWords(OptionWordRows(), &app);
   cli::AddCommonOptions(&app, Version());
   if (argc > 1 && argv[1][0] != '-' && &cli::CommandOf(app, {argv[1]}) == &app) {

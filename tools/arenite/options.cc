@@ -66,17 +66,21 @@ std::optional<PublicKey> ParseKey(const std::string& text) {
 
 }  // namespace
 
-void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
-  app->add_option("BUNDLE", arguments->bundle, "Bundle written by arenite-convert")->required();
-  app->add_flag("--verify-hashes", arguments->verify_hashes,
-                "Reads the whole file first and checks the hash of every segment");
-  app->add_option("--public-key", arguments->public_key,
+void AddPublicKeyOption(CLI::App* app, std::string* public_key) {
+  app->add_option("--public-key", *public_key,
                   "Accepts only a bundle signed with this key (64 hexadecimal digits, as printed "
                   "by arenite-convert --sign)")
       ->check([](const std::string& text) {
         return ParseKey(text) ? std::string()
                               : "'" + text + "' is not a key of 64 hexadecimal digits";
       });
+}
+
+void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
+  app->add_option("BUNDLE", arguments->bundle, "Bundle written by arenite-convert")->required();
+  app->add_flag("--verify-hashes", arguments->verify_hashes,
+                "Reads the whole file first and checks the hash of every segment");
+  AddPublicKeyOption(app, &arguments->public_key);
   app->add_option("--residency", arguments->residency,
                   "How the bundle is held: mapped, copied (into private memory, in huge pages if "
                   "available), locked (mapped and locked in memory), or huge (mapped, then moved "
@@ -420,26 +424,9 @@ std::vector<uint32_t> ParseCounts(const std::string& text, const char* option) {
 }
 
 uint64_t ParseBytes(const std::string& text, const char* option) {
-  uint64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  uint64_t unit = 0;
-  if (at == end) {
-    unit = 1;
-  } else if (const size_t found = std::string_view("KMGkmg").find(*at);
-             found != std::string_view::npos) {
-    const std::string_view rest(at + 1, static_cast<size_t>(end - at - 1));
-    const uint64_t thousand = rest == "B" ? 1000 : rest.empty() || rest == "iB" ? 1024 : 0;
-    unit = thousand;
-    for (size_t power = found % 3; power > 0; --power) unit *= thousand;
-  }
-  if (error != std::errc() || unit == 0 || value > UINT64_MAX / unit) {
-    throw Error(
-        Format("%s: expected a number of bytes like 300000000, 300M, 2GiB (the same as 2G) "
-               "or 2GB, found '%.40s'",
-               option, text.c_str()));
-  }
-  return value * unit;
+  uint64_t bytes = 0;
+  if (cli::ParseSize(text, &bytes)) return bytes;
+  throw Error(Format("%s: expected %s, found '%.40s'", option, cli::kSizeForms, text.c_str()));
 }
 
 }  // namespace arn::tool

@@ -23,6 +23,7 @@ struct ModelArguments {
   std::string public_key;  // 64 hexadecimal digits; empty: any bundle
   std::string residency = "mapped";
 };
+void AddPublicKeyOption(CLI::App* app, std::string* public_key);
 void AddModelOptions(CLI::App* app, ModelArguments* arguments);
 Model OpenModel(const ModelArguments& arguments);
 

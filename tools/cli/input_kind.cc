@@ -85,8 +85,9 @@ constexpr const char* kHtml =
 InputKind KindOf(const std::string& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
-    return fs::exists(fs::path(path) / "config.json", ignored) ? InputKind::kCheckpoint
-                                                               : InputKind::kFolder;
+    const bool has_config = fs::exists(fs::path(path) / "config.json", ignored) ||
+                            fs::exists(fs::path(path) / "params.json", ignored);
+    return has_config ? InputKind::kCheckpoint : InputKind::kFolder;
   }
   if (fs::exists(path, ignored)) return KindOfFile(path);
   static const std::regex hub_name("[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*");
@@ -107,10 +108,9 @@ std::string BundleAdvice(const std::string& path) {
     case InputKind::kCheckpoint:
     case InputKind::kGguf: return "convert it first: arenite-convert " + path + " -o NAME.arn";
     case InputKind::kSafetensors:
+    case InputKind::kPickle:
     case InputKind::kJson:
       return "convert it first: arenite-convert " + FolderOf(path) + " -o NAME.arn";
-    case InputKind::kPickle:
-      return "a PyTorch file: save the checkpoint as safetensors, then arenite-convert DIR";
     case InputKind::kLfsPointer: return "fetch it: git lfs pull";
     case InputKind::kHtml: return std::string("it is ") + kHtml + ": download it again";
     case InputKind::kEmpty: return "download or convert it again";
@@ -137,12 +137,9 @@ std::string CheckpointAdvice(const std::string& path) {
              "checkpoint, or a GGUF file";
     case InputKind::kBundle: return path + ": is a bundle already; run it: arenite chat " + path;
     case InputKind::kSafetensors:
+    case InputKind::kPickle:
     case InputKind::kJson:
       return path + ": is one file of a checkpoint; give its folder: arenite-convert " + folder;
-    case InputKind::kPickle:
-      return path +
-             ": a PyTorch file is not read; save the checkpoint as safetensors "
-             "(model.save_pretrained(DIR)), then arenite-convert DIR";
     case InputKind::kLfsPointer: return path + ": " + kLfs;
     case InputKind::kHtml: return path + ": " + kHtml;
     case InputKind::kEmpty: return path + ": the file is empty: download it again";

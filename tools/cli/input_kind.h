@@ -9,7 +9,7 @@ enum class InputKind {
   kMissing,     // nothing of this name
   kHubName,     // nothing of this name, and it looks like ORG/NAME on Hugging Face
   kFolder,      // without config.json
-  kCheckpoint,  // a folder with config.json
+  kCheckpoint,  // a folder with config.json, or params.json
   kBundle,      // begins as a bundle does; it may be truncated
   kGguf,
   kSafetensors,

@@ -25,6 +25,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_version": (c_uint32, ()),
     "arn_model_open": (c_uint32, (c_char_p, POINTER(arn_model_options), c_char_p, c_size_t,
         POINTER(c_void_p))),
+    "arn_model_open_parts": (c_uint32, (POINTER(c_void_p), c_size_t, POINTER(arn_model_options),
+        c_char_p, c_size_t, POINTER(c_void_p))),
     "arn_model_open_fd": (c_uint32, (c_int, c_uint64, c_uint64, POINTER(arn_model_options),
         c_char_p, c_size_t, POINTER(c_void_p))),
     "arn_model_open_memory": (c_uint32, (c_void_p, c_uint64, POINTER(arn_model_options), c_char_p,

@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -82,9 +83,16 @@ def prepare(folder, converter, checkpoint):
   (folder / "nothing.txt").write_text("")
   (folder / "photos").mkdir()
   shutil.copytree(checkpoint, folder / "fable")
+  subprocess.run([converter, checkpoint, "-o", folder / "parts.arn", "--split", "1M", "-q"],
+                 check=True, timeout=300)
+  (folder / "parts-00002-of-00003.arn").unlink()
   (folder / "pickle").mkdir()
   shutil.copy(checkpoint / "config.json", folder / "pickle")
-  (folder / "pickle/pytorch_model.bin").write_bytes(b"PK\3\4" + bytes(60))
+  with zipfile.ZipFile(folder / "pickle/pytorch_model.bin", "w") as archive:
+    archive.writestr("archive/data.pkl", b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R.")
+  shutil.copytree(folder / "pickle", folder / "cut")
+  with open(folder / "cut/pytorch_model.bin", "rb+") as file:
+    file.truncate(60)
   config = json.loads((checkpoint / "config.json").read_text())
   for name, change in {
       "unheard": {"architectures": ["UnheardForCausalLM"], "model_type": "unheard"},

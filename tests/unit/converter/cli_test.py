@@ -69,15 +69,91 @@ def write_checkpoint(folder, hidden, ffn, n_layers, vocab, quantised=False):
   return shapes
 
 
+def write_torch(folder, shapes):
+  """Writes zeros in f32 as torch.save does, in a sparse file: a zip archive of stored entries."""
+  def whole(value):
+    return b"\x8a\x08" + struct.pack("<q", value)
+
+  def text(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+  def counts(values):
+    return b"(" + b"".join(map(whole, values)) + b"t"
+
+  pickled = b"\x80\x02}("
+  for i, (name, shape) in enumerate(shapes.items()):
+    strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]
+    pickled += (text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") +
+                b"ctorch\nFloatStorage\n" + text(str(i)) + text("cpu") + whole(math.prod(shape)) +
+                b"tQ" + whole(0) + counts(shape) + counts(strides) +
+                b"\x89ccollections\nOrderedDict\n)RtR")
+  entries = [("archive/data.pkl", pickled + b"u.", len(pickled) + 2)]
+  entries += [(f"archive/data/{i}", b"", 4 * math.prod(shape))
+              for i, shape in enumerate(shapes.values())]
+  with open(os.path.join(folder, "pytorch_model.bin"), "wb") as file:
+    directory = b""
+    for name, data, size in entries:
+      begin = file.tell()
+      fields = struct.pack("<5H3I2H", 0, 0, 0, 0, 0, 0, size, size, len(name), 0)
+      directory += (b"PK\1\2\0\0" + fields + struct.pack("<3H2I", 0, 0, 0, 0, begin) +
+                    name.encode())
+      file.write(b"PK\3\4" + fields + name.encode() + data)
+      file.seek(size - len(data), os.SEEK_CUR)
+    begin = file.tell()
+    file.write(directory + struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, len(entries), len(entries),
+                                       len(directory), begin, 0))
+
+
+def write_gguf(path, shapes, hidden, ffn, n_layers):
+  """Writes zeros in f32 as a sparse GGUF file."""
+  def text(value):
+    return struct.pack("<Q", len(value)) + value.encode()
+
+  def key(name, kind, value):
+    return text(name) + struct.pack("<I", kind) + value
+
+  names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm",
+           "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+           "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+           "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+           "mlp.down_proj": "ffn_down"}
+  numbers = {"block_count": n_layers, "embedding_length": hidden, "feed_forward_length": ffn,
+             "attention.head_count": 1, "attention.key_length": 32, "attention.value_length": 32,
+             "context_length": 2048, "rope.dimension_count": 32}
+  head = key("general.architecture", 8, text("llama"))
+  head += b"".join(key("llama." + k, 4, struct.pack("<I", v)) for k, v in numbers.items())
+  head += key("llama.attention.layer_norm_rms_epsilon", 6, struct.pack("<f", 1e-5))
+  offset, infos = 0, b""
+  for name, shape in shapes.items():
+    for old, new in names.items():
+      name = name.replace(old, new)
+    name = name.replace("model.layers.", "blk.")
+    infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], 0, offset)
+    offset += 4 * math.prod(shape)
+    offset += -offset % 32
+  head = struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(numbers) + 2) + head + infos
+  with open(path, "wb") as file:
+    file.write(head + b"\0" * (-len(head) % 32))
+    file.truncate(file.tell() + offset)
+
+
+# A process's peak includes that of the one which it was forked from: this one stays small.
+MEASURE = """
+import os, subprocess, sys
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, run.returncode, usage = os.wait4(run.pid, 0)
+print(run.returncode, usage.ru_maxrss)
+"""
+
+
 def peak_bytes(*arguments):
   """Runs the converter. Returns its exit status and the most memory it had."""
   # A sanitizer delays the release of freed memory.
   options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
-  run = subprocess.Popen([CONVERTER, *arguments], stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": options})
-  _, status, usage = os.wait4(run.pid, 0)
-  run.returncode = status
-  return status, usage.ru_maxrss * 1024
+  run = subprocess.run([sys.executable, "-c", MEASURE, CONVERTER, *arguments], text=True,
+                       capture_output=True, check=True, env={**os.environ, "ASAN_OPTIONS": options})
+  status, peak = map(int, run.stdout.split())
+  return status, peak * 1024
 
 
 class WithFolder(unittest.TestCase):
@@ -141,6 +217,28 @@ class CommandLine(WithFolder):
     self.assertEqual(run.returncode, 0, run.stderr)
     self.assertIn("warning: pytorch_model.bin (0 MB) is not read: the weights are those of "
                   "model.safetensors", run.stderr)
+
+  def test_a_bundle_is_split_into_parts(self):
+    whole = os.path.join(self.folder.name, "whole.arn")
+    self.assertEqual(convert(CHECKPOINT, "-o", whole, "-q").returncode, 0)
+    run = convert(CHECKPOINT, "-o", self.out, "--split", "1M")
+    self.assertEqual(run.returncode, 0, run.stderr)
+    self.assertEqual(self.left(), [f"out-0000{i}-of-00003.arn" for i in (1, 2, 3)] + ["whole.arn"])
+    self.assertIn("out-00001-of-00003.arn and 2 more parts", run.stderr)
+    joined = b""
+    for name in self.left()[:3]:
+      with open(os.path.join(self.folder.name, name), "rb") as file:
+        part = file.read()
+      self.assertLessEqual(len(part), 1 << 20)
+      joined += part[16384 if joined else 0:]
+    with open(whole, "rb") as file:
+      self.assertEqual(joined, file.read())
+    self.assertEqual(convert(CHECKPOINT, "-o", self.out, "--split", "1GB", "-q").returncode, 0)
+    self.assertIn("out.arn", self.left())
+    for size, words in (("1k", "at least 1M"), ("much", "expected a number of bytes")):
+      self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--split", size), 2, words)
+    self.assert_one_error(convert(CHECKPOINT, "-o", self.out + "x", "--split", "1M"), 2,
+                          "an output that ends in .arn")
 
   def test_the_families_are_listed(self):
     run = convert("--list-families")
@@ -400,6 +498,94 @@ class LargeCheckpoint(WithFolder):
 
 class ManyLayers(WithFolder):
 
+  def test_memory_is_bound_by_the_largest_tensor(self):
+    hidden, ffn, layers = 512, 8192, 4
+    shapes = write_checkpoint(self.folder.name, hidden, ffn, layers, vocab=256)
+    largest = 4 * hidden * ffn
+    bound = int(1.2 * largest) + (64 << 20)
+    self.assertGreater(4 * sum(math.prod(shape) for shape in shapes.values()), 2 * bound)
+    gguf = os.path.join(self.folder.name, "model.gguf")
+    write_gguf(gguf, shapes, hidden, ffn, layers)
+    torch = os.path.join(self.folder.name, "torch")
+    os.mkdir(torch)
+    shutil.copy(os.path.join(self.folder.name, "config.json"), torch)
+    write_torch(torch, shapes)
+    for source, *arguments in [(self.folder.name,), (self.folder.name, "--weights", "f32"),
+                               (self.folder.name, "--threads", "16"), (torch,), (gguf,)]:
+      with self.subTest(source=source, arguments=arguments):
+        status, peak = peak_bytes(source, "-o", self.out, "--quiet", "--no-tokenizer", *arguments)
+        self.assertEqual(status, 0)
+        self.assertLess(peak, bound)
+
+  def start_until_noted(self, *arguments):
+    """Starts a conversion with --resume and waits until it has noted a matrix."""
+    run = subprocess.Popen([CONVERTER, *arguments], stderr=subprocess.PIPE, text=True)
+    self.addCleanup(run.stderr.close)
+    self.addCleanup(run.wait)
+    self.addCleanup(run.kill)
+    while run.poll() is None:
+      try:
+        with open(self.out + ".resume") as file:
+          if len(file.read().splitlines()) > 3:
+            return run
+      except FileNotFoundError:
+        pass
+      time.sleep(0.002)
+    self.fail("ended before it could be interrupted")
+
+  def test_an_interrupted_conversion_is_resumed(self):
+    write_checkpoint(self.folder.name, hidden=512, ffn=4096, n_layers=12, vocab=256)
+    arguments = [self.folder.name, "-o", self.out, "--weights", "int4", "--no-tokenizer"]
+    before = self.left()
+    self.assertEqual(convert(*arguments, "-q").returncode, 0)
+    with open(self.out, "rb") as file:
+      expected = file.read()
+    os.remove(self.out)
+    taken = r"(?m)^(\S+) MB of it were taken from the interrupted conversion$"
+
+    def interrupt(how):
+      run = self.start_until_noted(*arguments, "--resume")
+      run.send_signal(how)
+      run.wait()
+      self.assertEqual(self.left(), sorted(before + ["out.arn.tmp", "out.arn.resume"]))
+
+    def finish(*more):
+      run = convert(*arguments, *more)
+      self.assertEqual(run.returncode, 0, run.stderr)
+      with open(self.out, "rb") as file:
+        self.assertEqual(file.read(), expected)
+      os.remove(self.out)
+      self.assertEqual(self.left(), before)
+      return run.stderr
+
+    for how in (signal.SIGKILL, signal.SIGINT):
+      interrupt(how)
+      self.assertRegex(finish("--resume"), taken)
+    # Damaged bytes are made again; a run without --resume, and one of changed files, start from
+    # scratch.
+    interrupt(signal.SIGKILL)
+    size = os.path.getsize(self.out + ".tmp")
+    with open(self.out + ".tmp", "rb+") as file:
+      file.truncate(16384)
+      file.truncate(size)
+      file.seek(16384)
+      file.write(b"\xff" * 4096)
+    finish("--resume")
+    interrupt(signal.SIGKILL)
+    self.assertNotRegex(finish(), taken)
+    interrupt(signal.SIGKILL)
+    os.utime(os.path.join(self.folder.name, "config.json"), (1, 1))
+    self.assertNotRegex(finish("--resume"), taken)
+
+  def test_a_full_disk_is_told_before_the_work(self):
+    try:  # 8 TB of zeros that take no room
+      write_checkpoint(self.folder.name, hidden=1 << 20, ffn=32, n_layers=1, vocab=1 << 21)
+    except OSError:
+      self.skipTest("the file system has no files of 8 TB")
+    run = convert(self.folder.name, "-o", self.out, "--weights", "f32", "--no-tokenizer")
+    self.assertEqual(run.returncode, 1)
+    self.assertRegex(run.stderr, r"out\.arn: the disk has \S+ [MG]B free, 879\d\.\d GB are needed")
+
   def test_verify_holds_one_matrix_at_a_time(self):
     shapes = write_checkpoint(self.folder.name, hidden=512, ffn=8192, n_layers=6, vocab=256)
     checkpoint = 4 * sum(math.prod(shape) for shape in shapes.values())
@@ -414,4 +600,4 @@ class ManyLayers(WithFolder):
 
 
 if __name__ == "__main__":
-  unittest.main(argv=sys.argv[:1])
+  unittest.main(argv=sys.argv[:1] + sys.argv[3:])

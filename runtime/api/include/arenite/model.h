@@ -60,9 +60,17 @@ typedef struct arn_model_options {
  * NULL, writes a message to it (at most error_bytes, NUL-terminated). path: maps the file. fd: maps
  * [offset, offset + bytes) of it (bytes 0: to the end; offset a multiple of 16384); the descriptor
  * may be closed afterwards. memory: used in place, 64-byte aligned, must outlive the model.
- * Trailing bytes after the bundle are refused (ARN_BAD_BUNDLE). */
+ * Trailing bytes after the bundle are refused (ARN_BAD_BUNDLE). A path that ends in
+ * -00001-of-NNNNN.arn is the first part of a bundle in parts (arenite-convert --split): the others
+ * are taken from beside it. */
 ARN_API arn_status arn_model_open(const char* path, const arn_model_options* options, char* error,
                                   size_t error_bytes, arn_model** out_model);
+/* Opens a bundle in parts that lie anywhere, in their order. They are mapped one behind another and
+ * used in place, or copied (ARN_RESIDENCY_COPIED); ARN_RESIDENCY_HUGE acts as MAPPED. A part that
+ * is none, of another bundle or in the wrong place is ARN_BAD_BUNDLE; errors name it. */
+ARN_API arn_status arn_model_open_parts(const char* const* paths, size_t n_paths,
+                                        const arn_model_options* options, char* error,
+                                        size_t error_bytes, arn_model** out_model);
 ARN_API arn_status arn_model_open_fd(int fd, uint64_t offset, uint64_t bytes,
                                      const arn_model_options* options, char* error,
                                      size_t error_bytes, arn_model** out_model);

@@ -1,6 +1,7 @@
 // Adapters in GGUF. One that is written in both forms must give the same bundles.
 #include "converter/convert/adapter.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/tiny_torch.h"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
 
 namespace arn::convert {
@@ -104,6 +105,10 @@ TEST_F(GgufLoraTest, Merged_IsTheSameBundle) {
   const std::vector<uint8_t> wanted = test::ReadFile(folder_ / "out/model.arn");
   EXPECT_FALSE(wanted == base);
   EXPECT_TRUE(wanted == test::ReadFile(folder_ / "out/gguf.arn"));
+  test::UseTorchFiles(peft_);
+  ASSERT_TRUE(fs::exists(peft_ / "adapter_model.bin"));
+  Run(from_folder);
+  EXPECT_TRUE(wanted == test::ReadFile(folder_ / "out/model.arn"));
 }
 
 TEST_F(GgufLoraTest, Adapter_IsTheSameBundle) {

@@ -53,6 +53,8 @@ TEST_F(InputKindTest, FoldersAreCheckpointsIfTheyHaveAConfig) {
   File("config.json", "{}");
   EXPECT_EQ(InputKind::kCheckpoint, KindOf(folder_.string()));
   EXPECT_EQ("", CheckpointAdvice(folder_.string()));
+  fs::rename(folder_ / "config.json", folder_ / "params.json");
+  EXPECT_EQ(InputKind::kCheckpoint, KindOf(folder_.string()));
 }
 
 TEST_F(InputKindTest, HubNamesAreNoPaths) {
@@ -80,7 +82,7 @@ TEST_F(InputKindTest, RefusedCheckpointsNameWhatToGive) {
   ExpectRefused(File("story.arn", "ARENITE"), "is a bundle already; run it: arenite chat");
   ExpectRefused(File("model.safetensors", std::string("\x10\0\0\0\0\0\0\0{}", 10)),
                 "give its folder: arenite-convert " + folder_.string());
-  ExpectRefused(File("model.bin", "PK\3\4"), "save the checkpoint as safetensors");
+  ExpectRefused(File("model.bin", "PK\3\4"), "give its folder: arenite-convert ");
 }
 
 }  // namespace

@@ -1,0 +1,47 @@
+// libFuzzer: any bytes as a file of torch.save, and as the pickle of one, up to its tensors' bytes.
+#include <cstdio>
+#include <cstdlib>
+
+#include "converter/base/error.h"
+#include "converter/hf/pickle.h"
+#include "converter/hf/torch_file.h"
+#include "tests/support/tiny_torch.h"
+
+namespace {
+
+using namespace arn;           // NOLINT(google-build-using-namespace)
+using namespace arn::convert;  // NOLINT(google-build-using-namespace)
+
+// Reads the first and the last bytes of each tensor; aborts if one leaves the file.
+void ReadTensors(const std::string& bytes) {
+  static const test::TempFolder folder;
+  test::WriteFile(folder / "m.bin", bytes);
+  const TorchFile file(folder / "m.bin");
+  for (const SourceTensor& tensor : file.tensors()) {
+    if (tensor.offset > bytes.size() || tensor.bytes > bytes.size() - tensor.offset) {
+      std::fprintf(stderr, "tensor %s leaves the file\n", tensor.name.c_str());
+      std::abort();
+    }
+    char first = 0;
+    if (tensor.bytes > 0) file.Read(tensor.offset, &first, 1);
+    if (tensor.bytes > 0) file.Read(tensor.offset + tensor.bytes - 1, &first, 1);
+  }
+}
+
+template <typename Action>
+void Attempt(Action action) {
+  try {
+    action();
+  } catch (const ConvertError&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  Attempt([&] { ReadPickle(bytes, "fuzz"); });
+  Attempt([&] { ReadTensors(bytes); });
+  Attempt([&] { ReadTensors(test::EncodeTorchArchive(bytes, {"12345678", bytes})); });
+  return 0;
+}

@@ -1,0 +1,365 @@
+// Files of torch.save: as torch wrote them, as bundles, and damaged or hostile ones.
+#include "converter/hf/torch_file.h"
+
+#include <fstream>
+#include <set>
+
+#include "converter/hf/checkpoint.h"
+#include "converter/hf/consolidated.h"
+#include "converter/hf/json_file.h"
+#include "converter/tokenizer/base64.h"
+#include "tests/support/tiny_torch.h"
+#include "tests/unit/converter/bundle_fixture.h"
+
+namespace arn::convert {
+namespace {
+
+using test::EncodeTorchArchive;
+using test::ErrorOf;
+using test::TinyTensors;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string Hex(const std::vector<uint8_t>& bytes) {
+  std::string text;
+  for (const uint8_t byte : bytes) text += Format("%02x", byte);
+  return text;
+}
+
+const nlohmann::json& Goldens() {
+  static const nlohmann::json goldens = LoadJson(ARN_TORCH_GOLDENS);
+  return goldens;
+}
+
+std::string FileOf(const nlohmann::json& base64) {
+  std::vector<uint8_t> bytes;
+  EXPECT_TRUE(DecodeBase64(base64.get<std::string>(), &bytes));
+  return std::string(bytes.begin(), bytes.end());
+}
+
+// Compares all tensors of a file with those of a case.
+template <typename File>
+void ExpectTensors(const File& file, const nlohmann::json& expected) {
+  EXPECT_EQ(file.tensors().size(), expected.size());
+  for (const SourceTensor& tensor : file.tensors()) {
+    SCOPED_TRACE(tensor.name);
+    ASSERT_TRUE(expected.contains(tensor.name));
+    const nlohmann::json& golden = expected[tensor.name];
+    EXPECT_EQ(tensor.dtype, golden["dtype"]);
+    EXPECT_EQ(tensor.shape, golden["shape"].get<std::vector<uint64_t>>());
+    std::vector<uint8_t> bytes(tensor.bytes);
+    file.Read(tensor.offset, bytes.data(), bytes.size());
+    EXPECT_EQ(Hex(bytes), golden["bytes"]);
+  }
+}
+
+class TorchFileTest : public ::testing::Test {
+ protected:
+  std::filesystem::path Write(const std::string& bytes) {
+    test::WriteFile(folder_ / "m.bin", bytes);
+    return folder_ / "m.bin";
+  }
+  std::string ErrorOfFile(const std::string& bytes) {
+    const std::filesystem::path path = Write(bytes);
+    return ErrorOf([&] { TorchFile file(path); });
+  }
+  std::string ErrorOfPickle(const std::string& pickle) {
+    return ErrorOfFile(EncodeTorchArchive("\x80\x02" + pickle, {"12345678"}));
+  }
+
+  test::TempFolder folder_;
+};
+
+TEST_F(TorchFileTest, WhatTorchWrote_IsRead) {
+  for (const nlohmann::json& golden : Goldens()["cases"]) {
+    SCOPED_TRACE(golden["name"]);
+    ExpectTensors(TorchFile(Write(FileOf(golden["file"]))), golden["tensors"]);
+  }
+}
+
+TEST_F(TorchFileTest, SixtyFourBitSizes_AreRead) {
+  const TinyTensors tensors = test::MakeTinyTensors({});
+  const TorchFile plain(Write(test::EncodeTorch(tensors)));
+  const std::filesystem::path path = folder_ / "large.bin";
+  test::WriteFile(path, test::EncodeTorch(tensors, true));
+  const TorchFile large(path);
+  ASSERT_EQ(plain.tensors().size(), tensors.size());
+  ASSERT_EQ(large.tensors().size(), tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const SourceTensor& tensor = large.tensors()[i];
+    EXPECT_EQ(tensor.name, plain.tensors()[i].name);
+    std::vector<uint8_t> bytes(tensor.bytes);
+    large.Read(tensor.offset, bytes.data(), bytes.size());
+    EXPECT_EQ(bytes, tensors.at(tensor.name).bytes);
+  }
+}
+
+TEST_F(TorchFileTest, OtherGlobals_AreNamed) {
+  EXPECT_THAT(ErrorOfPickle("cos\nsystem\nX\4\0\0\0true\x85R."),
+              AllOf(HasSubstr("m.bin"), HasSubstr("the pickle names os.system"),
+                    HasSubstr("nothing of it was run")));
+  EXPECT_THAT(ErrorOfPickle("c__builtin__\neval\n"), HasSubstr("__builtin__.eval"));
+  EXPECT_THAT(ErrorOfPickle("ctorch._utils\n_rebuild_qtensor\n"), HasSubstr("_rebuild_qtensor"));
+}
+
+using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
+
+TEST_F(TorchFileTest, BrokenPickles_AreRefused) {
+  const std::pair<std::string, const char*> rows[] = {
+      {"h\5.", "the memo has no value 5"},
+      {"j\xff\xff\xff\xff.", "the memo has no value 4294967295"},
+      {"}r\xff\xff\xff\xff.", "the memo has no place 4294967295"},
+      {"X\xff\xff\xff\x7fname", "truncated: the pickle ends within the value at byte 2"},
+      {".", "takes a value of none"},
+      {"}(.", "takes a value of none"},
+      {"t.", "ends a list that has no start"},
+      {"K\1K\2K\3s.", "adds items to what holds none"},
+      {"}(K\1u.", "odd or too large number of items"},
+      {"]K\1a", "truncated"},
+      {"\x95\1\0\0\0\0\0\0\0."s, "opcode 0x95 is none that torch.save writes"},
+      {"}K\1R.", "expected one of torch's globals"},
+      {"K\1}b.", "gives a state to what has none"},
+      {"ctorch\nFloatStorage\n)R.", "torch.FloatStorage is no function"},
+      {"]q\0h\0a."s, "expected a dictionary of tensors"},  // a list that holds itself
+      {"}q\0X\1\0\0\0ah\0s."s, "a is no tensor"},          // a dictionary that does
+      {"}K\1Ns.", "(no text) is no tensor"},
+      {"N.", "expected a dictionary of tensors (torch.save(model.state_dict(), FILE))"},
+  };
+  for (const auto& [pickle, error] : rows) {
+    EXPECT_THAT(ErrorOfPickle(pickle), HasSubstr(error)) << pickle;
+  }
+  EXPECT_THAT(ErrorOfFile(EncodeTorchArchive("\x80\4}.", {})), HasSubstr("protocol 4, expected 2"));
+  const std::string many = "\x80\x02}(" + std::string(size_t{5} << 20, 'N') + "u.";
+  EXPECT_THAT(ErrorOfFile(EncodeTorchArchive(many, {})), HasSubstr("more than 4194304 values"));
+  const std::string deep = "\x80\x02" + std::string(size_t{5} << 20, '(') + ".";
+  EXPECT_THAT(ErrorOfFile(EncodeTorchArchive(deep, {})), HasSubstr("too many lists"));
+}
+
+// The pickle of a tensor "w": of storage `key`, which has `numel` elements.
+std::string TensorPickle(const std::string& key, const std::string& numel,
+                         const std::string& offset, const std::string& shape,
+                         const std::string& strides) {
+  return "}X\1\0\0\0w"s + "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storage"s +
+         "ctorch\nFloatStorage\nX\1\0\0\0"s + key + "X\3\0\0\0cpu"s + numel + "tQ" + offset +
+         shape + strides + "\x89}tRs.";
+}
+
+TEST_F(TorchFileTest, TensorsOutsideTheirStorage_AreRefused) {
+  const std::string one = "K\1\x85", two = "K\2\x85", huge = "\x8a\x8\0\0\0\0\0\0\0\x40"s;
+  EXPECT_EQ(TorchFile(Write(EncodeTorchArchive(
+                          "\x80\2" + TensorPickle("0", "K\2", "K\0"s, two, one), {"12345678"})))
+                .tensors()[0]
+                .bytes,
+            8u);
+  struct Row {
+    std::string pickle;
+    const char* error;
+  };
+  const Row rows[] = {
+      {TensorPickle("0", "K\2", "K\1", two, one), "exceeds its storage of 8 bytes"},
+      {TensorPickle("0", "K\2", "K\0"s, huge + "\x85", one), "exceeds its storage"},
+      {TensorPickle("0", "K\2", "K\0"s, two, huge + "\x85"), "exceeds its storage"},
+      {TensorPickle("0", "K\2", huge, two, one), "exceeds its storage"},
+      {TensorPickle("0", "K\2", "K\0"s, huge + huge + "\x86", "K\1K\1\x86"), "exceeds its storage"},
+      {TensorPickle("0", "K\3", "K\0"s, two, one), "has 8 bytes, expected 3 elements of F32"},
+      {TensorPickle("0", huge, "K\0"s, two, one), "has 8 bytes, expected"},
+      {TensorPickle("7", "K\2", "K\0"s, two, one), "its storage 7 is not in the file"},
+      {TensorPickle("0", "K\2", "K\0"s, two, "K\1K\1\x86"), "other numbers of sizes and strides"},
+      {TensorPickle("0", "K\2", "J\xff\xff\xff\xff", two, one), "expected a whole number"},
+      {TensorPickle("0", "K\2", "K\0"s, "(" + std::string(18, 'N') + "t", one),
+       "expected a tuple of at most 8 numbers"},
+  };
+  for (const Row& row : rows) EXPECT_THAT(ErrorOfPickle(row.pickle), HasSubstr(row.error));
+}
+
+TEST_F(TorchFileTest, Archives_AreChecked) {
+  const std::string pickle = "\x80\2}.";
+  EXPECT_THAT(ErrorOfFile("PK\3\4"s + std::string(60, '\0')),
+              HasSubstr("not a zip archive, or truncated"));
+  EXPECT_THAT(ErrorOfFile(""), HasSubstr("not a zip archive"));
+  EXPECT_THAT(ErrorOfFile(test::EncodeZip({{"archive/version", "3"}})), HasSubstr("no data.pkl"));
+  EXPECT_THAT(ErrorOfFile(test::EncodeZip({{"a/data.pkl", pickle}, {"a/data.pkl", pickle}})),
+              HasSubstr("entry a/data.pkl is there twice"));
+  EXPECT_THAT(ErrorOfFile(test::EncodeZip({{"a/data.pkl", pickle}, {"a/byteorder", "big"}})),
+              HasSubstr("byte order big, expected little"));
+  const std::string file = EncodeTorchArchive(pickle, {"12345678"});
+  const size_t directory = file.find("PK\1\2");
+  const size_t second = file.find("PK\1\2", directory + 1);
+  const auto changed = [&](size_t at, const std::string& bytes) {
+    std::string copy = file;
+    return copy.replace(at, bytes.size(), bytes);
+  };
+  EXPECT_THAT(ErrorOfFile(changed(directory + 10, "\10")),
+              HasSubstr("entry archive/data.pkl is compressed"));
+  EXPECT_THAT(ErrorOfFile(changed(directory + 8, "\1")),
+              HasSubstr("entry archive/data.pkl is encrypted"));
+  EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\377\377")), HasSubstr("is compressed"));
+  EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\377\377\0\0\377\377\0\0"s)),
+              HasSubstr("do not end before the directory"));
+  EXPECT_THAT(ErrorOfFile(changed(second + 42, "\0\0"s)),
+              HasSubstr("not where the directory says"));
+  EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\60\0\0\0\60\0\0\0"s)), HasSubstr("overlap"));
+  EXPECT_THAT(ErrorOfFile(changed(file.size() - 12, "\2")), HasSubstr("the directory has"));
+}
+
+// Reads what is left of a damaged file: an error, or tensors that lie within it.
+void ReadDamaged(const std::filesystem::path& path) {
+  const uint64_t bytes = std::filesystem::file_size(path);
+  try {
+    const TorchFile file(path);
+    for (const SourceTensor& tensor : file.tensors()) {
+      ASSERT_LE(tensor.offset, bytes);
+      ASSERT_LE(tensor.bytes, bytes - tensor.offset);
+    }
+  } catch (const ConvertError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("m.bin"));
+  }
+}
+
+TEST_F(TorchFileTest, DamageAnywhere_StaysWithinTheFile) {
+  for (const nlohmann::json& golden : Goldens()["cases"]) {
+    const std::string bytes = FileOf(golden["file"]);
+    const std::filesystem::path path = Write(bytes);
+    {
+      std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+      for (size_t at = 0; at < bytes.size(); ++at) {
+        for (const char damage :
+             {static_cast<char>(bytes[at] ^ (at % 3 == 0 ? 0xff : 1 << at % 8)), bytes[at]}) {
+          file.seekp(static_cast<std::streamoff>(at)).put(damage).flush();
+          if (damage != bytes[at]) ReadDamaged(path);
+        }
+      }
+    }
+    for (size_t size = bytes.size(); size > 7; size -= 7) {
+      std::filesystem::resize_file(path, size);
+      ReadDamaged(path);
+    }
+  }
+}
+
+class TorchCheckpoint : public ConvertTest {
+ protected:
+  std::vector<uint8_t> BundleOf(DType dtype) {
+    ConvertOptions options = Options(dtype);
+    options.source_name = "model";
+    options.no_tokenizer = true;
+    Run(options);
+    return test::ReadFile(options.output);
+  }
+};
+
+TEST_F(TorchCheckpoint, GivesTheBundleOfItsSafetensors) {
+  for (const char* dtype : {"F32", "F16", "BF16"}) {
+    for (const uint32_t shards : {1u, 3u}) {
+      SCOPED_TRACE(dtype);
+      test::TinyCheckpoint tiny;
+      tiny.dtype = dtype;
+      tiny.shards = shards;
+      WriteCheckpoint(tiny);
+      const std::vector<uint8_t> expected = BundleOf(DType::kInt8);
+      test::UseTorchFiles(folder_ / "model");
+      EXPECT_EQ(WeightFiles(folder_ / "model", nullptr).size(), shards);
+      EXPECT_EQ(BundleOf(DType::kInt8), expected);
+    }
+  }
+}
+
+TEST_F(TorchCheckpoint, SafetensorsWin) {
+  WriteCheckpoint({});
+  test::WriteFile(folder_ / "model" / "pytorch_model.bin", "no pickle");
+  EXPECT_EQ(WeightFiles(folder_ / "model", nullptr), std::set<std::string>{"model.safetensors"});
+  BundleOf(DType::kInt8);
+}
+
+TEST_F(TorchCheckpoint, StridedTensorThatIsNeeded_IsNamed) {
+  WriteCheckpoint({});
+  test::UseTorchFiles(folder_ / "model");
+  const std::filesystem::path path = folder_ / "model" / "pytorch_model.bin";
+  const std::vector<uint8_t> file = test::ReadFile(path);
+  std::string bytes(file.begin(), file.end());
+  // The strides [32, 1] of a matrix, as numbers of 8 bytes.
+  const std::string strides = "(\x8a\x8\x20\0\0\0\0\0\0\0\x8a\x8\1\0\0\0\0\0\0\0t"s;
+  const size_t at = bytes.find(strides);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 3] = 1;
+  test::WriteFile(path, bytes);
+  EXPECT_THAT(ErrorOfRun(Options(DType::kInt8)),
+              AllOf(HasSubstr("expected type F64, F32, F16 or BF16"), HasSubstr("with strides")));
+}
+
+class ConsolidatedTest : public TorchCheckpoint {
+ protected:
+  void SetUp() override {
+    const nlohmann::json& golden = Goldens()["consolidated"];
+    std::filesystem::create_directories(folder_ / "out");
+    std::filesystem::create_directories(folder_ / "model");
+    for (size_t i = 0; i < golden["parts"].size(); ++i) {
+      const std::string name = Format("consolidated.%02zu.pth", i);
+      test::WriteFile(folder_ / "model" / name, FileOf(golden["parts"][i]));
+    }
+    WriteParams(golden["params"]);
+  }
+  void WriteParams(const nlohmann::json& params) {
+    test::WriteFile(folder_ / "model" / "params.json", params.dump());
+  }
+  nlohmann::json Params() { return LoadJson(folder_ / "model" / "params.json"); }
+};
+
+TEST_F(ConsolidatedTest, Parts_AreJoinedAsTransformersDoes) {
+  ExpectTensors(ConsolidatedFile(folder_ / "model"), Goldens()["consolidated"]["tensors"]);
+}
+
+TEST_F(ConsolidatedTest, PiecesOfAnySize_AreRead) {
+  const ConsolidatedFile file(folder_ / "model");
+  for (const SourceTensor& tensor : file.tensors()) {
+    std::vector<uint8_t> whole(tensor.bytes), pieces(tensor.bytes);
+    file.Read(tensor.offset, whole.data(), whole.size());
+    for (size_t at = 0; at < pieces.size(); at += 6) {
+      file.Read(tensor.offset + at, pieces.data() + at, std::min<size_t>(6, pieces.size() - at));
+    }
+    EXPECT_EQ(pieces, whole) << tensor.name;
+  }
+}
+
+TEST_F(ConsolidatedTest, GivesTheBundleOfTransformersCheckpoint) {
+  const std::vector<uint8_t> bundle = BundleOf(DType::kF16);
+  EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("2048 assumed")));
+  const nlohmann::json& golden = Goldens()["consolidated"];
+  TinyTensors tensors;
+  for (const auto& [name, tensor] : golden["tensors"].items()) {
+    const std::string hex = tensor["bytes"];
+    std::vector<uint8_t> bytes;
+    for (size_t i = 0; i < hex.size(); i += 2) {
+      bytes.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+    }
+    tensors[name] = {tensor["dtype"].get<std::string>(),
+                     tensor["shape"].get<std::vector<uint64_t>>(), bytes};
+  }
+  std::filesystem::remove_all(folder_ / "model");
+  std::filesystem::create_directories(folder_ / "model");
+  test::WriteFile(folder_ / "model" / "config.json", golden["config"].dump());
+  const std::vector<uint8_t> file = test::EncodeSafetensors(tensors);
+  test::WriteFile(folder_ / "model" / "model.safetensors", file.data(), file.size());
+  EXPECT_EQ(BundleOf(DType::kF16), bundle);
+}
+
+TEST_F(ConsolidatedTest, WhatParamsDoNotSay_IsRefused) {
+  const nlohmann::json params = Params();
+  const auto error_with = [&](const nlohmann::json& change) {
+    nlohmann::json changed = params;
+    changed.merge_patch(change);
+    WriteParams(changed);
+    return ErrorOfRun(Options(DType::kInt8));
+  };
+  EXPECT_THAT(error_with({{"use_scaled_rope", true}}),
+              AllOf(HasSubstr("params.json: use_scaled_rope"), HasSubstr("--config")));
+  EXPECT_THAT(error_with({{"moe_args", {{"n", 2}}}}), HasSubstr("unknown keys: moe_args"));
+  EXPECT_THAT(error_with({{"n_heads", nullptr}}), HasSubstr("n_heads"));
+  EXPECT_THAT(error_with({{"n_layers", 2}}),
+              HasSubstr("consolidated.00.pth: lacks tensor layers.1.attention.wq.weight"));
+  EXPECT_THAT(error_with({{"n_heads", 12}}), HasSubstr("are not those of 12 heads"));
+  EXPECT_THAT(error_with({{"n_kv_heads", 4}}), HasSubstr("expected shape"));
+}
+
+}  // namespace
+}  // namespace arn::convert
