@@ -20,7 +20,7 @@ build() { # NAME OF THE FOLDER
     tail -n 20 "$work/$1.log" >&2
     exit 2
   }
-  find "$source/out" -name 'libarenite.so*' -type f | head -n 1
+  find "$source/out" -name 'libarenite.so.*[0-9]' -type f | head -n 1
 }
 
 first=$(build a)
