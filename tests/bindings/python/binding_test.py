@@ -61,6 +61,17 @@ class BindingTest(unittest.TestCase):
       session.set_sampling(self.model.sampling)
       self.assertEqual(told.strip(), session.generate(PROMPT, max_tokens=256).text().strip())
 
+  def test_draft_changes_no_token(self):
+    guessing = self.model.session(kv="f32", draft=self.model, guess_always=1,
+                                  speculation=arenite.Speculate.DRAFT)
+    with self.session() as plain, guessing:
+      expected = plain.generate(PROMPT, max_tokens=40, ignore_eos=True).text()
+      self.assertEqual(expected, guessing.generate(PROMPT, max_tokens=40, ignore_eos=True).text())
+      self.assertGreater(guessing.stats.guesses_accepted, 20)
+    self.assertEqual(0, self.model.plan().draft_bytes)
+    plan = self.model.plan(draft=self.model, speculation=arenite.Speculate.DRAFT)
+    self.assertGreater(plan.draft_bytes, 0)
+
   def test_forks_and_random_seeds_say_different_things(self):
     session = self.session(max_sequences=3)
     session.set_sampling(arenite.Sampling(temperature=1.0, seed=3))
