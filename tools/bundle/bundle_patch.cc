@@ -35,7 +35,7 @@ struct PatchStep {
   uint64_t from, bytes;
 };
 
-__attribute__((format(printf, 1, 2))) [[noreturn]] void Fail(const char* format, ...) {
+[[noreturn]] __attribute__((format(printf, 1, 2))) void Fail(const char* format, ...) {
   char text[1024];
   va_list args;
   va_start(args, format);
