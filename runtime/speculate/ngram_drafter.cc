@@ -24,12 +24,13 @@ Status PlanNgrams(uint32_t context_tokens, Layout* layout, NgramPlan* out) {
 void NgramDrafter::Init(const NgramPlan& plan, const Memory& memory) {
   n_slots_ = plan.n_slots;
   slots_ = n_slots_ == 0 ? nullptr : memory.As<uint32_t>(plan.slots);
-  if (n_slots_ != 0) Reset();
+  Reset();
 }
 
 void NgramDrafter::Reset() {
-  std::memset(slots_, 0, size_t{kNgramKinds} * n_slots_ * sizeof(uint32_t));
   n_indexed_ = 0;
+  if (n_slots_ == 0) return;
+  std::memset(slots_, 0, size_t{kNgramKinds} * n_slots_ * sizeof(uint32_t));
 }
 
 // `last`: the n-gram's last token.

@@ -156,6 +156,11 @@ def peak_bytes(*arguments):
   return status, peak * 1024
 
 
+def is_sanitized():
+  with open(CONVERTER, "rb") as file:
+    return b"__asan_init" in file.read()
+
+
 class WithFolder(unittest.TestCase):
 
   def setUp(self):
@@ -502,8 +507,12 @@ class ManyLayers(WithFolder):
     hidden, ffn, layers = 512, 8192, 4
     shapes = write_checkpoint(self.folder.name, hidden, ffn, layers, vocab=256)
     largest = 4 * hidden * ffn
-    bound = int(1.2 * largest) + (64 << 20)
-    self.assertGreater(4 * sum(math.prod(shape) for shape in shapes.values()), 2 * bound)
+
+    def bound(written):
+      # A sanitizer's shadow, and what it has freed but not released, are an eighth and more.
+      return (int(1.2 * max(largest, written)) + (64 << 20)) * (1.5 if is_sanitized() else 1)
+
+    self.assertGreater(4 * sum(math.prod(shape) for shape in shapes.values()), 1.5 * bound(0))
     gguf = os.path.join(self.folder.name, "model.gguf")
     write_gguf(gguf, shapes, hidden, ffn, layers)
     torch = os.path.join(self.folder.name, "torch")
@@ -515,7 +524,8 @@ class ManyLayers(WithFolder):
       with self.subTest(source=source, arguments=arguments):
         status, peak = peak_bytes(source, "-o", self.out, "--quiet", "--no-tokenizer", *arguments)
         self.assertEqual(status, 0)
-        self.assertLess(peak, bound)
+        # Gate and up are written as one matrix.
+        self.assertLess(peak, bound(2 * largest if "f32" in arguments else 0))
 
   def start_until_noted(self, *arguments):
     """Starts a conversion with --resume and waits until it has noted a matrix, or has ended."""
