@@ -45,7 +45,7 @@ SKILLS = {
     "arn_transcribe_info": ("TranscribeInfo", "Description of what a model makes of speech.",
                             False),
     "arn_transcribe_options": ("TranscribeOptions", "Options of a transcription.", True),
-    "arn_transcribe_result": ("TranscribeResult", "What a transcription found, and its counts.",
+    "arn_transcribe_result": ("TranscribeResult", "Result and counts of a transcription.",
                               False),
 }
 # Named numbers, and the Java class that holds them.

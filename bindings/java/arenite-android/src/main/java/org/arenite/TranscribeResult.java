@@ -2,7 +2,7 @@
 package org.arenite;
 
 /**
- * What a transcription found, and its counts. The fields are those of arn_transcribe_result in
+ * Result and counts of a transcription. The fields are those of arn_transcribe_result in
  * arenite.h.
  */
 public final class TranscribeResult {
