@@ -205,6 +205,15 @@ function(arn_test_options target)
   endif()
 endfunction()
 
+# Takes the precompiled header of tests/CMakeLists.txt, which is valid only at the level of
+# optimisation that it was compiled with.
+function(arn_use_test_headers target)
+  if(TARGET arn_gtest_headers${arn_test_level})
+    target_link_libraries(${target} PRIVATE arn_test_json)
+    target_precompile_headers(${target} REUSE_FROM arn_gtest_headers${arn_test_level})
+  endif()
+endfunction()
+
 # Everything ThreadSanitizer runs, so that its build can skip the rest.
 add_custom_target(arn_thread_tests)
 # Tests to run for every additional architecture, and tests that depend on the kernels selected for
@@ -242,9 +251,8 @@ function(arn_add_test name)
   if(arg_JOIN)
     arn_join_sources(${name})
   endif()
-  # The precompiled header is C++ only, and valid only at the level it was compiled with.
-  if(TARGET arn_gtest_headers${arn_test_level} AND NOT arg_SOURCES MATCHES "[.]c(;|$)")
-    target_precompile_headers(${name} REUSE_FROM arn_gtest_headers${arn_test_level})
+  if(NOT arg_SOURCES MATCHES "[.]c(;|$)")  # the precompiled header is C++ only
+    arn_use_test_headers(${name})
   endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${arenite_BINARY_DIR}/bin/tests")
