@@ -303,6 +303,23 @@ TEST_F(SpeechTest, Command_WritesJsonSubtitlesAndText) {
   EXPECT_EQ(n_spoken, count(made.out, "\n"));
 }
 
+TEST_F(SpeechTest, Command_BenchMeasuresTheEncoderToo) {
+  Open("multilingual");
+  const ProcessResult measured = RunArenite(
+      {"bench", bundle_, "-p", "2", "-n", "3", "-r", "2", "--threads", "1", "--json"});
+  ASSERT_EQ(0, measured.exit_code) << measured.err;
+  const nlohmann::json results = nlohmann::json::parse(measured.out).at("results");
+  ASSERT_EQ(3u, results.size());
+  EXPECT_EQ("encode", results[0].at("test"));
+  arn_model_info info = ARN_MODEL_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_model_get_info(model_.get(), &info));
+  EXPECT_EQ(info.encoder_rows, results[0].at("tokens"));
+  EXPECT_GT(results[0].at("tokens_per_s"), 0);
+  EXPECT_EQ(2u, results[0].at("runs").size());
+  EXPECT_EQ("prefill", results[1].at("test"));
+  EXPECT_EQ("decode", results[2].at("test"));
+}
+
 TEST_F(SpeechTest, Command_RefusesWithTheReason) {
   Open("multilingual");
   EXPECT_THAT(RunArenite({"inspect", bundle_}).out,

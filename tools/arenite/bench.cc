@@ -41,10 +41,11 @@ struct BenchArguments {
 double GigabytesPerSecond(const Measurement& m) { return m.median * m.bytes_per_token / 1e9; }
 
 void PrintRow(const Measurement& m) {
-  const std::string gigabytes = m.what.is_prefill ? "-" : Format("%.2f", GigabytesPerSecond(m));
+  const std::string gigabytes =
+      m.what.kind == CaseKind::kDecode ? Format("%.2f", GigabytesPerSecond(m)) : "-";
   Print(Format("| %-7s | %6u | %6u | %7u | %7u | %10.2f | %10.2f | %10.2f | %6s |\n",
-               m.what.is_prefill ? "prefill" : "decode", m.what.tokens, m.what.depth, m.context,
-               m.threads, m.median, m.lowest, m.highest, gigabytes.c_str()));
+               NameOf(m.what.kind), m.what.tokens, m.what.depth, m.context, m.threads, m.median,
+               m.lowest, m.highest, gigabytes.c_str()));
 }
 
 void PrintDevice(const Measurement& m) {
@@ -80,8 +81,7 @@ class LimitsByThreads {
 };
 
 std::string NameOf(const Measurement& m) {
-  return Format("%s %u @ %u", m.what.is_prefill ? "prefill" : "decode", m.what.tokens,
-                m.what.depth);
+  return Format("%s %u @ %u", NameOf(m.what.kind), m.what.tokens, m.what.depth);
 }
 
 // Returns the profile of the same case with one thread.
@@ -106,7 +106,7 @@ void PrintProfiles(const std::vector<Measurement>& measurements, LimitsByThreads
 void WriteMeasurement(const Measurement& m, bool with_stats, LimitsByThreads* limits,
                       JsonWriter* json) {
   json->BeginObject();
-  json->Key("test").String(m.what.is_prefill ? "prefill" : "decode");
+  json->Key("test").String(NameOf(m.what.kind));
   json->Key("tokens").Uint(m.what.tokens);
   json->Key("depth").Uint(m.what.depth);
   json->Key("context").Uint(m.context);
@@ -114,7 +114,7 @@ void WriteMeasurement(const Measurement& m, bool with_stats, LimitsByThreads* li
   json->Key("tokens_per_s").Number(m.median);
   json->Key("lowest").Number(m.lowest);
   json->Key("highest").Number(m.highest);
-  if (!m.what.is_prefill) {
+  if (m.what.kind == CaseKind::kDecode) {
     json->Key("bytes_per_token").Number(m.bytes_per_token);
     json->Key("gb_per_s").Number(GigabytesPerSecond(m));
   }
@@ -169,10 +169,10 @@ std::vector<Case> Cases(const BenchArguments& arguments) {
   std::vector<Case> cases;
   for (const uint32_t depth : ParseCounts(arguments.depth, "--depth")) {
     for (const uint32_t n : ParseCounts(arguments.prefill, "--prefill")) {
-      if (n > 0) cases.push_back({true, n, depth});
+      if (n > 0) cases.push_back({CaseKind::kPrefill, n, depth});
     }
     for (const uint32_t n : ParseCounts(arguments.decode, "--decode")) {
-      if (n > 0) cases.push_back({false, n, depth});
+      if (n > 0) cases.push_back({CaseKind::kDecode, n, depth});
     }
   }
   if (cases.empty() && !arguments.limits) {
@@ -224,7 +224,7 @@ int RunSpeculate(const BenchArguments& arguments) {
 int Run(const BenchArguments& arguments) {
   if (!arguments.rows.empty()) return RunRows(arguments);
   if (arguments.session.speculate != "none") return RunSpeculate(arguments);
-  const std::vector<Case> cases = Cases(arguments);
+  std::vector<Case> cases = Cases(arguments);
   const std::vector<uint32_t> thread_counts = ParseCounts(arguments.threads, "--threads");
   std::vector<uint32_t> contexts = ParseCounts(arguments.context, "--context");
   const Model model = OpenModel(arguments.model);
@@ -239,6 +239,9 @@ int Run(const BenchArguments& arguments) {
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
   encoder_input.SizeSession(&options);
+  if (encoder_input.rows() > 0 && !cases.empty()) {
+    cases.insert(cases.begin(), {CaseKind::kEncode, encoder_input.rows(), 0});
+  }
   const Adapters adapters(model, arguments.adapters);
   adapters.AddTo(&options);
   std::vector<Measurement> measurements;

@@ -36,6 +36,15 @@ double Median(std::vector<double> values) {
 
 }  // namespace
 
+const char* NameOf(CaseKind kind) {
+  switch (kind) {
+    case CaseKind::kEncode: return "encode";
+    case CaseKind::kPrefill: return "prefill";
+    case CaseKind::kDecode: break;
+  }
+  return "decode";
+}
+
 double Measurement::joules_per_token() const {
   if (energy_ns == 0 || energy_uj == 0 || total_tokens == 0) return 0;
   return static_cast<double>(energy_uj) / 1e6 / static_cast<double>(energy_ns) *
@@ -62,7 +71,8 @@ Measurement Bench::Run(const Case& what, uint32_t repeats, double seconds, bool 
   m.lowest = *std::min_element(speeds.begin(), speeds.end());
   m.highest = *std::max_element(speeds.begin(), speeds.end());
   m.device = ReadDevice(session_);
-  if (with_profile) {
+  // Encoding has no profile: arn_session_profile() counts the steps of runs.
+  if (with_profile && what.kind != CaseKind::kEncode) {
     Measurement once = m;
     RunOnce(what, &once, &m.profile);
   }
@@ -82,21 +92,38 @@ void Bench::Begin(const std::vector<int32_t>& ids, size_t n) {
   session_.Check(arn_session_reset_stats(session_.get()));
 }
 
+void Bench::EncodeOnce(Measurement* m) {
+  session_.Check(arn_session_select(session_.get(), 0));
+  session_.Check(arn_session_reset(session_.get()));
+  const double start = UptimeSeconds();
+  encoder_input_.Encode(session_);
+  const double end = UptimeSeconds();
+  const auto ns = static_cast<uint64_t>((end - start) * 1e9);
+  m->runs.push_back({end, PerSecond(m->what.tokens, ns), session_.Stats().temperature_mc});
+  m->total_tokens += m->what.tokens;
+  m->total_ns += ns;
+}
+
 void Bench::RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile) {
+  if (what.kind == CaseKind::kEncode) {
+    EncodeOnce(m);
+    return;
+  }
+  const bool is_prefill = what.kind == CaseKind::kPrefill;
   // Decoding needs a token to start from.
-  const uint32_t before = what.is_prefill ? what.depth : std::max(what.depth, 1u);
+  const uint32_t before = is_prefill ? what.depth : std::max(what.depth, 1u);
   const std::vector<int32_t> ids = SomeIds(before + what.tokens, vocab_);
-  Begin({ids.begin(), ids.begin() + before}, what.is_prefill ? 1 : sequences_.size());
+  Begin({ids.begin(), ids.begin() + before}, is_prefill ? 1 : sequences_.size());
   std::optional<Profiler> profiler;
   if (profile != nullptr) profiler.emplace(session_);
-  if (what.is_prefill) {
+  if (is_prefill) {
     session_.Check(arn_session_prefill(session_.get(), ids.data() + before, what.tokens));
   } else {
     m->bytes_per_token = DecodeAll(what.tokens);
   }
   const arn_session_stats_data stats = session_.Stats();
-  const uint64_t tokens = what.is_prefill ? stats.prefill_tokens : stats.decode_tokens;
-  const uint64_t ns = what.is_prefill ? stats.prefill_ns : stats.decode_ns;
+  const uint64_t tokens = is_prefill ? stats.prefill_tokens : stats.decode_tokens;
+  const uint64_t ns = is_prefill ? stats.prefill_ns : stats.decode_ns;
   if (profiler) *profile = profiler->Take(tokens, ns);
   m->runs.push_back({UptimeSeconds(), PerSecond(tokens, ns), stats.temperature_mc});
   m->total_tokens += tokens;

@@ -12,9 +12,14 @@
 
 namespace arn::tool {
 
+// CaseKind: what is timed, an input of the encoder, a prompt or generated tokens.
+enum class CaseKind { kEncode, kPrefill, kDecode };
+// "encode", "prefill" or "decode".
+const char* NameOf(CaseKind kind);
+
 struct Case {
-  bool is_prefill = false;
-  uint32_t tokens = 0;  // tokens to run and time
+  CaseKind kind = CaseKind::kDecode;
+  uint32_t tokens = 0;  // tokens, or rows of the encoder, to run and time
   uint32_t depth = 0;   // tokens in the sequence before
 };
 
@@ -30,7 +35,7 @@ struct Measurement {
   Case what;
   uint32_t threads = 0, context = 0;
   double median = 0, lowest = 0, highest = 0;  // tokens/s
-  double bytes_per_token = 0;                  // read by decoding: weights and KV; 0 for prefill
+  double bytes_per_token = 0;                  // read by decoding: weights and KV; else 0
   std::vector<TimedRun> runs;
   // Totals over all runs: tokens, time, energy, and the time during which energy was read.
   uint64_t total_tokens = 0, total_ns = 0, energy_uj = 0, energy_ns = 0;
@@ -61,6 +66,7 @@ class Bench {
   double DecodeAll(uint32_t n_tokens);
   double GenerateAll(uint32_t n_tokens);
   void Generate(uint32_t n_tokens);
+  void EncodeOnce(Measurement* m);
   // Measures tokens/s of all sequences together.
   void RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile = nullptr);
 

@@ -92,9 +92,12 @@ EncoderInput EncoderInput::ForMeasuring(const Model& model) {
   return encoder_input;
 }
 
+uint32_t EncoderInput::rows() const {
+  return n_frames_ != 0 ? n_frames_ / 2 : static_cast<uint32_t>(ids_.size());
+}
+
 void EncoderInput::SizeSession(arn_session_options* options) const {
-  if (!ids_.empty()) options->encoder_rows = static_cast<uint32_t>(ids_.size());
-  if (n_frames_ != 0) options->encoder_rows = n_frames_ / 2;
+  if (rows() != 0) options->encoder_rows = rows();
 }
 
 void EncoderInput::Encode(const Session& session) const {

@@ -37,6 +37,8 @@ class EncoderInput {
   // Sizes the session for the input; changes nothing without one.
   void SizeSession(arn_session_options* options) const;
   void Encode(const Session& session) const;
+  // Rows that the encoder computes; 0 without input.
+  uint32_t rows() const;
 
  private:
   std::vector<int32_t> ids_;
