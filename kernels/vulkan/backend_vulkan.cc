@@ -26,13 +26,10 @@ Span<T> Array(const Memory& memory, Slice slice) {
 
 void PlaceWeights(const Program& program, Span<DeviceWeight> weights, Span<Buffer> blocks) {
   WeightPlacer placer;
-  size_t i = 0;
-  const auto place = [&](const DeviceWeight& weight) {
-    weights[i++] = weight;
-    blocks[weight.block].bytes = placer.used();
-  };
-  for (const Weight& weight : program.weights) place(placer.Place(weight));
-  for (const RopeKind& rope : program.ropes) place(placer.PlaceRope(rope));
+  PlaceAll(program, &placer, [&](uint32_t i, const DeviceWeight& weight) {
+    weights[i] = weight;
+    if (weight.values_bytes != 0) blocks[weight.block].bytes = placer.used();
+  });
 }
 
 // Uses as few windows as the device's binding size allows.
@@ -150,7 +147,8 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
   s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
-                 plan.slices[kExpertsSlice], plan.slices[kPartialsSlice]};
+                 plan.slices[kExpertsSlice], plan.slices[kPartialsSlice],
+                 plan.slices[kFeaturesSlice]};
   ARN_TRY(CountProgram(*s.program, s.traits, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
@@ -223,14 +221,17 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   return Status::kOk;
 }
 
-// Writes the encoder features directly to the value of their step.
+// Writes the encoder features to where their steps read them, or directly to the value of their
+// only step.
 Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
   if (features.empty()) return Status::kOk;
   State& s = *state;
-  const Value& value = s.program->values[s.program->steps[0].out];
+  const Slice at = s.workspace.features.bytes != 0
+                       ? s.workspace.features
+                       : s.program->values[s.program->steps[0].out].slice;
   const Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(features.data()),
                                     features.size() * sizeof(float));
-  const Status status = s.transfer.Write(s.device, s.activations, value.slice.offset, bytes, diag);
+  const Status status = s.transfer.Write(s.device, s.activations, at.offset, bytes, diag);
   s.is_lost = status != Status::kOk;
   return status;
 }
@@ -303,6 +304,17 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
       &s, [&](Diag* diag) { return s.transfer.Write(s.device, s.kv, to.offset, from, diag); });
 }
 
+Status ReadValues(void* state, Slice from, Span<std::byte> to, Diag* diag) {
+  State& s = *static_cast<State*>(state);
+  if (from.region != Region::kActivations || from.bytes < to.size()) return Status::kBadArgument;
+  if (s.is_lost) {
+    return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s.device.name());
+  }
+  const Status status = s.transfer.Read(s.device, s.activations, from.offset, to, diag);
+  s.is_lost = status != Status::kOk;
+  return status;
+}
+
 void Trust(void* state) {
   State& s = *static_cast<State*>(state);
   s.pipeline_cache.EndTest();
@@ -331,8 +343,9 @@ void TrustNothing(void*) {}
 
 constexpr LogitsAccess kLogits = {/*finds_best=*/false, ReadLogits};
 constexpr TokenOps kTokens = {Decode};
-constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping};
-constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping};
+constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping, ReadValues};
+constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping,
+                                       ReadValues};
 
 template <Restriction restriction, uint32_t variant = kChosen, uint32_t attention = kChosen>
 constexpr Backend MakeBackend() {

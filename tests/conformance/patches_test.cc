@@ -179,7 +179,7 @@ TEST_P(PatchesTest, TokensBelowZero_TakeTheirEmbedding_WithoutTheFactor_AndWhatI
   EXPECT_EQ(Status::kBadToken, session.Run(args));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, PatchesTest, testing::ValuesIn(HostBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, PatchesTest, testing::ValuesIn(AllBackends()),
                          [](const auto& p) { return p.param.name; });
 
 }  // namespace

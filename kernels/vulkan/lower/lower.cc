@@ -2,8 +2,10 @@
 
 #include <bit>
 
+#include "kernels/contract/check.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/matmul.h"
+#include "kernels/vulkan/lower/run_words.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
@@ -38,6 +40,10 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
   d.constants[kWidthId] = kWidth;
   d.row_factor = RowFactorOf(program_, step);
   d.head.row_factor = d.row_factor;
+  if (IsPooled(program_, step)) {
+    d.rows = GridRows::kPooled;
+    d.head.of_logits = kOfPooled;
+  }
   return d;
 }
 
@@ -121,10 +127,9 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kLogits: return Lower(step, step.Get<LogitsParams>());
     case Op::kConv: return Lower(step, step.Get<ConvParams>());
     case Op::kScan: return Lower(step, step.Get<ScanParams>());
-    case Op::kFeatures:  // written by the host
-      return step.Get<FeaturesParams>().stride == 0
-                 ? Status::kOk
-                 : UnsupportedError(step, "features that are a part of wider rows");
+    case Op::kFeatures: return Lower(step, step.Get<FeaturesParams>());
+    case Op::kClamp: return Lower(step, step.Get<ClampParams>());
+    case Op::kPool: return Lower(step, step.Get<PoolParams>());
     case Op::kIm2col: return Lower(step, step.Get<Im2colParams>());
     case Op::kAddPositions: return Lower(step, step.Get<AddPositionsParams>());
     case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());
@@ -134,8 +139,6 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kMultiply: return UnsupportedError(step, "products of values");
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
     case Op::kLinearAttention:
-    case Op::kClamp:
-    case Op::kPool:
     case Op::kMixStreams:
     case Op::kMatchRms:
     case Op::kThreshold:
@@ -191,9 +194,11 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
   Dispatch d = Begin(Shader::kRopeAngles, step);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, static_cast<WeightId>(program_.weights.size() + p.rope));
+  d.constants[kRopeHasAxesId] = rope.axes.empty() ? 0 : 1;
   RopeAnglesPush push = {};
   push.pairs = static_cast<uint32_t>(rope.inv_freq.size());
   push.amplitude = rope.amplitude;
+  push.axes = FirstAxisOf(program_, p.rope);
   d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(rope.inv_freq.size(), kWidth));
   return sink_->Add(d, diag_);

@@ -56,8 +56,8 @@ Status Lowering::Lower(const Step& step, const RouteParams& p) {
 // Assigns addresses in sequence while there is only a plan.
 DeviceWeight Lowering::PlacedAt(WeightId id) {
   if (!weights_.empty()) return weights_[id];
-  if (id + 1 < n_placed_) {
-    n_placed_ = 0;
+  if (id + 1 < n_placed_ || n_placed_ < used_.first) {
+    n_placed_ = used_.first;
     placer_ = WeightPlacer();
   }
   while (n_placed_ <= id) placed_ = placer_.Place(program_.weights[n_placed_++]);

@@ -20,6 +20,7 @@ enum : uint32_t {
   kActivationsSlice,  // whole regions on the device
   kKvSlice,
   kExpertsSlice,
+  kFeaturesSlice,
 };
 
 // Bytes of every buffer to allocate on the device.
