@@ -54,7 +54,7 @@ struct BackendOptions {
 // backend.
 struct BackendPlan {
   // A split backend stores some of the slices of both its parts and some of its own.
-  static constexpr uint32_t kMaxPartSlices = 13, kMaxSlices = kMaxPartSlices + 2;
+  static constexpr uint32_t kMaxPartSlices = 14, kMaxSlices = kMaxPartSlices + 2;
   Slice slices[kMaxSlices];
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout does not suit this CPU
   uint64_t adapter_bytes = 0;          // scratch memory of kAdapt steps

@@ -148,7 +148,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
   s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
                  plan.slices[kExpertsSlice], plan.slices[kPartialsSlice],
-                 plan.slices[kFeaturesSlice]};
+                 plan.slices[kEmbeddingsSlice], plan.slices[kFeaturesSlice]};
   ARN_TRY(CountProgram(*s.program, s.traits, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
@@ -236,6 +236,28 @@ Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
   return status;
 }
 
+// Writes the embeddings of the run's rows, in their order (RunWords::Write). Those that follow one
+// another in `embeddings` are copied at once: images.
+Status PutEmbeddings(State* state, const RunArgs& args, Diag* diag) {
+  State& s = *state;
+  const uint64_t row_bytes = EmbeddingStride(*s.program) * sizeof(float);
+  uint64_t to = s.workspace.embeddings.offset;
+  for (size_t i = 0, next; i < args.tokens.size(); i = next) {
+    next = i + 1;
+    if (args.tokens[i] >= 0) continue;
+    const auto first = static_cast<uint64_t>(-1 - int64_t{args.tokens[i]});
+    while (next < args.tokens.size() && args.tokens[next] == args.tokens[next - 1] - 1) ++next;
+    const Span<const std::byte> rows(
+        reinterpret_cast<const std::byte*>(args.embeddings.data()) + first * row_bytes,
+        static_cast<size_t>((next - i) * row_bytes));
+    const Status status = s.transfer.Write(s.device, s.activations, to, rows, diag);
+    s.is_lost = status != Status::kOk;
+    ARN_TRY(status);
+    to += rows.size();
+  }
+  return Status::kOk;
+}
+
 // Reads rows of logits, starting at `row`.
 Status ReadRows(State* s, uint32_t row, Span<float> to, Diag* diag) {
   if (s->is_lost) {
@@ -262,6 +284,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
   if (args.is_encoder) ARN_TRY(PutFeatures(&s, args.features, diag));
+  if (!args.embeddings.empty()) ARN_TRY(PutEmbeddings(&s, args, diag));
   ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, 0, s.run_words(), diag));
   ARN_TRY(Execute(&s, args, n_logit_rows, diag));
   if (n_logit_rows != 0) s.logits_row = 0;
@@ -357,6 +380,7 @@ constexpr Backend MakeBackend() {
       .kv_read = KvRead,
       .kv_write = KvWrite,
       .unload = Unload,
+      .takes_embeddings = true,
       .device = restriction == Restriction::kSharedMemory ? &kUncachedDevice : &kDevice,
       .logits = &kLogits,
       .tokens = &kTokens,

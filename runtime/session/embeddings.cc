@@ -238,6 +238,14 @@ Span<const uint32_t> Sequences::AxisPositions(const RunArgs& args,
   return {out, args.tokens.size() * kRopeAxes};
 }
 
+bool Sequences::HasAxisPositions(uint32_t sequence) const {
+  if (core_.plan.axis_positions.bytes == 0) return false;
+  for (const int32_t id : Ids(sequence)) {
+    if (id < 0) return true;
+  }
+  return false;
+}
+
 uint32_t Sequences::PositionsOf(uint32_t sequence, uint32_t first, uint32_t n) const {
   const Span<const int32_t> ids = Ids(sequence);
   if (core_.plan.axis_positions.bytes == 0 || first + n >= ids.size()) return n;

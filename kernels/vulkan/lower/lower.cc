@@ -114,7 +114,7 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
 Status Lowering::LowerStep(const Step& step) {
   switch (step.op()) {
     case Op::kEmbed: return Lower(step, step.Get<EmbedParams>());
-    case Op::kAddEmbeddings: return Status::kOk;  // a run on a device has none
+    case Op::kAddEmbeddings: return Lower(step, step.Get<AddEmbeddingsParams>());
     case Op::kRopeAngles: return Lower(step, step.Get<RopeAnglesParams>());
     case Op::kNorm: return Lower(step, step.Get<NormParams>());
     case Op::kLinear: return Lower(step, step.Get<LinearParams>());
@@ -157,6 +157,7 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
     d.joins_previous = first != 0;
     d.constants[kEmbedTypeId] = static_cast<uint32_t>(weight.dtype);
     d.constants[kEmbedHasPositionsId] = p.positions == kNoWeight ? 0 : 1;
+    if (p.embedding_stride != 0) Bind(&d, 1, PlaceOf(workspace_.embeddings));
     BindValue(&d, 2, step.out);
     Bind(&d, 3,
          {Home::kWeights, at.block, at.values + uint64_t{first} * at.row_bytes,
@@ -174,11 +175,25 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
     push.factor = p.factor;
     push.first_token = first;
     push.n_tokens = n;
+    push.embedding_words = p.embedding_stride;
     d.SetPush(push);
     d.groups_x = static_cast<uint32_t>(CeilDiv(weight.cols, kWidth));
     ARN_TRY(sink_->Add(d, diag_));
   }
   return Status::kOk;
+}
+
+Status Lowering::Lower(const Step& step, const AddEmbeddingsParams& p) {
+  Dispatch d = Begin(Shader::kAddEmbeddings, step);
+  Bind(&d, 1, PlaceOf(workspace_.embeddings));
+  BindValue(&d, 2, step.in);
+  AddEmbeddingsPush push = {};
+  push.width = Width(step.in);
+  push.stride = p.stride;
+  push.first = p.first;
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
+  return sink_->Add(d, diag_);
 }
 
 Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {

@@ -19,7 +19,8 @@ struct Workspace {
   Slice normed;     // kActivations: input of the head
   Slice experts;    // kActivations: intermediate values of kExperts (expert_space.h)
   Slice partials;   // kActivations: partial results of attention split into segments (segments.h)
-  Slice features;   // kActivations: rows that kFeatures steps copy parts of
+  Slice embeddings;  // kActivations: those of a run's rows (EmbedParams::embedding_stride)
+  Slice features;    // kActivations: rows that kFeatures steps copy parts of
 };
 
 // Inputs of the lowering besides the program: device properties, which do not affect the number of
@@ -74,6 +75,7 @@ class Lowering {
  private:
   Status LowerStep(const Step& step);
   Status Lower(const Step& step, const EmbedParams& p);
+  Status Lower(const Step& step, const AddEmbeddingsParams& p);
   Status Lower(const Step& step, const RopeAnglesParams& p);
   Status Lower(const Step& step, const NormParams& p);
   Status Lower(const Step& step, const LinearParams& p);

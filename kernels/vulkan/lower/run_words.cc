@@ -32,6 +32,14 @@ uint32_t PartsOf(const Program& program) {
 
 }  // namespace
 
+uint32_t EmbeddingStride(const Program& program) {
+  for (const Step& step : StepsOf(program, /*is_encoder=*/false)) {
+    const auto* embed = step.If<EmbedParams>();
+    if (embed != nullptr && embed->embedding_stride != 0) return embed->embedding_stride;
+  }
+  return 0;
+}
+
 uint32_t FirstAxisOf(const Program& program, uint32_t rope) {
   uint32_t first = 0;
   for (uint32_t r = 0; r < rope; ++r) first += static_cast<uint32_t>(program.ropes[r].axes.size());
@@ -138,14 +146,13 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
   words[kRunLogitRowCount] = n_logit_rows;
   words[kRunSequenceCount] = static_cast<uint32_t>(args.sequences.size());
   words[kRunPooledRowCount] = args.is_encoder ? PooledRows(program, args) : 0;
-  uint32_t next_table = tables;
+  uint32_t next_table = tables, next_embedding = 0;
   for (uint32_t s = 0; s < args.sequences.size(); ++s) {
     const SequenceRows& sequence = args.sequences[s];
     for (uint32_t i = 0; i < sequence.n_rows; ++i) {
       uint32_t* row = words + kRunRows + (sequence.first_row + i) * kRowWords;
-      row[kRowToken] = args.is_encoder && args.tokens.empty()
-                           ? 0
-                           : static_cast<uint32_t>(args.tokens[sequence.first_row + i]);
+      const int32_t token = args.tokens.empty() ? 0 : args.tokens[sequence.first_row + i];
+      row[kRowToken] = token < 0 ? kIsEmbedding | next_embedding++ : static_cast<uint32_t>(token);
       row[kRowPosition] = sequence.first_position + i;
       row[kRowSequence] = s;
     }

@@ -16,6 +16,8 @@ inline constexpr uint32_t kMaxEditsAtOnce = 64;
 
 // Returns the index of a group's first layer among the layers of all groups.
 uint32_t FirstLayerOf(const Program& program, uint32_t group);
+// Returns the columns of a row of RunArgs::embeddings; 0: tokens take none.
+uint32_t EmbeddingStride(const Program& program);
 // Returns the index of a rope's first axis among those of all ropes.
 uint32_t FirstAxisOf(const Program& program, uint32_t rope);
 

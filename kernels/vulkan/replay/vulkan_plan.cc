@@ -153,7 +153,10 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   const uint64_t quantized = QuantizedBytes(program);
   const ExpertSpace experts = ExpertSpaceOf(program);
   const uint64_t features = FeaturesBytes(program);
-  ARN_TRY(CheckBindings(program, Max(Max(quantized, experts.most_bytes()), features), diag));
+  const uint64_t embeddings =
+      uint64_t{program.max_rows} * EmbeddingStride(program) * sizeof(float);
+  ARN_TRY(CheckBindings(
+      program, Max(Max(quantized, experts.most_bytes()), Max(features, embeddings)), diag));
   const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {
     ARN_ASSIGN(plan->slices[slice], layout->AddArray(region, count, bytes));
     return Status::kOk;
@@ -170,6 +173,7 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   ARN_TRY(add(kExpertsSlice, Region::kActivations, experts.bytes(), 1));
   ARN_TRY(add(kPartialsSlice, Region::kActivations, PartialsBytes(program, traits), 1));
   ARN_TRY(add(kFeaturesSlice, Region::kActivations, features, 1));
+  ARN_TRY(add(kEmbeddingsSlice, Region::kActivations, embeddings, 1));
   plan->slices[kActivationsSlice] = {Region::kActivations, 0,
                                      layout->RegionBytes(Region::kActivations)};
   plan->slices[kKvSlice] = {Region::kKv, 0, layout->RegionBytes(Region::kKv)};

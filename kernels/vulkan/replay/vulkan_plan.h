@@ -21,6 +21,7 @@ enum : uint32_t {
   kKvSlice,
   kExpertsSlice,
   kFeaturesSlice,
+  kEmbeddingsSlice,
 };
 
 // Bytes of every buffer to allocate on the device.

@@ -87,6 +87,7 @@ struct EmbedPush {
   uint cols, row_words, blocks_at, block_words, position_words;
   float factor;
   uint first_token, n_tokens;  // of the bound slice
+  uint embedding_words;        // of a row of `embeddings`; 0: places of them take token 0
 };
 struct RopeAnglesPush {
   ARN_PUSH_HEAD
@@ -177,6 +178,10 @@ struct ColumnsPush {
   ARN_PUSH_HEAD
   uint width, stride, first;
 };
+struct AddEmbeddingsPush {
+  ARN_PUSH_HEAD
+  uint width, stride, first;
+};
 struct ClampPush {
   ARN_PUSH_HEAD
   uint width, first, n, range;
@@ -206,6 +211,8 @@ const uint kRunLayers = 8, kRunAngles = 9, kRunParts = 10;
 const uint kRunAxisPositions = 11, kRunRopeAxes = 12;
 const uint kRunRows = 16;  // the rows start here
 const uint kRowToken = 0, kRowPosition = 1, kRowSequence = 2, kRowPart = 3, kRowWords = 4;
+// Set in the token of a row that takes an embedding, whose index follows.
+const uint kIsEmbedding = 0x80000000u;
 const uint kAxisWords = 3;  // of a row: its positions
 // A sequence: its head, then kGroupWords per KV group. A group of pages has the offset of its table
 // and the table's first page; a group of states has the slot before the rows and the slot after
