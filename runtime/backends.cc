@@ -65,7 +65,8 @@ const Row& RowOf(const Backend& backend) {
 
 BackendTraits FindTraits(BackendId id) {
   for (const Row& row : kRows) {
-    if (row.id == id) return {row.backend(), row.fallback(), row.of_inputs(), row.if_missing, row.hardware_only};
+    if (row.id == id)
+      return {row.backend(), row.fallback(), row.of_inputs(), row.if_missing, row.hardware_only};
   }
   return {};
 }

@@ -24,8 +24,8 @@ struct BackendTraits {
                                       // fails. Null: nothing does
   // Runs programs that see whole inputs, in place of a backend that shares its work by tokens.
   const Backend* of_inputs = nullptr;
-  const char* if_missing = "";        // why `backend` is null, unless its number is unknown
-  bool hardware_only = false;         // GpuOptions::hardware_only
+  const char* if_missing = "";  // why `backend` is null, unless its number is unknown
+  bool hardware_only = false;   // GpuOptions::hardware_only
 };
 
 // Returns what a caller gets for a number of the C API; no backend for an unknown one.

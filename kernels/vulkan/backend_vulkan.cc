@@ -146,8 +146,8 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
-                 plan.slices[kExpertsSlice], plan.slices[kPartialsSlice],
+  s.workspace = {plan.slices[kQuantizedSlice],  plan.slices[kNormedSlice],
+                 plan.slices[kExpertsSlice],    plan.slices[kPartialsSlice],
                  plan.slices[kEmbeddingsSlice], plan.slices[kFeaturesSlice]};
   ARN_TRY(CountProgram(*s.program, s.traits, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));

@@ -183,8 +183,7 @@ const char* arn_image_encoder_last_error(const arn_image_encoder* encoder) {
   return encoder == nullptr ? "" : ToEncoder(encoder)->diag().text();
 }
 
-arn_status arn_image_encoder_backend(const arn_image_encoder* encoder,
-                                     arn_backend_info* out_info) {
+arn_status arn_image_encoder_backend(const arn_image_encoder* encoder, arn_backend_info* out_info) {
   if (encoder == nullptr || out_info == nullptr) return ARN_BAD_ARGUMENT;
   const TowerRunner& tower = ToEncoder(encoder)->tower();
   arn_backend_info out = ARN_BACKEND_INFO_INIT;

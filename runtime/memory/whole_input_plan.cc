@@ -82,8 +82,8 @@ Memory PartitionBlock(const WholeInputPlan& plan, std::byte* block) {
 
 Status LoadProgram(const WholeInputPlan& plan, uint32_t n_threads, const Memory& memory,
                    void** state, Diag* diag) {
-  return plan.backend->load(plan.program, OptionsOfThreads(n_threads), plan.backend_plan, memory, state,
-                            diag);
+  return plan.backend->load(plan.program, OptionsOfThreads(n_threads), plan.backend_plan, memory,
+                            state, diag);
 }
 
 }  // namespace arn

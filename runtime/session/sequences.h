@@ -79,8 +79,8 @@ class Sequences {
   // With M-RoPE: returns the positions of the rows of a run (RunArgs::axis_positions), valid until
   // the next call; empty if no sequence has an image. parts: of each of the run's sequences.
   Span<const uint32_t> AxisPositions(const RunArgs& args, Span<const SessionPart> parts) const;
-  // True if tokens of a sequence turn by other positions than their place in it: after images, where
-  // the RoPE has axes.
+  // True if tokens of a sequence turn by other positions than their place in it: after images,
+  // where the RoPE has axes.
   bool HasAxisPositions(uint32_t sequence) const;
   // Returns how many positions later tokens move if n tokens from `first` on are taken out.
   uint32_t PositionsOf(uint32_t sequence, uint32_t first, uint32_t n) const;

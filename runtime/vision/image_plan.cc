@@ -34,17 +34,17 @@ Status PlanTower(const Model& model, uint64_t object_bytes, ImagePlan* out, Diag
   bool has_rope = false;
   for (const LayerKindSpec& kind : vision.kinds) has_rope = has_rope || kind.rope != kNoRope;
   if (has_rope) {
-    ARN_ASSIGN(out->axis_positions, layout.AddArray(Region::kIo, uint64_t{patches} * kRopeAxes,
-                                                    sizeof(uint32_t)));
+    ARN_ASSIGN(out->axis_positions,
+               layout.AddArray(Region::kIo, uint64_t{patches} * kRopeAxes, sizeof(uint32_t)));
   }
   if (vision.window_side != 0) {
     // A window has a token at least.
     ARN_ASSIGN(out->windows, layout.AddArray(Region::kIo, tokens, sizeof(SequenceRows)));
   }
   if (IsTowerOnDevice(*out)) {
-    ARN_ASSIGN(out->results, layout.AddArray(Region::kIo,
-                                             uint64_t{tokens} * VectorFloats(model.spec),
-                                             sizeof(float)));
+    ARN_ASSIGN(
+        out->results,
+        layout.AddArray(Region::kIo, uint64_t{tokens} * VectorFloats(model.spec), sizeof(float)));
   }
   ARN_ASSIGN(out->resizer, layout.Add(Region::kIo, Resizer::Bytes(out->options.max_side,
                                                                   out->bounds.longest_side)));

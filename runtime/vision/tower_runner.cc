@@ -72,9 +72,8 @@ Status TowerRunner::RunPlanned(const RunArgs& args, Diag* diag) {
   auto* to = memory_.As<float>(plan_.results);
   for (uint32_t i = 0; i < n_results(); ++i) {
     const Value& value = plan_.program.values[i];
-    const Span<std::byte> rows(
-        reinterpret_cast<std::byte*>(to),
-        static_cast<size_t>(ResultFloats(i, args) * sizeof(float)));
+    const Span<std::byte> rows(reinterpret_cast<std::byte*>(to),
+                               static_cast<size_t>(ResultFloats(i, args) * sizeof(float)));
     ARN_TRY(plan_.backend->device->read_values(planned_, value.slice, rows, diag));
     to += uint64_t{plan_.program.max_pooled_rows} * value.width;
   }

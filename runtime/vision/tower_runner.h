@@ -1,5 +1,5 @@
-// TowerRunner: runs an image encoder's program on the backend that was asked for, or on its fallback
-// once a device fails. Both are loaded by Load(), so that the change allocates nothing.
+// TowerRunner: runs an image encoder's program on the backend that was asked for, or on its
+// fallback once a device fails. Both are loaded by Load(), so that the change allocates nothing.
 #pragma once
 
 #include <cstdint>

@@ -392,8 +392,7 @@ TEST_P(VisionSessionTest, Encoder_TakesCallersMemory_IsCancelled_AndRefusesWhatD
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_image_encode(encoder, &view, out.data(), out.size(), &n));
   EXPECT_NE(nullptr, std::strstr(arn_image_encoder_last_error(encoder), "max_side"));
   options.backend = 99;
-  EXPECT_EQ(ARN_UNSUPPORTED,
-            arn_image_plan(model_.get(), &options, error, sizeof error, &plan));
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_image_plan(model_.get(), &options, error, sizeof error, &plan));
   EXPECT_STREQ("backend is 99, expected ARN_BACKEND_...", error);
 }
 

@@ -1,5 +1,5 @@
-// Vision towers, and sessions with their embeddings, on the Vulkan backend: transformers' embeddings
-// and logits, the fallback, and a device that is lost.
+// Vision towers, and sessions with their embeddings, on the Vulkan backend: transformers'
+// embeddings and logits, the fallback, and a device that is lost.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -16,10 +16,9 @@ constexpr double kTolerance = 3e-4;
 
 // One case for each mechanism: learned positions and a concatenation, pooled means, a budget of
 // tokens with resampled positions, 2-D RoPE, windows, rows behind several layers, clamps.
-constexpr const char* kCases[] = {"squares_and_whole",    "mean_both_ways",
-                                  "token_budget",         "pixel_budget_chunks",
-                                  "pixel_budget_windows", "pixel_budget_deepstack",
-                                  "patch_budget_clamps"};
+constexpr const char* kCases[] = {
+    "squares_and_whole",    "mean_both_ways",         "token_budget",       "pixel_budget_chunks",
+    "pixel_budget_windows", "pixel_budget_deepstack", "patch_budget_clamps"};
 
 arn_image_options ImageOptions(uint32_t backend) {
   arn_image_options options = ARN_IMAGE_OPTIONS_INIT;
@@ -50,8 +49,8 @@ class VulkanVisionTest : public VisionGoldenTest {
   ImageEncoderPtr NewEncoder(const arn_image_options& options) {
     arn_image_encoder* encoder = nullptr;
     char error[512] = "";
-    const arn_status status = arn_image_encoder_create(model_.get(), &options, nullptr, 0, error,
-                                                       sizeof error, &encoder);
+    const arn_status status =
+        arn_image_encoder_create(model_.get(), &options, nullptr, 0, error, sizeof error, &encoder);
     SkipOrFail(status, error);
     return {encoder, &arn_image_encoder_destroy};
   }
@@ -95,8 +94,8 @@ TEST_P(VulkanVisionTest, Logits_AreTheReferences_OrTheSessionIsRefused) {
     options.prefill_chunk = SeesBothWays() ? 64 : 17;
     arn_session* created = nullptr;
     char error[512] = "";
-    const arn_status status = arn_session_create(model_.get(), &options, nullptr, 0, error,
-                                                 sizeof error, &created);
+    const arn_status status =
+        arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &created);
     const SessionPtr session(created);
     if (SeesBothWays() && backend == ARN_BACKEND_VULKAN) {
       EXPECT_EQ(ARN_UNSUPPORTED, status);
@@ -108,9 +107,9 @@ TEST_P(VulkanVisionTest, Logits_AreTheReferences_OrTheSessionIsRefused) {
     arn_backend_info info = ARN_BACKEND_INFO_INIT;
     ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
     EXPECT_EQ(SeesBothWays() ? uint32_t{ARN_BACKEND_CPU} : backend, info.backend) << info.reason;
-    ASSERT_EQ(ARN_OK, arn_session_prefill_embeddings(session.get(), golden_.prompt.data(),
-                                                     golden_.prompt.size(), rows.data(),
-                                                     n_places()))
+    ASSERT_EQ(ARN_OK,
+              arn_session_prefill_embeddings(session.get(), golden_.prompt.data(),
+                                             golden_.prompt.size(), rows.data(), n_places()))
         << arn_session_last_error(session.get());
     size_t position = golden_.prompt.size() - 1;
     for (const int32_t id : golden_.greedy) {
@@ -150,9 +149,8 @@ TEST_P(VulkanTowerTest, Plan_HasTheDevicesBytes_AndTheBlockIsEnough) {
   const auto base = reinterpret_cast<uintptr_t>(memory.data());
   std::byte* block = memory.data() + (plan.alignment - base % plan.alignment);
   arn_image_encoder* created = nullptr;
-  const arn_status status = arn_image_encoder_create(model_.get(), &options, block,
-                                                     plan.total_bytes, error, sizeof error,
-                                                     &created);
+  const arn_status status = arn_image_encoder_create(
+      model_.get(), &options, block, plan.total_bytes, error, sizeof error, &created);
   SkipOrFail(status, error);
   if (created == nullptr) return;
   const ImageEncoderPtr encoder(created, &arn_image_encoder_destroy);

@@ -227,7 +227,7 @@ ImageList Chat::Images() const {
 
 void Chat::AddImage(const std::string& file) {
   if (!format_->IsWhole()) throw Error("images need a bundle with a chat template");
-  ImageList added = EncodeImages(model_, {file}, arguments_.session.threads);
+  ImageList added = EncodeImages(model_, {file}, ToSessionOptions(arguments_.session));
   Say(Format("%s: %u x %u pixels, %zu tokens", file.c_str(), added[0]->size.width,
              added[0]->size.height, added[0]->embeddings.size() / ImageInfo(model_).width));
   next_images_.push_back(std::move(added[0]));

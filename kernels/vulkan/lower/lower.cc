@@ -48,7 +48,10 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
 }
 
 bool Lowering::IsQuantizedNext(const Step& step) const {
-  const bool writes_rows = step.op() == Op::kNorm || step.op() == Op::kGatedAct;
+  const auto* norm = step.If<NormParams>();
+  const bool is_whole_norm = norm != nullptr && norm->group == 0 &&
+                             program_.weights[norm->weight].cols == program_.values[step.in].width;
+  const bool writes_rows = is_whole_norm || step.op() == Op::kGatedAct;
   const Step* next = &step + 1;
   if (!writes_rows || next == program_.steps.data() + program_.steps.size()) return false;
   const auto* linear = next->If<LinearParams>();
@@ -136,7 +139,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kStoreKv: return Lower(step, step.Get<StoreKvParams>());
     case Op::kScaleRow: return Lower(step, step.Get<ScaleRowParams>());
     case Op::kAdapt: return UnsupportedError(step, "adapters run on the CPU only");
-    case Op::kMultiply: return UnsupportedError(step, "products of values");
+    case Op::kMultiply: return Lower(step, step.Get<MultiplyParams>());
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
     case Op::kLinearAttention:
     case Op::kMixStreams:
@@ -220,20 +223,21 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const NormParams& p) {
-  const uint32_t n = Width(step.in);
-  if (program_.weights[p.weight].cols != n || p.group != 0) {
-    return UnsupportedError(step, "norms of groups");
-  }
+  const uint32_t width = Width(step.in);
+  const uint32_t n = p.group != 0 ? p.group : program_.weights[p.weight].cols;
   Dispatch d = Begin(Shader::kNorm, step);
+  d.groups_x = width / n;
   d.constants[kNormIsLayerId] = p.kind == NormKind::kLayer ? 1 : 0;
   d.constants[kNormAccumulateId] = p.accumulate ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, p.weight);
   if (p.kind == NormKind::kLayer) BindVector(&d, 4, p.bias);
-  SetRow(&d, n);
+  SetRow(&d, n, width);
   NormPush push = {};
-  push.n = push.in_stride = push.out_stride = n;
+  push.n = n;
+  push.in_stride = push.out_stride = width;
+  push.group_weights = p.group;
   push.epsilon = p.epsilon;
   if (quantizes_) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
   d.SetPush(push);
@@ -273,6 +277,25 @@ Status Lowering::Lower(const Step& step, const ActParams& p) {
   const Value& x = program_.values[step.in];
   return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor,
                        p.parameters);
+}
+
+Status Lowering::Lower(const Step& step, const MultiplyParams& p) {
+  Dispatch d = Begin(Shader::kMultiply, step);
+  d.constants[kMultiplyHasValueId] = p.by != kNoValue ? 1 : 0;
+  d.constants[kMultiplyHasScaleId] = p.scale != kNoWeight ? 1 : 0;
+  MultiplyPush push = {};
+  if (p.by != kNoValue) {
+    BindValue(&d, 1, p.by);
+    push.stride = Width(p.by);
+  }
+  BindValue(&d, 2, step.in);
+  BindVector(&d, 3, p.scale);
+  push.width = Width(step.in);
+  push.first = p.first;
+  push.factor = p.factor;
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
+  return sink_->Add(d, diag_);
 }
 
 Status Lowering::Lower(const Step& step, const ScaleRowParams& p) {

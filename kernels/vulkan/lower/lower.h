@@ -15,10 +15,10 @@ namespace arn::vulkan {
 
 // Workspace of the lowered program besides its values.
 struct Workspace {
-  Slice quantized;  // kActivations: zero point and scale of each row, then its values
-  Slice normed;     // kActivations: input of the head
-  Slice experts;    // kActivations: intermediate values of kExperts (expert_space.h)
-  Slice partials;   // kActivations: partial results of attention split into segments (segments.h)
+  Slice quantized;   // kActivations: zero point and scale of each row, then its values
+  Slice normed;      // kActivations: input of the head
+  Slice experts;     // kActivations: intermediate values of kExperts (expert_space.h)
+  Slice partials;    // kActivations: partial results of attention split into segments (segments.h)
   Slice embeddings;  // kActivations: those of a run's rows (EmbedParams::embedding_stride)
   Slice features;    // kActivations: rows that kFeatures steps copy parts of
 };
@@ -95,6 +95,7 @@ class Lowering {
   Status Lower(const Step& step, const AddPositionsParams& p);
   Status Lower(const Step& step, const SelfAttentionParams& p);
   Status Lower(const Step& step, const StoreKvParams& p);
+  Status Lower(const Step& step, const MultiplyParams& p);
   Status Lower(const Step& step, const ScaleRowParams& p);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);

@@ -153,8 +153,7 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   const uint64_t quantized = QuantizedBytes(program);
   const ExpertSpace experts = ExpertSpaceOf(program);
   const uint64_t features = FeaturesBytes(program);
-  const uint64_t embeddings =
-      uint64_t{program.max_rows} * EmbeddingStride(program) * sizeof(float);
+  const uint64_t embeddings = uint64_t{program.max_rows} * EmbeddingStride(program) * sizeof(float);
   ARN_TRY(CheckBindings(
       program, Max(Max(quantized, experts.most_bytes()), Max(features, embeddings)), diag));
   const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {

@@ -28,12 +28,13 @@ const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
 const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
 const uint kActivationId = 1, kActIsGatedId = 2;
 const uint kRopeHasAxesId = 1;
+const uint kMultiplyHasValueId = 1, kMultiplyHasScaleId = 2;
 const uint kAddHasPositionsId = 1, kAddHasTypesId = 2;
 const uint kPoolModeId = 1, kPoolHasShiftId = 2, kPoolHasScaleId = 3;
 // norm.comp, gated_act.comp, quantize.comp.
 const uint kRowIsWholeId = 4, kRowQuantizesId = 5;
 const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
-const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2;
+const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2, kExpertsAccumulateId = 3;
 const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
 const uint kScanPassesById = 1, kScanStatesId = 2;
 const uint kQkvHeadsId = 1, kQkvKvHeadsId = 2, kQkvRotaryDimId = 3, kQkvHasQNormId = 4;
@@ -60,7 +61,7 @@ const uint kConstantCount = 42;
 
 // Parts of experts.comp.
 const uint kExpertsWeigh = 0;  // multiplies each pair's row by the expert's weight
-const uint kExpertsSum = 1;    // adds the weighted outputs of a row's pairs to the row
+const uint kExpertsSum = 1;    // sums the weighted outputs of a row's pairs
 const uint kExpertsList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in any order
 
 // ---- push constants ----------------------------------------------------------------------------
@@ -98,6 +99,7 @@ struct RopeAnglesPush {
 struct NormPush {
   ARN_PUSH_HEAD
   uint n, in_stride, out_stride;
+  uint group_weights;  // from the weights of a group to those of the next
   float epsilon;
   uint values_at, row_words;  // as in MatmulPush, if the row is quantised
 };
@@ -144,6 +146,11 @@ struct RoutePush {
   ARN_PUSH_HEAD
   uint n_experts, n_chosen;
   float epsilon, least;  // RouteParams::topk_epsilon, topk_least
+};
+struct MultiplyPush {
+  ARN_PUSH_HEAD
+  uint width, stride, first;
+  float factor;
 };
 struct ScaleRowPush {
   ARN_PUSH_HEAD

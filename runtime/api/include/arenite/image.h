@@ -77,11 +77,11 @@ ARN_API arn_status arn_image_expand(const arn_model* model, const arn_image_size
 
 typedef struct arn_image_options {
   size_t struct_size;
-  uint32_t backend;      /* ARN_BACKEND_...; the tower runs whole on it. AUTO and VULKAN_CPU: on a
-                            GPU if there is one that runs it, else, or once it fails, on the CPU.
-                            VULKAN: ARN_UNSUPPORTED if it does not run the tower. */
-  uint32_t max_side;     /* longest side of an image, in pixels, at most 32768; 0: 8192 */
-  uint32_t n_threads;    /* 0: as many as there are performance CPUs */
+  uint32_t backend;   /* ARN_BACKEND_...; the tower runs whole on it. AUTO and VULKAN_CPU: on a
+                         GPU if there is one that runs it, else, or once it fails, on the CPU.
+                         VULKAN: ARN_UNSUPPORTED if it does not run the tower. */
+  uint32_t max_side;  /* longest side of an image, in pixels, at most 32768; 0: 8192 */
+  uint32_t n_threads; /* 0: as many as there are performance CPUs */
   /* As in arn_session_options; strings must stay valid until arn_image_encoder_create returns. */
   const char* device;
   const char* device_folder;
