@@ -29,7 +29,7 @@ struct StoredTest {
 Status ReadSelfTest(const Bundle& bundle, uint32_t vocab, uint32_t max_context, StoredTest* out,
                     Diag* diag);
 
-// What a device computed, and what it should have been: [n].
+// Names for a message: what was computed, where, and whose values are right.
 struct DeviceResults {
   const char* device;    // its name
   const char* one;       // "logit of token"

@@ -17,7 +17,7 @@ inline constexpr uint32_t kMostImageSide = 32768;
 struct ImageOptions {
   uint32_t max_side = 0;   // longest side of an image, in pixels; 0: kDefaultImageSide
   uint32_t n_threads = 0;  // 0: as many as performance CPUs
-  // Of a backend that computes on a device. Strings are read by ImageEncoder::Create alone.
+  // For backends that compute on a device. Strings are read by ImageEncoder::Create alone.
   GpuOptions gpu;
   bool trusts_device = false;  // skips the self-test
 };

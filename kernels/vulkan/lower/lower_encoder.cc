@@ -46,7 +46,7 @@ Status Lowering::Lower(const Step& step, const PoolParams& p) {
   Dispatch d = Begin(Shader::kPool, step);
   d.rows = GridRows::kPooled;
   d.head.of_logits = kOfPooled;
-  d.constants[kPoolModeId] = static_cast<uint32_t>(p.mode);
+  d.constants[kPoolKindId] = static_cast<uint32_t>(p.mode);
   d.constants[kPoolHasShiftId] = p.shift != kNoWeight ? 1 : 0;
   d.constants[kPoolHasScaleId] = p.scale != kNoWeight ? 1 : 0;
   BindValue(&d, 1, step.in);

@@ -68,6 +68,11 @@ uint64_t NormedBytes(const Program& program) {
   return uint64_t{width} * program.max_logit_rows * sizeof(float);
 }
 
+// Returns the option that bounds the rows of a run.
+const char* SizeOption(const Program& program) {
+  return program.pool_rows != 0 ? "max_side of images" : "prefill_chunk";
+}
+
 // Bytes of the rows that kFeatures steps copy parts of.
 uint64_t FeaturesBytes(const Program& program) {
   for (const Step& step : StepsOf(program, /*is_encoder=*/true)) {
@@ -87,6 +92,20 @@ uint64_t PartialsBytes(const Program& program, const Traits& traits) {
   return bytes;
 }
 
+constexpr uint64_t kMaxGridRows = 65535;  // on every device
+
+// Rows are a dimension of grids.
+Status CheckRows(const Program& program, Diag* diag) {
+  for (const Value& value : program.values) {
+    const uint64_t rows = MaxRowsOf(program, value);
+    if (rows <= kMaxGridRows) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "Vulkan: a run of %llu rows, a grid has at most 65535: use a smaller %s",
+                      static_cast<unsigned long long>(rows), SizeOption(program));
+  }
+  return Status::kOk;
+}
+
 // Each value and each part of the workspace must fit in one binding.
 Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
   uint64_t most = workspace;
@@ -95,8 +114,7 @@ Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
   return diag->Fail(Status::kUnsupported,
                     "Vulkan: an activation of %llu bytes does not fit a binding of 128 MiB: use a "
                     "smaller %s",
-                    static_cast<unsigned long long>(most),
-                    program.pool_rows != 0 ? "max_side of images" : "prefill_chunk");
+                    static_cast<unsigned long long>(most), SizeOption(program));
 }
 
 }  // namespace
@@ -152,6 +170,7 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   ARN_TRY(words.Plan(program, diag));
   const uint64_t quantized = QuantizedBytes(program);
   const ExpertSpace experts = ExpertSpaceOf(program);
+  ARN_TRY(CheckRows(program, diag));
   const uint64_t features = FeaturesBytes(program);
   const uint64_t embeddings = uint64_t{program.max_rows} * EmbeddingStride(program) * sizeof(float);
   ARN_TRY(CheckBindings(

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kEmbed: the token's row times a factor, or an embedding in its place, plus the position's row. One
-// invocation per element.
+// kEmbed: the token's row times a factor, or an embedding in its place, plus the position's row.
+// One invocation per element.
 #include "common.glsl"
 #include "weights.glsl"
 

@@ -7,7 +7,7 @@
 // PoolKind (kernels/contract/step.h).
 const uint kFirst = 0, kLast = 1, kMean = 2, kMax = 3, kMeanSqrt = 4, kWeightedMean = 5;
 const uint kConcat = 6;
-layout(constant_id = kPoolModeId) const uint MODE = kMean;
+layout(constant_id = kPoolKindId) const uint MODE = kMean;
 layout(constant_id = kPoolHasShiftId) const uint HAS_SHIFT = 0;
 layout(constant_id = kPoolHasScaleId) const uint HAS_SCALE = 0;
 
@@ -19,8 +19,8 @@ layout(push_constant) uniform Push { PoolPush push; };
 
 float at(uint row, uint c) { return x[push.in_at + row * push.width + c]; }
 
-// Adds with the rounding errors of the sums so far: the host adds in double (Kahan, "Further remarks
-// on reducing truncation errors", 1965).
+// Adds with the rounding errors of the sums so far: the host adds in double (Kahan, "Further
+// remarks on reducing truncation errors", 1965).
 float mean(uint first, uint n, uint c) {
   float sum = 0.0, error = 0.0;
   for (uint r = 0; r < n; ++r) {

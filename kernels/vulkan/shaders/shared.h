@@ -30,7 +30,7 @@ const uint kActivationId = 1, kActIsGatedId = 2;
 const uint kRopeHasAxesId = 1;
 const uint kMultiplyHasValueId = 1, kMultiplyHasScaleId = 2;
 const uint kAddHasPositionsId = 1, kAddHasTypesId = 2;
-const uint kPoolModeId = 1, kPoolHasShiftId = 2, kPoolHasScaleId = 3;
+const uint kPoolKindId = 1, kPoolHasShiftId = 2, kPoolHasScaleId = 3;
 // norm.comp, gated_act.comp, quantize.comp.
 const uint kRowIsWholeId = 4, kRowQuantizesId = 5;
 const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
