@@ -165,6 +165,29 @@ TEST_P(VulkanTowerTest, Plan_HasTheDevicesBytes_AndTheBlockIsEnough) {
   EXPECT_EQ(rows, EncodeAll(encoder.get()));
 }
 
+// An int8 value may round to the other of two steps (docs/architecture.md).
+TEST_P(VulkanTowerTest, QuantisedWeights_AgreeWithTheReferenceBackend) {
+  ASSERT_TRUE(Make("int8"));
+  const ImageEncoderPtr encoder = NewEncoder(ImageOptions(ARN_BACKEND_VULKAN));
+  if (encoder == nullptr) return;
+  const std::vector<float> found = EncodeAll(encoder.get());
+  const std::vector<float> expected = Encode(ARN_BACKEND_REFERENCE);
+  ASSERT_EQ(expected.size(), found.size());
+  arn_image_info info = ARN_IMAGE_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_image_get_info(model_.get(), &info));
+  constexpr size_t kPlaceFloats = 3;  // behind each row: equal on all backends
+  float largest = 0.0f, worst = 0.0f;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (i % info.width >= info.width - kPlaceFloats) {
+      EXPECT_EQ(expected[i], found[i]);
+      continue;
+    }
+    largest = std::max(largest, std::fabs(expected[i]));
+    worst = std::max(worst, std::fabs(found[i] - expected[i]));
+  }
+  EXPECT_LE(worst, 0.05f * largest);
+}
+
 // A software driver is none for AUTO; one that is named is used.
 TEST_P(VulkanTowerTest, Auto_IsTheCpuWithAReason_OrTheNamedDevice) {
   const std::vector<float> expected = Encode(ARN_BACKEND_CPU);
