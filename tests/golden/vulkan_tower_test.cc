@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/backend_cpu.h"
+#include "runtime/session/session.h"
 #include "runtime/vision/image_encoder.h"
 #include "tests/golden/vision_case.h"
 #include "tests/support/vulkan_faults.h"
@@ -173,6 +174,54 @@ TEST_P(VulkanLostTowerTest, LostInTheSelfTest_IsTheCpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, VulkanLostTowerTest, testing::Values("pixel_budget_windows"),
+                         [](const auto& param) { return std::string(param.param); });
+
+// A session whose device is lost computes its tokens again on the CPU, those of images with their
+// embeddings and places.
+class VulkanLostImagesTest : public VulkanLostTowerTest {};
+
+TEST_P(VulkanLostImagesTest, WhileItDecodes_TheTokensAreTheReferences) {
+  SessionOptions options;
+  options.k_type = options.v_type = KvType::kF32;
+  options.n_threads = 1;
+  options.embedding_rows = n_places();
+  options.trusts_device = true;
+  options.fallback = CpuBackend();
+  SessionPlan plan;
+  Diag diag;
+  const auto& model = *reinterpret_cast<const Model*>(model_.get());
+  ASSERT_EQ(Status::kOk,
+            PlanSession(model, FaultyTowerBackend(), options, Session::Objects(), &plan, &diag))
+      << diag.text();
+  block_.assign(plan.TotalBytes() + kRegionAlign, std::byte{0xA5});
+  void* at = block_.data();
+  size_t room = block_.size();
+  std::align(kRegionAlign, plan.TotalBytes(), at, room);
+  Session* created = nullptr;
+  ASSERT_EQ(Status::kOk,
+            Session::Create(model, plan, {static_cast<std::byte*>(at), plan.TotalBytes()}, {},
+                            &created, &diag))
+      << diag.text();
+  const SessionPtr session(reinterpret_cast<arn_session*>(created));
+  ASSERT_EQ(ARN_OK,
+            arn_session_prefill_embeddings(session.get(), golden_.prompt.data(),
+                                           golden_.prompt.size(), expected_.data(), n_places()))
+      << arn_session_last_error(session.get());
+  for (size_t i = 0; i < golden_.greedy.size(); ++i) {
+    if (i == 2) fault_plan.FailAt(Fault::kSubmitLost, 0);
+    int32_t id = -1;
+    ASSERT_EQ(ARN_OK, arn_session_decode(session.get(), &id))
+        << arn_session_last_error(session.get());
+    EXPECT_EQ(golden_.greedy[i], id) << i;
+  }
+  arn_backend_info info = ARN_BACKEND_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
+  EXPECT_STREQ("cpu", info.name);
+  EXPECT_STRNE("", info.reason);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanLostImagesTest,
+                         testing::Values("pixel_budget_deepstack", "squares_and_whole"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace
