@@ -33,7 +33,7 @@ struct WholeInputPlan {
   RopeKind ropes[kMaxRopeKinds];
 };
 
-// kUnsupported unless the backend keeps activations on the host. `who`: "image encoders".
+// kUnsupported unless the backend keeps activations on the host. `who`: "embedders".
 Status CheckRunsOnHost(const Backend* backend, const char* who, Diag* diag);
 // 0 becomes the number of performance CPUs. kBadArgument: too many.
 Status ResolveThreads(uint32_t* n_threads, Diag* diag);
