@@ -121,7 +121,8 @@ struct RunArgs {
   // [n_rows, kRopeAxes] for RoPE with axes, each below 2^24. Empty: all of a row are its position
   // in its text. REQUIRES, unless empty: Backend::takes_embeddings, or an encoder run.
   Span<const uint32_t> axis_positions;
-  // Null, or REQUIRES: Backend::takes_masks, one sequence, and a program without recurrent states.
+  // Null, or REQUIRES: Backend::takes_masks (or takes_prefix_masks, and such a mask), one sequence,
+  // and a program without recurrent states.
   // With positions: and without relative position biases.
   const RowMask* mask = nullptr;
   // Set only during calibration. A backend that does not materialise these rows rejects it.
@@ -266,8 +267,10 @@ struct Backend {
   // Ends threads and releases everything outside `memory`. Accepts null.
   void (*unload)(void* state);
 
-  bool takes_masks = false;       // RunArgs::mask
-  bool takes_embeddings = false;  // RunArgs::embeddings
+  bool takes_masks = false;         // RunArgs::mask
+  bool takes_prefix_masks = false;  // one without positions, whose rows attend to all up to a place
+                                    // that is no earlier in the next row
+  bool takes_embeddings = false;    // RunArgs::embeddings
   // Capabilities. Null: the backend has none of the table.
   const HostKvOps* host_kv = nullptr;
   const ThreadOps* threads = nullptr;

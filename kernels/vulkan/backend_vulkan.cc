@@ -380,6 +380,7 @@ constexpr Backend MakeBackend() {
       .kv_read = KvRead,
       .kv_write = KvWrite,
       .unload = Unload,
+      .takes_prefix_masks = true,
       .takes_embeddings = true,
       .device = restriction == Restriction::kSharedMemory ? &kUncachedDevice : &kDevice,
       .logits = &kLogits,

@@ -101,6 +101,10 @@ class Sequences {
   // or ids and not in both, if tokens of images attend to each other in both directions: those
   // before the end would have other values.
   uint32_t WithoutCutImage(uint32_t position, Span<const int32_t> ids) const;
+  // Makes *out a mask in which the tokens of an image attend to all of it. Null: there is no image,
+  // or they do not.
+  const RowMask* SeeImagesBothWays(Span<const int32_t> tokens, uint32_t first_position,
+                                   RowMask* out) const;
   // Returns how many leading ids, with their rows, the selected sequence begins with.
   size_t CommonTokens(Span<const int32_t> ids, Span<const float> rows) const;
 

@@ -16,9 +16,10 @@ constexpr double kTolerance = 3e-4;
 
 // One case for each mechanism: learned positions and a concatenation, pooled means, a budget of
 // tokens with resampled positions, 2-D RoPE, windows, rows behind several layers, clamps.
-constexpr const char* kCases[] = {
-    "squares_and_whole",    "mean_both_ways",         "token_budget",       "pixel_budget_chunks",
-    "pixel_budget_windows", "pixel_budget_deepstack", "patch_budget_clamps"};
+constexpr const char* kCases[] = {"squares_and_whole",    "mean_both_ways",
+                                  "token_budget",         "pixel_budget_chunks",
+                                  "pixel_budget_windows", "pixel_budget_deepstack",
+                                  "patch_budget_clamps",  "patch_budget_both_ways"};
 
 arn_image_options ImageOptions(uint32_t backend) {
   arn_image_options options = ARN_IMAGE_OPTIONS_INIT;
@@ -84,8 +85,8 @@ TEST_P(VulkanVisionTest, Embeddings_AreTheReferences) {
   EXPECT_LT(worst, kTolerance);
 }
 
-// Tokens of images that see each other in both directions need masks, which the backend refuses.
-TEST_P(VulkanVisionTest, Logits_AreTheReferences_OrTheSessionIsRefused) {
+// An image whose tokens see all of it runs whole.
+TEST_P(VulkanVisionTest, Logits_AreTheReferences) {
   const std::vector<float> rows = Encode(ARN_BACKEND_CPU);
   for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU}) {
     SCOPED_TRACE(testing::Message() << "backend " << backend);
@@ -97,16 +98,11 @@ TEST_P(VulkanVisionTest, Logits_AreTheReferences_OrTheSessionIsRefused) {
     const arn_status status =
         arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &created);
     const SessionPtr session(created);
-    if (SeesBothWays() && backend == ARN_BACKEND_VULKAN) {
-      EXPECT_EQ(ARN_UNSUPPORTED, status);
-      EXPECT_NE(nullptr, std::strstr(error, "images need a backend with masks")) << error;
-      continue;
-    }
     SkipOrFail(status, error);
     if (session == nullptr) return;
     arn_backend_info info = ARN_BACKEND_INFO_INIT;
     ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
-    EXPECT_EQ(SeesBothWays() ? uint32_t{ARN_BACKEND_CPU} : backend, info.backend) << info.reason;
+    EXPECT_EQ(backend, info.backend) << info.reason;
     ASSERT_EQ(ARN_OK,
               arn_session_prefill_embeddings(session.get(), golden_.prompt.data(),
                                              golden_.prompt.size(), rows.data(), n_places()))

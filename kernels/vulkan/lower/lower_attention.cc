@@ -144,6 +144,7 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
     d.constants[kAttentionIsCausalId] = kind.is_causal ? 1 : 0;
   } else {
     SetKvFormat(&d, program_.kv_groups[kind.group]);
+    d.constants[kAttentionHasPartsId] = EmbeddingStride(program_) != 0 ? 1 : 0;
   }
   d.constants[kWidthId] = kAttentionWidth;
   d.constants[kAttentionHeadsId] = kind.n_heads;

@@ -22,6 +22,15 @@ uint32_t TablePagesOf(const Program& program, const KvGroup& group) {
   return static_cast<uint32_t>(CeilDiv(program.max_context, group.page_tokens));
 }
 
+// Returns the end of the positions that a row of a masked run sees; 0: there is no mask.
+uint32_t EndSeen(const RunArgs& args, const SequenceRows& sequence, uint32_t row) {
+  const VisibleCells visible = VisibleFrom(args, sequence, row);
+  if (visible.cells == nullptr) return 0;
+  uint32_t end = sequence.first_position + row - sequence.first_row + 1;
+  while (end < sequence.first_position + sequence.n_rows && visible.Has(0, end)) ++end;
+  return end;
+}
+
 // Returns the most parts of a run.
 uint32_t PartsOf(const Program& program) {
   for (const AttentionKind& kind : program.kinds) {
@@ -155,6 +164,7 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
       row[kRowToken] = token < 0 ? kIsEmbedding | next_embedding++ : static_cast<uint32_t>(token);
       row[kRowPosition] = sequence.first_position + i;
       row[kRowSequence] = s;
+      row[kRowEnd] = args.is_encoder ? 0 : EndSeen(args, sequence, sequence.first_row + i);
     }
     uint32_t* at = words + sequences + s * sequence_words;
     at[kSequenceEncoderRows] = sequence.encoder_rows;

@@ -25,6 +25,7 @@ class RunExecution final : public Execution {
   RunExecution(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag)
       : Execution(state, args.sequences, RunRows(args), n_logit_rows, args.is_encoder, diag),
         args_(args) {
+    sees_ahead_ = args.mask != nullptr;
     if (args.is_encoder) pooled_rows_ = PooledRows(*state->program, args);
   }
 
@@ -62,7 +63,7 @@ void Execution::WriteGrids() {
       VkDispatchIndirectCommand& command = commands[segment.first_dispatch + i];
       command = {grid.groups_x, GroupsY(grid, rows_, pooled_rows_, logit_rows_), grid.groups_z};
       if (grid.segments.positions == 0) continue;
-      const uint32_t n_segments = CountSegments(grid.segments, sequences_, rows_);
+      const uint32_t n_segments = CountSegments(grid.segments, sequences_, rows_, sees_ahead_);
       const bool is_merge = grid.rows == GridRows::kShared;
       if (is_merge && n_segments == 1) command.y = 0;
       if (!is_merge) command.z = n_segments;

@@ -44,6 +44,7 @@ class Execution {
   Diag* diag_;
   uint32_t mode_ = 0;
   uint32_t pooled_rows_ = 0;
+  bool sees_ahead_ = false;
 };
 
 }  // namespace arn::vulkan

@@ -5,8 +5,10 @@ layout(constant_id = kAttentionKvHeadsId) const uint N_KV_HEADS = 1;
 layout(constant_id = kAttentionIsCrossId) const uint IS_CROSS = 0;
 // 1: keys and values are rows of the input.
 layout(constant_id = kAttentionIsSelfId) const uint IS_SELF = 0;
-// 1: rows see those of their part alone, and none after themselves.
+// 1: of kSelfAttention, rows see those of their part alone; of kAttention, rows may see further
+// than their own position.
 layout(constant_id = kAttentionHasPartsId) const uint HAS_PARTS = 0;
+// 1: of kSelfAttention, rows see none after themselves.
 layout(constant_id = kAttentionIsCausalId) const uint IS_CAUSAL = 0;
 layout(constant_id = kAttentionHasSinksId) const uint HAS_SINKS = 0;
 layout(constant_id = kAttentionHasBiasId) const uint HAS_BIAS = 0;
@@ -63,5 +65,7 @@ uvec2 seen_by(uint row, uint table) {
   uint position = row_position(row), first = 0;
   if (push.window != 0 && position >= push.window) first = position - push.window + 1;
   if (push.chunk != 0) first = max(first, position - position % push.chunk);
-  return uvec2(max(first, run[table + kGroupFirstPage] * PAGE_TOKENS), position + 1);
+  uint end = HAS_PARTS == 1 ? run[kRunRows + row * kRowWords + kRowEnd] : 0;
+  return uvec2(max(first, run[table + kGroupFirstPage] * PAGE_TOKENS),
+               end == 0 ? position + 1 : end);
 }

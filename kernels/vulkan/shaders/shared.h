@@ -218,6 +218,7 @@ const uint kRunLayers = 8, kRunAngles = 9, kRunParts = 10;
 const uint kRunAxisPositions = 11, kRunRopeAxes = 12;
 const uint kRunRows = 16;  // the rows start here
 const uint kRowToken = 0, kRowPosition = 1, kRowSequence = 2, kRowPart = 3, kRowWords = 4;
+const uint kRowEnd = kRowPart;  // of a decoder's: positions before it are seen; 0: up to its own
 // Set in the token of a row that takes an embedding, whose index follows.
 const uint kIsEmbedding = 0x80000000u;
 const uint kAxisWords = 3;  // of a row: its positions
