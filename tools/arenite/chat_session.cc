@@ -89,11 +89,8 @@ arn_session_options SessionOptions(const ChatArguments& arguments, const Model& 
   options.logits_processors = 1;
   options.sampling_words = std::max(options.sampling_words, kChatSamplingWords);
   if (constraint) ReserveConstraint(*constraint, &options);
-  // Images may be all of a conversation. A GPU may refuse images: it has room for them only if the
-  // chat begins with one.
-  const bool is_on_cpu =
-      options.backend == ARN_BACKEND_CPU || options.backend == ARN_BACKEND_REFERENCE;
-  if (TakesImages(model) && (is_on_cpu || !arguments.images.empty())) {
+  // Images may be all of a conversation.
+  if (TakesImages(model)) {
     options.embedding_rows = ChooseContext(arguments.session, model, kMostImageTokens);
   }
   return options;
