@@ -37,6 +37,7 @@ struct Row {
   BackendId id;
   const Backend* (*backend)();
   const Backend* (*fallback)();
+  const Backend* (*of_inputs)();
   const char* if_missing;
   bool hardware_only;
   const LogitsOps* (*logits_ops)();  // a device's logits are sampled on the CPU
@@ -44,11 +45,11 @@ struct Row {
 constexpr const char* kNoVulkan = "Vulkan: this library was built without it";
 constexpr const char* kNoReference = "the reference backend: this library was built without it";
 constexpr Row kRows[] = {
-    {BackendId::kCpu, CpuBackend, None, "", false, CpuLogitsOps},
-    {BackendId::kReference, kReference, None, kNoReference, false, kReferenceLogitsOps},
-    {BackendId::kVulkan, Vulkan, None, kNoVulkan, false, CpuLogitsOps},
-    {BackendId::kAuto, Vulkan, CpuBackend, kNoVulkan, true, CpuLogitsOps},
-    {BackendId::kVulkanCpu, Split, CpuBackend, kNoVulkan, false, CpuLogitsOps},
+    {BackendId::kCpu, CpuBackend, None, CpuBackend, "", false, CpuLogitsOps},
+    {BackendId::kReference, kReference, None, kReference, kNoReference, false, kReferenceLogitsOps},
+    {BackendId::kVulkan, Vulkan, None, Vulkan, kNoVulkan, false, CpuLogitsOps},
+    {BackendId::kAuto, Vulkan, CpuBackend, Vulkan, kNoVulkan, true, CpuLogitsOps},
+    {BackendId::kVulkanCpu, Split, CpuBackend, Vulkan, kNoVulkan, false, CpuLogitsOps},
 };
 
 // A caller of IdOf() asks for a backend in use: kVulkan's row comes before kAuto's. A backend of no
@@ -64,7 +65,8 @@ const Row& RowOf(const Backend& backend) {
 
 BackendTraits FindTraits(BackendId id) {
   for (const Row& row : kRows) {
-    if (row.id == id) return {row.backend(), row.fallback(), row.if_missing, row.hardware_only};
+    if (row.id == id)
+      return {row.backend(), row.fallback(), row.of_inputs(), row.if_missing, row.hardware_only};
   }
   return {};
 }

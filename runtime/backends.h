@@ -22,8 +22,10 @@ struct BackendTraits {
   const Backend* backend = nullptr;   // null: not in this build
   const Backend* fallback = nullptr;  // takes over if `backend` is missing, rejects the model or
                                       // fails. Null: nothing does
-  const char* if_missing = "";        // why `backend` is null, unless its number is unknown
-  bool hardware_only = false;         // GpuOptions::hardware_only
+  // Runs programs that see whole inputs, in place of a backend that shares its work by tokens.
+  const Backend* of_inputs = nullptr;
+  const char* if_missing = "";  // why `backend` is null, unless its number is unknown
+  bool hardware_only = false;   // GpuOptions::hardware_only
 };
 
 // Returns what a caller gets for a number of the C API; no backend for an unknown one.

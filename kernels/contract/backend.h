@@ -54,7 +54,7 @@ struct BackendOptions {
 // backend.
 struct BackendPlan {
   // A split backend stores some of the slices of both its parts and some of its own.
-  static constexpr uint32_t kMaxPartSlices = 12, kMaxSlices = kMaxPartSlices + 2;
+  static constexpr uint32_t kMaxPartSlices = 14, kMaxSlices = kMaxPartSlices + 2;
   Slice slices[kMaxSlices];
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout does not suit this CPU
   uint64_t adapter_bytes = 0;          // scratch memory of kAdapt steps
@@ -119,9 +119,10 @@ struct RunArgs {
   // in place of the sequences. REQUIRES, unless empty: an encoder run.
   Span<const SequenceRows> parts;
   // [n_rows, kRopeAxes] for RoPE with axes, each below 2^24. Empty: all of a row are its position
-  // in its text. REQUIRES, unless empty: Backend::takes_embeddings.
+  // in its text. REQUIRES, unless empty: Backend::takes_embeddings, or an encoder run.
   Span<const uint32_t> axis_positions;
-  // Null, or REQUIRES: Backend::takes_masks, one sequence, and a program without recurrent states.
+  // Null, or REQUIRES: Backend::takes_masks (or takes_prefix_masks, and such a mask), one sequence,
+  // and a program without recurrent states.
   // With positions: and without relative position biases.
   const RowMask* mask = nullptr;
   // Set only during calibration. A backend that does not materialise these rows rejects it.
@@ -219,6 +220,8 @@ struct DeviceOps {
   // Returns the host mapping of the device's Region::kKv, cached and coherent. The host may use it
   // between runs. Valid as long as the state. Empty: not mapped, or shares_kv was not set.
   Span<std::byte> (*kv_mapping)(const void* state);
+  // Copies the first bytes of a slice of Region::kActivations to the host.
+  Status (*read_values)(void* state, Slice from, Span<std::byte> to, Diag* diag);
 };
 
 // KV pages are read and written only where Region::kKv lies in `memory`, so its contents may be
@@ -264,8 +267,10 @@ struct Backend {
   // Ends threads and releases everything outside `memory`. Accepts null.
   void (*unload)(void* state);
 
-  bool takes_masks = false;       // RunArgs::mask
-  bool takes_embeddings = false;  // RunArgs::embeddings
+  bool takes_masks = false;         // RunArgs::mask
+  bool takes_prefix_masks = false;  // one without positions, whose rows attend to all up to a place
+                                    // that is no earlier in the next row
+  bool takes_embeddings = false;    // RunArgs::embeddings
   // Capabilities. Null: the backend has none of the table.
   const HostKvOps* host_kv = nullptr;
   const ThreadOps* threads = nullptr;

@@ -136,6 +136,11 @@ Span<std::byte> KvMapping(const void* state) {
   return s.backends[kOnDevice]->device->kv_mapping(s.sides[kOnDevice]);
 }
 
+Status ReadValues(void* state, Slice from, Span<std::byte> to, Diag* diag) {
+  const State& s = *static_cast<State*>(state);
+  return s.backends[kOnDevice]->device->read_values(s.sides[kOnDevice], from, to, diag);
+}
+
 // Lets the host compute on the device's pages if they are mapped.
 Status Join(void* state, void* fallback, Diag* diag) {
   State& s = *static_cast<State*>(state);
@@ -216,7 +221,7 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
   return s.backends[kOnHost]->kv_write(s.sides[kOnHost], to, from);
 }
 
-const DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping};
+const DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping, ReadValues};
 const PartnerOps kPartner = {Join};
 
 }  // namespace arn::split

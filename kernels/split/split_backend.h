@@ -48,6 +48,8 @@ inline constexpr Backend kSplitBackend = {
     .kv_read = split::KvRead,
     .kv_write = split::KvWrite,
     .unload = split::Unload,
+    .takes_prefix_masks = true,
+    .takes_embeddings = true,
     .device = &split::kDevice,
     .partner = &split::kPartner,
 };

@@ -26,13 +26,10 @@ Span<T> Array(const Memory& memory, Slice slice) {
 
 void PlaceWeights(const Program& program, Span<DeviceWeight> weights, Span<Buffer> blocks) {
   WeightPlacer placer;
-  size_t i = 0;
-  const auto place = [&](const DeviceWeight& weight) {
-    weights[i++] = weight;
-    blocks[weight.block].bytes = placer.used();
-  };
-  for (const Weight& weight : program.weights) place(placer.Place(weight));
-  for (const RopeKind& rope : program.ropes) place(placer.PlaceRope(rope));
+  PlaceAll(program, &placer, [&](uint32_t i, const DeviceWeight& weight) {
+    weights[i] = weight;
+    if (weight.values_bytes != 0) blocks[weight.block].bytes = placer.used();
+  });
 }
 
 // Uses as few windows as the device's binding size allows.
@@ -149,8 +146,9 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
-                 plan.slices[kExpertsSlice], plan.slices[kPartialsSlice]};
+  s.workspace = {plan.slices[kQuantizedSlice],  plan.slices[kNormedSlice],
+                 plan.slices[kExpertsSlice],    plan.slices[kPartialsSlice],
+                 plan.slices[kEmbeddingsSlice], plan.slices[kFeaturesSlice]};
   ARN_TRY(CountProgram(*s.program, s.traits, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
@@ -223,16 +221,41 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   return Status::kOk;
 }
 
-// Writes the encoder features directly to the value of their step.
+// Writes the encoder features to where their steps read them, or directly to the value of their
+// only step.
 Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
   if (features.empty()) return Status::kOk;
   State& s = *state;
-  const Value& value = s.program->values[s.program->steps[0].out];
+  const Slice at = s.workspace.features.bytes != 0
+                       ? s.workspace.features
+                       : s.program->values[s.program->steps[0].out].slice;
   const Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(features.data()),
                                     features.size() * sizeof(float));
-  const Status status = s.transfer.Write(s.device, s.activations, value.slice.offset, bytes, diag);
+  const Status status = s.transfer.Write(s.device, s.activations, at.offset, bytes, diag);
   s.is_lost = status != Status::kOk;
   return status;
+}
+
+// Writes the embeddings of the run's rows, in their order (RunWords::Write). Those that follow one
+// another in `embeddings` are copied at once: images.
+Status PutEmbeddings(State* state, const RunArgs& args, Diag* diag) {
+  State& s = *state;
+  const uint64_t row_bytes = EmbeddingStride(*s.program) * sizeof(float);
+  uint64_t to = s.workspace.embeddings.offset;
+  for (size_t i = 0, next; i < args.tokens.size(); i = next) {
+    next = i + 1;
+    if (args.tokens[i] >= 0) continue;
+    const auto first = static_cast<uint64_t>(-1 - int64_t{args.tokens[i]});
+    while (next < args.tokens.size() && args.tokens[next] == args.tokens[next - 1] - 1) ++next;
+    const Span<const std::byte> rows(
+        reinterpret_cast<const std::byte*>(args.embeddings.data()) + first * row_bytes,
+        static_cast<size_t>((next - i) * row_bytes));
+    const Status status = s.transfer.Write(s.device, s.activations, to, rows, diag);
+    s.is_lost = status != Status::kOk;
+    ARN_TRY(status);
+    to += rows.size();
+  }
+  return Status::kOk;
 }
 
 // Reads rows of logits, starting at `row`.
@@ -261,6 +284,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
   if (args.is_encoder) ARN_TRY(PutFeatures(&s, args.features, diag));
+  if (!args.embeddings.empty()) ARN_TRY(PutEmbeddings(&s, args, diag));
   ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, 0, s.run_words(), diag));
   ARN_TRY(Execute(&s, args, n_logit_rows, diag));
   if (n_logit_rows != 0) s.logits_row = 0;
@@ -303,6 +327,17 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
       &s, [&](Diag* diag) { return s.transfer.Write(s.device, s.kv, to.offset, from, diag); });
 }
 
+Status ReadValues(void* state, Slice from, Span<std::byte> to, Diag* diag) {
+  State& s = *static_cast<State*>(state);
+  if (from.region != Region::kActivations || from.bytes < to.size()) return Status::kBadArgument;
+  if (s.is_lost) {
+    return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s.device.name());
+  }
+  const Status status = s.transfer.Read(s.device, s.activations, from.offset, to, diag);
+  s.is_lost = status != Status::kOk;
+  return status;
+}
+
 void Trust(void* state) {
   State& s = *static_cast<State*>(state);
   s.pipeline_cache.EndTest();
@@ -331,8 +366,9 @@ void TrustNothing(void*) {}
 
 constexpr LogitsAccess kLogits = {/*finds_best=*/false, ReadLogits};
 constexpr TokenOps kTokens = {Decode};
-constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping};
-constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping};
+constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping, ReadValues};
+constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping,
+                                       ReadValues};
 
 template <Restriction restriction, uint32_t variant = kChosen, uint32_t attention = kChosen>
 constexpr Backend MakeBackend() {
@@ -344,6 +380,8 @@ constexpr Backend MakeBackend() {
       .kv_read = KvRead,
       .kv_write = KvWrite,
       .unload = Unload,
+      .takes_prefix_masks = true,
+      .takes_embeddings = true,
       .device = restriction == Restriction::kSharedMemory ? &kUncachedDevice : &kDevice,
       .logits = &kLogits,
       .tokens = &kTokens,

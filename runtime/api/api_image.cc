@@ -28,14 +28,21 @@ Status PlanImages(const Model& model, const arn_image_options* options, ImagePla
                   Diag* diag) {
   arn_image_options read = ARN_IMAGE_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_image_options", &read, diag));
-  const Backend* backend = FindTraits(static_cast<BackendId>(read.backend)).backend;
-  if (backend == nullptr) {
-    return diag->Fail(Status::kUnsupported, "this library has no backend %u", read.backend);
+  const BackendTraits traits = FindTraits(static_cast<BackendId>(read.backend));
+  if (traits.backend == nullptr && traits.if_missing[0] == '\0') {
+    return diag->Fail(Status::kUnsupported, "backend is %u, expected ARN_BACKEND_...",
+                      read.backend);
   }
   ImageOptions wanted;
   wanted.max_side = read.max_side;
   wanted.n_threads = read.n_threads;
-  return PlanImageEncoder(model, backend, wanted, sizeof(ImageEncoder), out, diag);
+  wanted.gpu.device = read.device;
+  wanted.gpu.folder = read.device_folder;
+  wanted.gpu.hardware_only = read.needs_gpu != 0 || traits.hardware_only;
+  wanted.trusts_device = read.trust_device != 0;
+  const TowerBackends backends = {traits.of_inputs, traits.fallback, SelfTestBackend(),
+                                  traits.if_missing};
+  return PlanImageEncoder(model, backends, wanted, sizeof(ImageEncoder), out, diag);
 }
 
 Status CreateImageEncoder(const Model& model, const arn_image_options* options, void* memory,
@@ -137,12 +144,12 @@ arn_status arn_image_plan(const arn_model* model, const arn_image_options* optio
   ImagePlan plan;
   Status status = PlanImages(*ToModel(model), options, &plan, &diag);
   if (status == Status::kOk) {
-    const auto bytes = [&](Region region) {
-      return plan.region_bytes[static_cast<uint32_t>(region)];
-    };
+    const auto bytes = [&](Region region) { return plan.BlockBytes(region); };
     arn_image_plan_data data = ARN_IMAGE_PLAN_DATA_INIT;
     data.constants_bytes = bytes(Region::kConstants);
-    data.repacked_bytes = plan.backend_plan.repacked_weight_bytes;
+    data.repacked_bytes =
+        plan.backend_plan.repacked_weight_bytes + plan.fallback_plan.repacked_weight_bytes;
+    data.device_bytes = plan.backend_plan.device_bytes;
     data.activations_bytes = bytes(Region::kActivations);
     data.io_bytes = bytes(Region::kIo);
     data.total_bytes = plan.TotalBytes();
@@ -174,6 +181,18 @@ void arn_image_encoder_destroy(arn_image_encoder* encoder) {
 
 const char* arn_image_encoder_last_error(const arn_image_encoder* encoder) {
   return encoder == nullptr ? "" : ToEncoder(encoder)->diag().text();
+}
+
+arn_status arn_image_encoder_backend(const arn_image_encoder* encoder, arn_backend_info* out_info) {
+  if (encoder == nullptr || out_info == nullptr) return ARN_BAD_ARGUMENT;
+  const TowerRunner& tower = ToEncoder(encoder)->tower();
+  arn_backend_info out = ARN_BACKEND_INFO_INIT;
+  out.backend = static_cast<uint32_t>(IdOf(tower.backend()));
+  out.name = tower.backend().name;
+  out.device = tower.device_name();
+  out.reason = tower.reason();
+  out.kernels = tower.kernel_names();
+  return ToC(WriteStruct(out, out_info));
 }
 
 void arn_image_encoder_cancel(arn_image_encoder* encoder) {

@@ -53,6 +53,10 @@ void arn_image_encoder_destroy(arn_image_encoder*) {}
 
 const char* arn_image_encoder_last_error(const arn_image_encoder*) { return ""; }
 
+arn_status arn_image_encoder_backend(const arn_image_encoder*, arn_backend_info*) {
+  return ARN_UNSUPPORTED;
+}
+
 void arn_image_encoder_cancel(arn_image_encoder*) {}
 
 arn_status arn_image_encode(arn_image_encoder*, const arn_image*, float*, size_t,

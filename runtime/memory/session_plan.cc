@@ -318,7 +318,8 @@ Status PlanEmbeddings(const Model& model, SessionPlan* plan, Layout* layout, Dia
   ARN_ASSIGN(plan->plain_ids,
              layout->AddArray(Region::kIo, options.context_tokens, sizeof(int32_t)));
   if (!model.spec.vision.sees_both_ways) return Status::kOk;
-  if (options.no_cache || !plan->backend->takes_masks) {
+  const bool takes_masks = plan->backend->takes_masks || plan->backend->takes_prefix_masks;
+  if (options.no_cache || !takes_masks) {
     return diag->Fail(Status::kUnsupported,
                       "images need a %s: their tokens attend to each other in both directions",
                       options.no_cache ? "cache" : "backend with masks");

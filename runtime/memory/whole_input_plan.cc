@@ -10,19 +10,23 @@ namespace {
 
 constexpr Region kWholeInputOrder[] = {Region::kConstants, Region::kIo, Region::kActivations};
 
-BackendOptions WithThreads(uint32_t n_threads) {
+}  // namespace
+
+BackendOptions OptionsOfThreads(uint32_t n_threads) {
   BackendOptions options;
   options.cpu.n_threads = options.cpu.n_prefill_threads = n_threads;
   return options;
 }
 
-}  // namespace
+uint64_t WholeInputPlan::BlockBytes(Region region) const {
+  const bool is_on_device =
+      region == Region::kActivations && backend->host_kv == nullptr && fallback == nullptr;
+  return is_on_device ? 0 : region_bytes[static_cast<uint32_t>(region)];
+}
 
 uint64_t WholeInputPlan::TotalBytes() const {
   uint64_t total = 0;
-  for (const Region region : kWholeInputOrder) {
-    total += region_bytes[static_cast<uint32_t>(region)];
-  }
+  for (const Region region : kWholeInputOrder) total += BlockBytes(region);
   return total;
 }
 
@@ -54,8 +58,11 @@ Status ResolveThreads(uint32_t* n_threads, Diag* diag) {
 
 Status PlanProgram(uint32_t n_threads, Layout* layout, WholeInputPlan* plan, Diag* diag) {
   ARN_TRY(PlanActivations(plan->program, layout));
-  ARN_TRY(plan->backend->plan(plan->program, WithThreads(n_threads), layout, &plan->backend_plan,
-                              diag));
+  const BackendOptions options = OptionsOfThreads(n_threads);
+  ARN_TRY(plan->backend->plan(plan->program, options, layout, &plan->backend_plan, diag));
+  if (plan->fallback != nullptr) {
+    ARN_TRY(plan->fallback->plan(plan->program, options, layout, &plan->fallback_plan, diag));
+  }
   for (uint32_t r = 0; r < kRegionCount; ++r) {
     plan->region_bytes[r] = layout->RegionBytes(static_cast<Region>(r));
   }
@@ -66,7 +73,7 @@ Memory PartitionBlock(const WholeInputPlan& plan, std::byte* block) {
   Memory memory;
   uint64_t offset = 0;
   for (const Region region : kWholeInputOrder) {
-    const uint64_t bytes = plan.region_bytes[static_cast<uint32_t>(region)];
+    const uint64_t bytes = plan.BlockBytes(region);
     memory.region[static_cast<uint32_t>(region)] = {block + offset, static_cast<size_t>(bytes)};
     offset += bytes;
   }
@@ -75,8 +82,8 @@ Memory PartitionBlock(const WholeInputPlan& plan, std::byte* block) {
 
 Status LoadProgram(const WholeInputPlan& plan, uint32_t n_threads, const Memory& memory,
                    void** state, Diag* diag) {
-  return plan.backend->load(plan.program, WithThreads(n_threads), plan.backend_plan, memory, state,
-                            diag);
+  return plan.backend->load(plan.program, OptionsOfThreads(n_threads), plan.backend_plan, memory,
+                            state, diag);
 }
 
 }  // namespace arn

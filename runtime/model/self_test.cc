@@ -70,4 +70,37 @@ Status ReadSelfTest(const Bundle& bundle, uint32_t vocab, uint32_t max_context, 
   return Status::kOk;
 }
 
+namespace {
+
+// Tolerances: each value relative to the largest, and the mean difference relative to the mean
+// magnitude. One int8 value that rounds differently changes others in later layers: 30 layers of
+// random weights differ by 0.08 and 0.07 between any two backends (docs/vulkan.md). A wrong matmul,
+// a missing barrier or a stale page changes the results far more.
+constexpr float kTolerance = 0.3f;
+constexpr double kMeanTolerance = 0.2;
+
+}  // namespace
+
+Status CompareResults(const DeviceResults& what, const float* expected, const float* found,
+                      uint32_t n, Diag* diag) {
+  float largest = 0.0f;
+  double sum = 0.0, differences = 0.0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const double x = static_cast<double>(expected[i]), d = x - static_cast<double>(found[i]);
+    largest = Max(largest, std::fabs(expected[i]));
+    sum += x * x;
+    differences += d * d;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    if (std::fabs(found[i] - expected[i]) <= kTolerance * largest) continue;
+    return diag->Fail(Status::kDevice, "%s failed the self-test: the %s %u is %g, the %s is %g",
+                      what.device, what.one, i, static_cast<double>(found[i]), what.expected,
+                      static_cast<double>(expected[i]));
+  }
+  if (differences <= kMeanTolerance * kMeanTolerance * sum) return Status::kOk;
+  return diag->Fail(Status::kDevice,
+                    "%s failed the self-test: %s are off by %.0f %% of the %s on average",
+                    what.device, what.all, 100.0 * std::sqrt(differences / sum), what.expected);
+}
+
 }  // namespace arn

@@ -29,4 +29,16 @@ struct StoredTest {
 Status ReadSelfTest(const Bundle& bundle, uint32_t vocab, uint32_t max_context, StoredTest* out,
                     Diag* diag);
 
+// Names for a message: what was computed, where, and whose values are right.
+struct DeviceResults {
+  const char* device;    // its name
+  const char* one;       // "logit of token"
+  const char* all;       // "logits"
+  const char* expected;  // "bundle's"
+};
+// kDevice if a value differs from the expected one by more than any two backends do, or if they
+// differ by more on average. The message names them.
+Status CompareResults(const DeviceResults& what, const float* expected, const float* found,
+                      uint32_t n, Diag* diag);
+
 }  // namespace arn

@@ -7,12 +7,14 @@ namespace arn {
 
 // Excludes the cases that need the host between tokens: an option that the device does not apply;
 // constraints are on the host; several sequences keep their logits in host memory; no_cache re-runs
-// the whole sequence; profile and observer cover one run each; pacing sleeps between tokens.
+// the whole sequence; profile and observer cover one run each; pacing sleeps between tokens; a
+// device counts positions on from that of the first step.
 bool Decoder::CanChooseOnDevice() const {
   return executor_.backend().tokens != nullptr && sequences_.logits().IsOnBackend() &&
          sequences_.size() == 1 && sequences_.At(0).sampler.runs_on_device() &&
          !core_.plan.options.no_cache && !executor_.is_observed() && !throttle_.is_on() &&
-         !constrainer_.Has(sequences_.selected());
+         !constrainer_.Has(sequences_.selected()) &&
+         !sequences_.HasAxisPositions(sequences_.selected());
 }
 
 void Decoder::CommitStep(StepsOnDevice* steps) {

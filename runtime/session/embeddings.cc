@@ -63,6 +63,26 @@ uint32_t Sequences::WithoutCutImage(uint32_t position, Span<const int32_t> ids) 
   return position;
 }
 
+const RowMask* Sequences::SeeImagesBothWays(Span<const int32_t> tokens, uint32_t first_position,
+                                            RowMask* out) const {
+  if (core_.plan.image_mask.bytes == 0) return nullptr;
+  const size_t n = tokens.size();
+  auto* visible = core_.memory.As<uint8_t>(core_.plan.image_mask);
+  bool has_image = false;
+  for (size_t row = 0; row < n; ++row) {
+    // The end of the image that the row is of.
+    size_t end = row + 1;
+    if (tokens[row] < 0) {
+      while (end < n && tokens[end] < 0) ++end;
+      has_image = true;
+    }
+    std::memset(visible + row * n, 1, end);
+    std::memset(visible + row * n + end, 0, n - end);
+  }
+  *out = {nullptr, visible, first_position};
+  return has_image ? out : nullptr;
+}
+
 Status Sequences::CheckMixed(Span<const int32_t> ids, Span<const float> rows) const {
   const uint32_t vocab = core_.plan.program.vocab;
   const size_t width = EmbeddingFloats(core_.model.spec);
@@ -236,6 +256,14 @@ Span<const uint32_t> Sequences::AxisPositions(const RunArgs& args,
   }
   if (!has_image) return {};
   return {out, args.tokens.size() * kRopeAxes};
+}
+
+bool Sequences::HasAxisPositions(uint32_t sequence) const {
+  if (core_.plan.axis_positions.bytes == 0) return false;
+  for (const int32_t id : Ids(sequence)) {
+    if (id < 0) return true;
+  }
+  return false;
 }
 
 uint32_t Sequences::PositionsOf(uint32_t sequence, uint32_t first, uint32_t n) const {

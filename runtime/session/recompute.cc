@@ -93,8 +93,15 @@ Status Recompute::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last
   while (cache().length(sequence) < end) {
     const uint32_t first = cache().length(sequence);
     const uint32_t most = Min(core_.plan.options.prefill_chunk, cache().TokensToSnapshot(sequence));
-    const Growth growth{sequence, Min(most, end - first)};
-    std::memcpy(tokens, sequences_.History(sequence) + first, growth.n_tokens * sizeof(int32_t));
+    Growth growth{sequence, Min(most, end - first)};
+    // An image that is seen both ways runs in one chunk, as it did at first.
+    const int32_t* left = sequences_.History(sequence) + first;
+    if (core_.plan.image_mask.bytes != 0 && growth.n_tokens < end - first) {
+      uint32_t n = growth.n_tokens;
+      while (n > 0 && left[n - 1] < 0 && left[n] < 0) --n;
+      if (n > 0) growth.n_tokens = n;
+    }
+    std::memcpy(tokens, left, growth.n_tokens * sizeof(int32_t));
     Status status = cache().Reserve(Span<const Growth>(&growth, 1));
     if (status != Status::kOk) return core_.diag.Fail(status, "not enough KV pages");
     *rows = {0, growth.n_tokens, first, cache().tables(sequence), 0};
@@ -106,6 +113,8 @@ Status Recompute::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last
     args.sequences = {rows, 1};
     const SessionPart part{sequence, {}};
     args.axis_positions = sequences_.AxisPositions(args, {&part, 1});
+    RowMask mask;
+    args.mask = sequences_.SeeImagesBothWays(args.tokens, first, &mask);
     args.logit_rows = first + growth.n_tokens == end ? of_last : LogitRows::kNone;
     status = executor_.Run(args);
     cache().ClearEdits();

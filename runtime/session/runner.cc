@@ -99,8 +99,8 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
   ARN_TRY(reserved);
   RowMask image_mask;
   const RowMask* mask = parts[0].mask;
-  if (core_.plan.image_mask.bytes != 0 && parts.size() == 1 && mask == nullptr) {
-    mask = SeeImagesBothWays({tokens, n_tokens}, rows[0].first_position, &image_mask);
+  if (parts.size() == 1 && mask == nullptr) {
+    mask = sequences_.SeeImagesBothWays({tokens, n_tokens}, rows[0].first_position, &image_mask);
   }
   ARN_TRY(RunBackend(parts, n_tokens, logit_rows, mask));
   cache().Commit(grown);
@@ -110,26 +110,6 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
     n_pending = 0;
   }
   return Status::kOk;
-}
-
-// Returns a mask in which the tokens of an image attend to all of it; null if there are none.
-const RowMask* Runner::SeeImagesBothWays(Span<const int32_t> tokens, uint32_t first_position,
-                                         RowMask* out) {
-  const size_t n = tokens.size();
-  auto* visible = core_.memory.As<uint8_t>(core_.plan.image_mask);
-  bool has_image = false;
-  for (size_t row = 0; row < n; ++row) {
-    // The end of the image that the row is of.
-    size_t end = row + 1;
-    if (tokens[row] < 0) {
-      while (end < n && tokens[end] < 0) ++end;
-      has_image = true;
-    }
-    std::memset(visible + row * n, 1, end);
-    std::memset(visible + row * n + end, 0, n - end);
-  }
-  *out = {nullptr, visible, first_position};
-  return has_image ? out : nullptr;
 }
 
 // Runs all tokens of the sequence at once, from scratch. Keeps them if the run fails.

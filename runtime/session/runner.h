@@ -63,8 +63,6 @@ class Runner {
   Status RunWithoutCache(const SessionPart& part, LogitRows logit_rows);
   Status RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitRows logit_rows,
                     const RowMask* mask);
-  const RowMask* SeeImagesBothWays(Span<const int32_t> tokens, uint32_t first_position,
-                                   RowMask* out);
   // Decides which logits the run keeps of a single sequence. *best: receives the argmax if the
   // backend computes it.
   void AskForLogits(RunArgs* args, int32_t* best);

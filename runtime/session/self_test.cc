@@ -3,7 +3,6 @@
 #include "runtime/session/self_test.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "platform/base/arith.h"
@@ -19,36 +18,6 @@ constexpr uint32_t kRepeats = 3;
 // (converter/run/self_test.cc).
 constexpr uint32_t kRunTokens[] = {12, 1, 4};
 constexpr uint32_t kTokens = 17;
-
-// Tolerances: each logit relative to the largest, and the mean difference relative to the mean
-// magnitude. One int8 value that rounds differently changes others in later layers: 30 layers of
-// random weights differ by 0.08 and 0.07 between any two backends (docs/vulkan.md). A wrong matmul,
-// a missing barrier or a stale page changes the logits far more.
-constexpr float kTolerance = 0.3f;
-constexpr double kMeanTolerance = 0.2;
-
-// `whose` names the expected logits in the message.
-Status Compare(const float* expected, const char* whose, const float* found, uint32_t n,
-               const char* device, Diag* diag) {
-  float largest = 0.0f;
-  double sum = 0.0, differences = 0.0;
-  for (uint32_t i = 0; i < n; ++i) {
-    const double x = static_cast<double>(expected[i]), d = x - static_cast<double>(found[i]);
-    largest = Max(largest, std::fabs(expected[i]));
-    sum += x * x;
-    differences += d * d;
-  }
-  for (uint32_t i = 0; i < n; ++i) {
-    if (std::fabs(found[i] - expected[i]) <= kTolerance * largest) continue;
-    return diag->Fail(Status::kDevice,
-                      "%s failed the self-test: the logit of token %u is %g, the %s is %g", device,
-                      i, static_cast<double>(found[i]), whose, static_cast<double>(expected[i]));
-  }
-  if (differences <= kMeanTolerance * kMeanTolerance * sum) return Status::kOk;
-  return diag->Fail(Status::kDevice,
-                    "%s failed the self-test: logits are off by %.0f %% of the %s on average",
-                    device, 100.0 * std::sqrt(differences / sum), whose);
-}
 
 // True if the bundle's test applies to this session.
 bool Holds(const StoredTest& test, const SessionPlan& plan) {
@@ -176,8 +145,8 @@ Status CompareWithExpected(const SelfTestView& view, Diag* diag) {
         return diag->Fail(Status::kDevice, "%s gives different results for the same input",
                           view.executor.device_name());
       }
-      return Compare(expected + size_t{r} * vocab, whose, logits, vocab,
-                     view.executor.device_name(), diag);
+      return CompareResults({view.executor.device_name(), "logit of token", "logits", whose},
+                            expected + size_t{r} * vocab, logits, vocab, diag);
     });
     if (status == Status::kOk && repeat + 1 == kRepeats) status = CompareChoice(view, diag);
     if (status != Status::kOk && diag->text()[0] == '\0') *diag = view.core.diag;

@@ -79,6 +79,9 @@ class Sequences {
   // With M-RoPE: returns the positions of the rows of a run (RunArgs::axis_positions), valid until
   // the next call; empty if no sequence has an image. parts: of each of the run's sequences.
   Span<const uint32_t> AxisPositions(const RunArgs& args, Span<const SessionPart> parts) const;
+  // True if tokens of a sequence turn by other positions than their place in it: after images,
+  // where the RoPE has axes.
+  bool HasAxisPositions(uint32_t sequence) const;
   // Returns how many positions later tokens move if n tokens from `first` on are taken out.
   uint32_t PositionsOf(uint32_t sequence, uint32_t first, uint32_t n) const;
   // Copies the rows of ids from n_common on: before it they are those that the selected sequence
@@ -98,6 +101,10 @@ class Sequences {
   // or ids and not in both, if tokens of images attend to each other in both directions: those
   // before the end would have other values.
   uint32_t WithoutCutImage(uint32_t position, Span<const int32_t> ids) const;
+  // Makes *out a mask in which the tokens of an image attend to all of it. Null: there is no image,
+  // or they do not.
+  const RowMask* SeeImagesBothWays(Span<const int32_t> tokens, uint32_t first_position,
+                                   RowMask* out) const;
   // Returns how many leading ids, with their rows, the selected sequence begins with.
   size_t CommonTokens(Span<const int32_t> ids, Span<const float> rows) const;
 

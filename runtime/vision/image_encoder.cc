@@ -44,6 +44,7 @@ ImageEncoder::ImageEncoder(const Model& model, const ImagePlan& plan, Span<std::
       plan_(plan),
       memory_(PartitionBlock(plan, block.data())),
       owned_(owned),
+      tower_(plan_, memory_),
       resizer_(plan.options.max_side, plan.bounds.longest_side,
                {memory_.At(plan.resizer), static_cast<size_t>(plan.resizer.bytes)}) {
   plan_.Bind();
@@ -55,9 +56,10 @@ Status ImageEncoder::Create(const Model& model, const ImagePlan& plan, Span<std:
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   auto* encoder = new (memory.At(plan.object)) ImageEncoder(model, plan, block, owned);
-  const Status status =
-      LoadProgram(encoder->plan_, plan.options.n_threads, memory, &encoder->state_, diag);
+  const Status status = encoder->tower_.Load(model.spec.vision, diag);
+  encoder->plan_.options.gpu = GpuOptions();  // its strings may be gone later
   if (status != Status::kOk) {
+    encoder->tower_.Unload();
     encoder->~ImageEncoder();
     return status;
   }
@@ -67,7 +69,7 @@ Status ImageEncoder::Create(const Model& model, const ImagePlan& plan, Span<std:
 
 void ImageEncoder::Destroy(ImageEncoder* encoder) {
   if (encoder == nullptr) return;
-  encoder->plan_.backend->unload(encoder->state_);
+  encoder->tower_.Unload();
   const Span<std::byte> owned = encoder->owned_;
   encoder->~ImageEncoder();
   ReleasePages(owned);
@@ -84,6 +86,11 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   const VisionSpec& vision = model_.spec.vision;
   const uint64_t start = MonotonicNs();
   const PatchGrid grid = GridOf(vision, {tile.width, tile.height});
+  const uint32_t n = grid.rows * grid.cols;
+  if (n > plan_.program.max_encoder_rows) {
+    return diag_.Fail(Status::kInternal, "a tile of %u patches, there is room for %u", n,
+                      plan_.program.max_encoder_rows);
+  }
   auto* rows = memory_.As<float>(plan_.rows);
   WritePixels(vision, tile, rows);
   if (vision.position_side != 0) {
@@ -93,7 +100,6 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
                                static_cast<size_t>(plan_.taps.bytes / sizeof(double))};
     WritePositions(vision, positions, grid, taps, rows);
   }
-  const uint32_t n = grid.rows * grid.cols;
   RunArgs args;
   if (plan_.axis_positions.bytes != 0) {
     auto* by_axis = memory_.As<uint32_t>(plan_.axis_positions);
@@ -112,7 +118,7 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   args.sequences = {sequence, 1};
   args.logit_rows = LogitRows::kNone;
   args.cancel = &cancel_;
-  const Status status = plan_.backend->run(state_, args, &diag_);
+  const Status status = tower_.Run(args, &diag_);
   if (status == Status::kCancelled) {
     cancel_.store(0, std::memory_order_relaxed);
     return diag_.Fail(status, "cancelled after %llu tiles",
@@ -126,8 +132,7 @@ Status ImageEncoder::EncodeTile(const ImageView& tile, float* out, uint32_t* out
   ForEachToken(vision, tokens, [&](uint32_t index, uint32_t row, uint32_t col) {
     float* to = out + (uint64_t{row} * tokens.cols + col) * stride;
     for (uint32_t i = 0; i < n_vectors; ++i, to += hidden) {
-      const auto* from = memory_.As<float>(plan_.program.values[i].slice);
-      std::memcpy(to, from + uint64_t{index} * hidden, hidden * sizeof(float));
+      std::memcpy(to, tower_.Rows(i) + uint64_t{index} * hidden, hidden * sizeof(float));
     }
     if (vision.has_mrope) WritePlace({row, col, span}, to);
   });

@@ -13,6 +13,7 @@
 #include "runtime/vision/image_plan.h"
 #include "runtime/vision/resample.h"
 #include "runtime/vision/tiling.h"
+#include "runtime/vision/tower_runner.h"
 
 namespace arn {
 
@@ -48,6 +49,7 @@ class ImageEncoder {
   const Model& model() const { return model_; }
   const ImagePlan& plan() const { return plan_; }
   const ImageCounts& counts() const { return counts_; }  // of the last call
+  const TowerRunner& tower() const { return tower_; }
   Diag* diag() { return &diag_; }
   const Diag& diag() const { return diag_; }
 
@@ -64,7 +66,7 @@ class ImageEncoder {
   ImagePlan plan_;
   Memory memory_;
   Span<std::byte> owned_;
-  void* state_ = nullptr;
+  TowerRunner tower_;
   Resizer resizer_;
   std::atomic<uint32_t> cancel_{0};
   ImageCounts counts_;

@@ -195,6 +195,23 @@ uint32_t ImageTokens(const VisionSpec& vision, const Tiling& tiling) {
   return n;
 }
 
+uint32_t MostPatches(const VisionSpec& vision, uint32_t max_side) {
+  const ImageRules& rules = vision.image;
+  if (rules.rule != ImageRule::kPixelBudget) return vision.max_patches;
+  const auto token = static_cast<double>(vision.token_size());
+  const double side = max_side + token;
+  // Images with fewer pixels than these grow to them. The sum of the sides is the largest where
+  // the image is the longest, and each is rounded up.
+  const double least = rules.min_pixels, root = std::sqrt(least);
+  const double sides = root * (std::sqrt(kMaxImageAspect) + 1);
+  const double grown = least + token * sides + token * token;
+  const double patch_area = static_cast<double>(vision.patch_size) * vision.patch_size;
+  const double most = Max(side * side, grown) / patch_area;
+  if (most >= vision.max_patches) return vision.max_patches;
+  const uint32_t merged = vision.merged_patches();
+  return Max(static_cast<uint32_t>(most) / merged, 1u) * merged;
+}
+
 TilingBounds BoundsOf(const VisionSpec& vision) {
   const ImageRules& rules = vision.image;
   const uint32_t tile = rules.tile_size, token = vision.token_size();

@@ -39,5 +39,8 @@ struct TilingBounds {
   uint32_t most_tokens = 0;  // of an image
 };
 TilingBounds BoundsOf(const VisionSpec& vision);
+// Returns the most patches of a tile of images whose sides are at most max_side, a whole number of
+// tokens: less than the tower's where the rule does not enlarge images.
+uint32_t MostPatches(const VisionSpec& vision, uint32_t max_side);
 
 }  // namespace arn

@@ -1,4 +1,5 @@
 // Attention with random masks and positions: each backend against the reference, over every shape.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -50,6 +51,11 @@ class MaskedLayer {
     if (shape.has_sinks) {
       attention.sinks = builder_.AddVector(RandomFloats(shape.n_heads, 3.0f, &rng_));
     }
+    // Only programs that take embeddings have masks on a device.
+    EmbedParams embed;
+    embed.weight = builder_.AddMatrix(RandomMatrix(DType::kF32, 2, 4, false, &rng_), {});
+    embed.embedding_stride = 4;
+    builder_.AddStep(embed, kNoValue, builder_.AddValue(4));
     builder_.AddStep(rope, in_, kNoValue);
     builder_.AddStep(attention, in_, out_);
     session_ = std::make_unique<Session>(backend, &builder_, n_threads);
@@ -113,8 +119,27 @@ struct RandomMask {
   RowMask mask;
 };
 
+// Rows see further than themselves, as those of images do.
+struct PrefixMask {
+  PrefixMask(uint32_t before, uint32_t n, uint32_t, std::mt19937* rng)
+      : visible(size_t{n} * n), mask{nullptr, nullptr, before} {
+    uint32_t end = 0;
+    for (uint32_t r = 0; r < n; ++r) {
+      end = std::max(end, r + 1);
+      if ((*rng)() % 3 == 0) end += static_cast<uint32_t>((*rng)()) % (n - end + 1);
+      std::fill_n(visible.begin() + r * n, end, uint8_t{1});
+    }
+    mask.visible = visible.data();
+  }
+  PrefixMask(const PrefixMask&) = delete;
+
+  std::vector<uint8_t> visible;
+  RowMask mask;
+};
+
 class AttentionMaskTest : public BackendTest {
  protected:
+  template <typename Mask = RandomMask>
   void Compare(const AttentionShape& shape, DType kv_dtype, uint32_t before) {
     SCOPED_TRACE(testing::Message()
                  << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
@@ -139,7 +164,7 @@ class AttentionMaskTest : public BackendTest {
     };
     while (length < before) run(std::min(before - length, kChunk), nullptr);
     for (const uint32_t n : {1u, 7u, 33u}) {
-      const RandomMask mask(length, n, n_tokens, &rng);
+      const Mask mask(length, n, n_tokens, &rng);
       run(n, &mask.mask);
       if (HasFatalFailure()) return;
     }
@@ -158,6 +183,29 @@ TEST_P(AttentionMaskTest, EveryShapeAndType_AsTheReference) {
 TEST_P(AttentionMaskTest, LongPast_AsTheReference) {
   for (const DType kv_dtype : kKvTypes) Compare({4, 2, 16, 16, 0, 32, false}, kv_dtype, 490);
 }
+
+class AttentionPrefixMaskTest : public AttentionMaskTest {};
+
+TEST_P(AttentionPrefixMaskTest, RowsThatSeeAhead_AsTheReference) {
+  const AttentionShape shapes[] = {{9, 3, 64, 64, 0, 32, false}, {4, 2, 64, 64, 13, 32, false}};
+  for (const AttentionShape& shape : shapes) Compare<PrefixMask>(shape, DType::kF32, 21);
+  for (const DType kv_dtype : {DType::kF32, DType::kInt8}) {
+    Compare<PrefixMask>({4, 2, 16, 16, 0, 32, false}, kv_dtype, 490);
+  }
+}
+
+// Returns the backends that run such masks, but for the reference.
+std::vector<BackendCase> PrefixMaskBackends() {
+  std::vector<BackendCase> cases;
+  for (const BackendCase& one : AllBackends()) {
+    const bool takes = one.backend->takes_masks || one.backend->takes_prefix_masks;
+    if (takes && one.backend != ReferenceBackend()) cases.push_back(one);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionPrefixMaskTest, testing::ValuesIn(PrefixMaskBackends()),
+                         [](const auto& i) { return i.param.name; });
 
 // Returns the backends that run masks, but for the reference.
 std::vector<BackendCase> MaskBackends() {

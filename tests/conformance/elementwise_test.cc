@@ -58,7 +58,6 @@ TEST_P(ElementwiseTest, RmsNorm_OddWidths_EqualTheFormula) {
 
 // Each group has weights of its own.
 TEST_P(ElementwiseTest, RmsNorm_OfGroups_EqualsTheFormula) {
-  if (GetParam().backend->host_kv == nullptr) return;  // Vulkan refuses it
   std::mt19937 rng(15);
   for (const uint32_t group : {1u, 5u, 24u}) {
     constexpr uint32_t kGroups = 3, kRows = 7;
@@ -188,8 +187,6 @@ TEST_P(ElementwiseTest, RopeAngles_WithAxes_TurnEachPairByItsOwnPosition) {
                                        902, 0,   0,   0,   1,   1,   1};
   const std::vector<uint32_t> by_axis = {7, 9, 8, 7, 9, 999, 7, 10, 8, 0, 0, 0, 0, 1, 500};
   for (const bool has_own : {false, true}) {
-    // A device has no images, and so no such positions.
-    if (has_own && !GetParam().backend->takes_embeddings) continue;
     RunArgs args = batch.Args();
     if (has_own) args.axis_positions = {by_axis.data(), by_axis.size()};
     ASSERT_EQ(session.Run(args), Status::kOk) << session.message();
@@ -207,6 +204,41 @@ TEST_P(ElementwiseTest, RopeAngles_WithAxes_TurnEachPairByItsOwnPosition) {
     ExpectNear(session.ValueData(step.out), expected, kTolerance);
     args.axis_positions = {by_axis.data(), by_axis.size() - 1};
     EXPECT_EQ(Status::kBadArgument, session.Run(args));
+  }
+}
+
+TEST_P(ElementwiseTest, Multiply_ByColumnsAndConstants_EqualsTheFormula) {
+  std::mt19937 rng(16);
+  constexpr uint32_t kRows = 5, kWidth = 70, kOther = 90, kFirst = 13;
+  for (const bool has_value : {false, true}) {
+    for (const bool has_scale : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "value " << has_value << " scale " << has_scale);
+      ProgramBuilder builder(2, kRows, 64);
+      const ValueId x = builder.AddValue(kWidth), by = builder.AddValue(kOther);
+      MultiplyParams multiply;
+      multiply.factor = 1.5f;
+      multiply.first = kFirst;
+      if (has_value) multiply.by = by;
+      if (has_scale) multiply.scale = builder.AddVector({-0.75f});
+      builder.AddStep(Step(multiply, x));
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      const auto a = RandomFloats(size_t{kRows} * kWidth, 1.0f, &rng);
+      const auto b = RandomFloats(size_t{kRows} * kOther, 1.0f, &rng);
+      std::memcpy(session.ValueData(x), a.data(), a.size() * sizeof(float));
+      std::memcpy(session.ValueData(by), b.data(), b.size() * sizeof(float));
+      Batch batch(session.program(), {{0, kRows}}, &rng);
+      ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+      std::vector<double> expected;
+      for (uint32_t row = 0; row < kRows; ++row) {
+        for (uint32_t i = 0; i < kWidth; ++i) {
+          double y = 1.5 * static_cast<double>(a[row * kWidth + i]);
+          if (has_scale) y *= -0.75;
+          if (has_value) y *= static_cast<double>(b[row * kOther + kFirst + i]);
+          expected.push_back(y);
+        }
+      }
+      ExpectNear(session.ValueData(x), expected, kTolerance);
+    }
   }
 }
 

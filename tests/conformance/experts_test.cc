@@ -374,9 +374,7 @@ TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
   }
 }
 
-// Vulkan refuses it.
 TEST_P(ExpertsTest, Experts_AloneInASum_OverwriteTheOutput) {
-  if (GetParam().backend->host_kv == nullptr) return;
   std::mt19937 rng(46);
   ExpertsCase c(std::vector<DType>(5, DType::kF32), {48, 36, 44}, 9, false, &rng,
                 /*accumulate=*/false);

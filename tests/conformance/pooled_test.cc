@@ -249,7 +249,7 @@ TEST_P(PooledTest, Runs_ThatDoNotFit_AreRefused) {
   EXPECT_EQ(Status::kBadArgument, session.Run(two.Args()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, PooledTest, testing::ValuesIn(HostBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, PooledTest, testing::ValuesIn(AttentionBackends()),
                          [](const auto& p) { return p.param.name; });
 
 }  // namespace

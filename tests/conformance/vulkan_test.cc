@@ -223,6 +223,45 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
     builder.AddStep(step);
     expect_refused(&builder, "more than 65535 rows");
   }
+  for (const bool has_too_many_rows : {true, false}) {
+    const uint32_t n_rows = has_too_many_rows ? 1u << 16 : 1u << 14;
+    ProgramBuilder builder(2, 1, n_rows);
+    builder.SetEncoderRows(n_rows);
+    builder.SetPoolRows(4);
+    FeaturesParams features;
+    features.stride = has_too_many_rows ? 9 : 2048;
+    const ValueId x = builder.AddEncoderValue(8, 1), pooled = builder.AddPooledValue(8, n_rows / 4);
+    builder.AddEncoderStep(Step(features, kNoValue, x));
+    builder.AddEncoderStep(Step(PoolParams(), x, pooled));
+    expect_refused(&builder, has_too_many_rows
+                                 ? "a run of 65536 rows, a grid has at most 65535: use a smaller "
+                                   "max_side of images"
+                                 : "does not fit a binding of 128 MiB: use a smaller max_side");
+  }
+}
+
+// Those of a decoder, beside a program that is its vision tower.
+TEST(VulkanPlanTest, WeightsThatNoStepNames_TakeNoMemory) {
+  const auto device_bytes = [](bool has_others) {
+    std::mt19937 rng(65);
+    ProgramBuilder builder(2, 4, 8);
+    const Matrix other = RandomMatrix(DType::kF32, 500, 70, false, &rng);
+    const Matrix own = RandomMatrix(DType::kF32, 12, 40, false, &rng);
+    if (has_others) builder.AddMatrix(other, {});
+    const WeightId first = builder.AddMatrix(own, {}), second = builder.AddMatrix(own, {});
+    if (has_others) builder.AddMatrix(other, {});
+    const ValueId x = builder.AddValue(40), y = builder.AddValue(12);
+    builder.AddStep(LinearParams{.weight = first}, x, y);
+    builder.AddStep(LinearParams{.weight = second}, x, y);
+    Layout layout;
+    const Program program = builder.Build(&layout);
+    BackendPlan plan;
+    Diag diag;
+    EXPECT_EQ(Status::kOk, VulkanBackend()->plan(program, BackendOptions(), &layout, &plan, &diag))
+        << diag.text();
+    return plan.device_bytes;
+  };
+  EXPECT_EQ(device_bytes(false), device_bytes(true));
 }
 
 // What a pipeline is made of.

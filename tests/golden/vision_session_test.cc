@@ -391,8 +391,9 @@ TEST_P(VisionSessionTest, Encoder_TakesCallersMemory_IsCancelled_AndRefusesWhatD
   view = large.view();
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_image_encode(encoder, &view, out.data(), out.size(), &n));
   EXPECT_NE(nullptr, std::strstr(arn_image_encoder_last_error(encoder), "max_side"));
-  options.backend = ARN_BACKEND_VULKAN;
-  EXPECT_EQ(ARN_UNSUPPORTED, arn_image_plan(model_.get(), &options, nullptr, 0, &plan));
+  options.backend = 99;
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_image_plan(model_.get(), &options, error, sizeof error, &plan));
+  EXPECT_STREQ("backend is 99, expected ARN_BACKEND_...", error);
 }
 
 TEST_P(VisionSessionTest, Expand_ReplacesMarkers_ButNotThoseOfUsers) {

@@ -151,26 +151,8 @@ TEST_P(VulkanEncoderTest, TestedDevice_IsKeptAndHasNoEncoderOutput) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, VulkanEncoderTest,
-                         testing::Values("relative_bias", "relative_bias_gated", "features"),
-                         [](const auto& p) { return std::string(p.param); });
-
-class VulkanRefusedEncoderTest : public EncoderCaseTest {};
-
-TEST_P(VulkanRefusedEncoderTest, RotatedRows_AreRefusedAndAutoIsTheCpu) {
-  arn_session* session = nullptr;
-  char error[512] = "";
-  arn_session_options options = Options(ARN_BACKEND_VULKAN, 0);
-  EXPECT_EQ(ARN_UNSUPPORTED,
-            arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session));
-  if (HasNoVulkan(error)) GTEST_SKIP() << error;
-  EXPECT_NE(std::string::npos, std::string(error).find("rotated rows of an encoder")) << error;
-  options.backend = ARN_BACKEND_AUTO;
-  const SessionPtr chosen = Encoded(options);
-  ASSERT_NE(nullptr, chosen);
-  EXPECT_EQ(golden_.greedy, Greedy(chosen.get()));
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, VulkanRefusedEncoderTest, testing::Values("windows_both_ways"),
+                         testing::Values("relative_bias", "relative_bias_gated", "features",
+                                         "windows_both_ways"),
                          [](const auto& p) { return std::string(p.param); });
 
 }  // namespace

@@ -19,10 +19,8 @@ constexpr double kTolerance = 2e-4;
 const std::map<std::string, std::string>& Refused() {
   static const std::map<std::string, std::string> refused = {
       {"sparse_mixer", "Vulkan: layer 0, step route: routing by a sparse mixer"},
-      {"keys_are_values", "Vulkan: layer 0, step qkv_rope: norms of values"},
-      {"per_layer_embeddings", "Vulkan: layer 0, step norm: norms of groups"},
-      {"residual_streams", "Vulkan: layer 0, step norm: norms of groups"},
-      {"residual_streams_odd", "Vulkan: layer 0, step norm: norms of groups"},
+      {"residual_streams", "Vulkan: layer 0, step match_rms: has no shader"},
+      {"residual_streams_odd", "Vulkan: layer 0, step match_rms: has no shader"},
       {"latent_attention", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"latent_attention_greedy", "Vulkan: layer 0, step head_linear: a matrix for each head"},
       {"latent_attention_halves", "Vulkan: layer 0, step head_linear: a matrix for each head"},
@@ -40,15 +38,9 @@ const std::map<std::string, std::string>& Refused() {
       {"linear_attention", "has no shader"},
       {"linear_attention_limits", "has no shader"},
       {"parallel_heads", "has no shader"},
-      {"scan_layers", "Vulkan: layer 0, step norm: norms of groups"},
-      {"scan_plain_norms", "Vulkan: layer 0, step norm: norms of groups"},
       {"single_blocks", "has no shader"},
       {"single_blocks_experts", "has no shader"},
       {"router_groups", "Vulkan: layer 1, step route: routing limited to groups of experts"},
-      {"global_heads", "Vulkan: layer 0, step qkv_rope: norms of values"},
-      {"experts_beside", "Vulkan: layer 0, step qkv_rope: norms of values"},
-      {"experts_beside_wide", "Vulkan: layer 0, step norm: norms of groups"},
-      {"post_norms_experts", "Vulkan: layer 0, step experts: experts alone in a sum"},
       {"windowed_layers_rotate_experts",
        "Vulkan: layer 1, step route: routing limited to groups of experts"},
   };
@@ -131,7 +123,8 @@ TEST_P(VulkanGoldenTest, FloatWeights_GiveTheReferencesLogitsAndTokens) {
 
 // Each model takes one of the three pairs, in turn: types of weights and of pages meet in no
 // shader, and the types of either have tests of their own (tests/conformance). An int8 value may
-// round to the other of two steps (docs/architecture.md).
+// round to the other of two steps (docs/architecture.md), and where two experts are as good, the
+// other one is chosen: then the CPU's logits of that row differ half as much at least.
 TEST_P(VulkanGoldenTest, QuantisedWeightsAndCaches_GiveTheReferenceBackendsLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();
   const std::pair<const char*, uint32_t> cases[] = {
@@ -149,13 +142,29 @@ TEST_P(VulkanGoldenTest, QuantisedWeightsAndCaches_GiveTheReferenceBackendsLogit
     logits[b] = AllLogits(session.get(), golden_.vocab(), 16, ids);
   }
   ASSERT_EQ(logits[0].size(), logits[1].size());
-  float largest = 0.0f, worst = 0.0f;
+  float largest = 0.0f;
   for (size_t at = 0; at < logits[0].size(); ++at) {
     ASSERT_FALSE(std::isnan(logits[0][at]));
     largest = std::max(largest, std::fabs(logits[1][at]));
-    worst = std::max(worst, std::fabs(logits[0][at] - logits[1][at]));
   }
-  EXPECT_LE(worst, 0.05f * largest);
+  const auto worst_of = [&](const std::vector<float>& found, size_t row) {
+    float worst = 0.0f;
+    for (size_t at = row * golden_.vocab(); at < (row + 1) * golden_.vocab(); ++at) {
+      worst = std::max(worst, std::fabs(found[at] - logits[1][at]));
+    }
+    return worst;
+  };
+  std::vector<float> of_cpu;
+  for (size_t row = 0; row < ids.size(); ++row) {
+    const float worst = worst_of(logits[0], row);
+    if (worst <= 0.05f * largest) continue;
+    if (of_cpu.empty()) {
+      const SessionPtr session = Create(Options(ARN_BACKEND_CPU, kv, 16));
+      of_cpu = AllLogits(session.get(), golden_.vocab(), 16, ids);
+      ASSERT_EQ(logits[1].size(), of_cpu.size());
+    }
+    EXPECT_LE(worst, 2.0f * worst_of(of_cpu, row)) << "row " << row;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, VulkanGoldenTest, testing::ValuesIn(Supported()),

@@ -89,10 +89,8 @@ arn_session_options SessionOptions(const ChatArguments& arguments, const Model& 
   options.logits_processors = 1;
   options.sampling_words = std::max(options.sampling_words, kChatSamplingWords);
   if (constraint) ReserveConstraint(*constraint, &options);
-  // Images may be all of a conversation. Embeddings are taken by CPUs only.
-  const bool is_on_cpu =
-      options.backend == ARN_BACKEND_CPU || options.backend == ARN_BACKEND_REFERENCE;
-  if (TakesImages(model) && (is_on_cpu || !arguments.images.empty())) {
+  // Images may be all of a conversation.
+  if (TakesImages(model)) {
     options.embedding_rows = ChooseContext(arguments.session, model, kMostImageTokens);
   }
   return options;
@@ -226,7 +224,7 @@ ImageList Chat::Images() const {
 
 void Chat::AddImage(const std::string& file) {
   if (!format_->IsWhole()) throw Error("images need a bundle with a chat template");
-  ImageList added = EncodeImages(model_, {file}, arguments_.session.threads);
+  ImageList added = EncodeImages(model_, {file}, ToSessionOptions(arguments_.session));
   Say(Format("%s: %u x %u pixels, %zu tokens", file.c_str(), added[0]->size.width,
              added[0]->size.height, added[0]->embeddings.size() / ImageInfo(model_).width));
   next_images_.push_back(std::move(added[0]));

@@ -1,5 +1,8 @@
 #include "tools/arenite/images.h"
 
+#include <algorithm>
+#include <cstdio>
+
 #include "tools/arenite/error.h"
 
 namespace arn::tool {
@@ -18,18 +21,29 @@ arn_image_info ImageInfo(const Model& model) {
   return info;
 }
 
-ImageEncoder::ImageEncoder(const Model& model, uint32_t n_threads, uint32_t max_side)
+ImageEncoder::ImageEncoder(const Model& model, const arn_session_options& session,
+                           uint32_t max_side)
     : model_(model) {
   ImageInfo(model);
   arn_image_options options = ARN_IMAGE_OPTIONS_INIT;
-  options.n_threads = n_threads;
+  options.backend = session.backend;
+  options.n_threads = session.n_threads;
   options.max_side = max_side;
+  options.device = session.device;
+  options.device_folder = session.device_folder;
+  options.needs_gpu = session.needs_gpu;
+  options.trust_device = session.trust_device;
   char error[512] = "";
   arn_image_plan_data plan = ARN_IMAGE_PLAN_DATA_INIT;
+  arn_status status = arn_image_plan(model.get(), &options, error, sizeof error, &plan);
+  if (status == ARN_UNSUPPORTED && options.backend == ARN_BACKEND_VULKAN) {
+    refused_ = error;
+    options.backend = ARN_BACKEND_CPU;
+    status = arn_image_plan(model.get(), &options, error, sizeof error, &plan);
+  }
   arn_image_encoder* encoder = nullptr;
-  if (arn_image_plan(model.get(), &options, error, sizeof error, &plan) != ARN_OK ||
-      arn_image_encoder_create(model.get(), &options, nullptr, 0, error, sizeof error, &encoder) !=
-          ARN_OK) {
+  if (status != ARN_OK || arn_image_encoder_create(model.get(), &options, nullptr, 0, error,
+                                                   sizeof error, &encoder) != ARN_OK) {
     throw Error(model.path() + ": " + error);
   }
   bytes_ = plan.total_bytes;
@@ -58,13 +72,20 @@ std::shared_ptr<const EncodedImage> ImageEncoder::Encode(const RgbImage& image,
 }
 
 ImageList EncodeImages(const Model& model, const std::vector<std::string>& files,
-                       uint32_t n_threads) {
+                       const arn_session_options& session) {
   ImageList images;
   if (files.empty()) return images;
   ImageInfo(model);
   std::vector<RgbImage> read;
-  for (const std::string& file : files) read.push_back(ReadImageFile(file));
-  const ImageEncoder encoder(model, n_threads);
+  uint32_t longest = 1;
+  for (const std::string& file : files) {
+    read.push_back(ReadImageFile(file));
+    longest = std::max({longest, read.back().width, read.back().height});
+  }
+  const ImageEncoder encoder(model, session, longest);
+  if (!encoder.refused().empty()) {
+    std::fprintf(stderr, "images are encoded on the CPU: %s\n", encoder.refused().c_str());
+  }
   for (size_t i = 0; i < files.size(); ++i) images.push_back(encoder.Encode(read[i], files[i]));
   return images;
 }

@@ -29,11 +29,15 @@ arn_image_info ImageInfo(const Model& model);
 // The vision tower with its memory.
 class ImageEncoder {
  public:
-  // The model must outlive it. Throws Error.
-  ImageEncoder(const Model& model, uint32_t n_threads, uint32_t max_side = kMaxImageSide);
+  // Runs on the backend of `session`, or on the CPU if that is Vulkan and refuses the tower. The
+  // model must outlive it. Throws Error.
+  ImageEncoder(const Model& model, const arn_session_options& session,
+               uint32_t max_side = kMaxImageSide);
   // `name`: for messages. Throws Error.
   std::shared_ptr<const EncodedImage> Encode(const RgbImage& image, const std::string& name) const;
   uint64_t bytes() const { return bytes_; }
+  // Why Vulkan refused the tower; empty: it did not.
+  const std::string& refused() const { return refused_; }
 
  private:
   struct Destroy {
@@ -42,12 +46,14 @@ class ImageEncoder {
 
   const Model& model_;
   uint64_t bytes_ = 0;
+  std::string refused_;
   std::unique_ptr<arn_image_encoder, Destroy> encoder_;
 };
 
-// Encodes images. The memory of the vision tower is free when it returns. Throws Error.
+// Encodes images. The memory of the vision tower is free when it returns. Tells on stderr if the
+// CPU took the place of `session`'s backend. Throws Error.
 ImageList EncodeImages(const Model& model, const std::vector<std::string>& files,
-                       uint32_t n_threads);
+                       const arn_session_options& session);
 
 // Replaces the markers of a prompt by the images' tokens. Throws Error unless it has as many.
 PromptText ExpandImages(const Model& model, const PromptText& prompt, const ImageList& images);

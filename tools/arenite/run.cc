@@ -107,7 +107,8 @@ std::vector<int32_t> IdsToPrefill(const Model& model, const RunArguments& argume
 // Reads the images, and the prompt with their tokens. Images without a marker come first.
 void ReadImages(const Model& model, const RunArguments& arguments, Outcome* outcome) {
   if (arguments.prompt.ids) throw Error("--image: give the prompt as text");
-  const ImageList images = EncodeImages(model, arguments.images, arguments.session.threads);
+  const ImageList images =
+      EncodeImages(model, arguments.images, ToSessionOptions(arguments.session));
   const std::string marker = ImageInfo(model).marker;
   PromptText prompt = {ReadPrompt(arguments.prompt), {}};
   if (prompt.text.find(marker) == std::string::npos) {

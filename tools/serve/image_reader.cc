@@ -55,8 +55,8 @@ std::vector<uint8_t> BytesOfDataUri(const ImageSource& source) {
   return bytes;
 }
 
-ImageReader::ImageReader(const tool::Model& model, uint32_t n_threads)
-    : model_(model), encoder_(model, n_threads, kMaxSide) {}
+ImageReader::ImageReader(const tool::Model& model, const arn_session_options& session)
+    : model_(model), encoder_(model, session, kMaxSide) {}
 
 uint64_t ImageReader::bytes() const {
   constexpr uint64_t kDecoded = uint64_t{3} * 3 * kMaxSide * kMaxSide;  // and copies of it

@@ -24,7 +24,7 @@ class ImageReader {
   static constexpr uint64_t kKeptBytes = uint64_t{64} << 20;
 
   // The model must outlive it, and take images. Throws tool::Error.
-  ImageReader(const tool::Model& model, uint32_t n_threads);
+  ImageReader(const tool::Model& model, const arn_session_options& session);
 
   // Returns the images, encoded. Throws ApiError.
   tool::ImageList Read(const std::vector<ImageSource>& sources);

@@ -215,9 +215,8 @@ struct TextModel {
       : model(std::move(opened)),
         adapters(model, arguments.adapters),
         session(WithImages(model, SessionOptions(arguments, model, adapters))),
-        images(session.embedding_rows == 0
-                   ? nullptr
-                   : std::make_unique<serve::ImageReader>(model, arguments.session.threads)),
+        images(session.embedding_rows == 0 ? nullptr
+                                           : std::make_unique<serve::ImageReader>(model, session)),
         prompter(model, images.get()),
         scheduler(model, session, OptionsOf(arguments), metrics) {}
 

@@ -366,16 +366,17 @@ class arn_image_size(Structure):
 
 class arn_image_options(Struct):
   _fields_ = [("struct_size", c_size_t), ("backend", c_uint32), ("max_side", c_uint32),
-      ("n_threads", c_uint32)]
-  _initial_ = (0, 0, 0)
+      ("n_threads", c_uint32), ("device", c_char_p), ("device_folder", c_char_p),
+      ("needs_gpu", c_uint32), ("trust_device", c_uint32)]
+  _initial_ = (0, 0, 0, None, None, 0, 0)
 
 
 class arn_image_plan_data(Struct):
   _fields_ = [("struct_size", c_size_t), ("constants_bytes", c_uint64),
       ("repacked_bytes", c_uint64), ("activations_bytes", c_uint64), ("io_bytes", c_uint64),
       ("total_bytes", c_uint64), ("alignment", c_uint64), ("max_side", c_uint32),
-      ("n_threads", c_uint32)]
-  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0)
+      ("n_threads", c_uint32), ("device_bytes", c_uint64)]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_image(Structure):

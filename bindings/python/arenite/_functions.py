@@ -195,6 +195,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         c_uint64, c_char_p, c_size_t, POINTER(c_void_p))),
     "arn_image_encoder_destroy": (None, (c_void_p,)),
     "arn_image_encoder_last_error": (c_char_p, (c_void_p,)),
+    "arn_image_encoder_backend": (c_uint32, (c_void_p, POINTER(arn_backend_info))),
     "arn_image_encoder_cancel": (None, (c_void_p,)),
     "arn_image_encode": (c_uint32, (c_void_p, POINTER(arn_image), POINTER(c_float), c_size_t,
         POINTER(c_uint32))),

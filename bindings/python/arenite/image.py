@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from . import _abi
+from ._convert import from_struct
 from ._handle import Closing, Handle
+from .enums import Backend
 from .errors import ErrorText, Status, check_plain, failure
 from .model import Model
+from .results import BackendInfo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,12 +38,19 @@ class ImageEncoder(Closing):
   """Makes embeddings of images. Allows one call at a time; several may share a model. Close it once
   the images are encoded: its memory is that of the vision tower."""
 
-  def __init__(self, model: Model, *, max_side: int = 0, n_threads: int = 0) -> None:
+  def __init__(self, model: Model, *, max_side: int = 0, n_threads: int = 0,
+               backend: Backend = Backend.CPU, device: Optional[str] = None,
+               device_folder: Optional[str] = None, needs_gpu: bool = False,
+               trust_device: bool = False) -> None:
     """The arguments are those of arn_image_options; 0: its defaults."""
     self._library = model._library
     self._model = model._handle
     options, plan = _abi.arn_image_options(), _abi.arn_image_plan_data()
     options.max_side, options.n_threads = max_side, n_threads
+    options.backend = backend.value
+    options.device = device.encode() if device is not None else None
+    options.device_folder = device_folder.encode() if device_folder is not None else None
+    options.needs_gpu, options.trust_device = int(needs_gpu), int(trust_device)
     info = _abi.arn_image_info()
     pointer, error = ctypes.c_void_p(), ErrorText()
     parent = self._model.acquire()
@@ -57,11 +67,21 @@ class ImageEncoder(Closing):
     self.info = ImageInfo(info.width, info.max_embeddings, info.token_id,
                           info.marker.decode())
     self.memory_bytes: int = plan.total_bytes
+    self.device_bytes: int = plan.device_bytes
     self._handle = Handle("image encoder", pointer, self._destroy, shared=False)
 
   def _destroy(self, encoder: int) -> None:
     self._library.arn_image_encoder_destroy(encoder)
     self._model.release()
+
+  @property
+  def backend(self) -> BackendInfo:
+    """The backend in use and, after a fallback, why the requested device is not used."""
+    info = _abi.arn_backend_info()
+    with self._handle.use() as encoder:
+      check_plain(self._library,
+                  self._library.arn_image_encoder_backend(encoder, ctypes.byref(info)))
+      return from_struct(BackendInfo, info)
 
   def close(self) -> None:
     """Ends a call of another thread and closes the encoder."""

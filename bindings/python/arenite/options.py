@@ -230,7 +230,7 @@ class SessionOptions:
   kv_value_axis: KvAxis = KvAxis.DEFAULT
   embedding_rows: int = 0
   """Embeddings of images that the sequences may hold at a time (Session.prefill_embeddings).
-  VULKAN: Status.UNSUPPORTED; AUTO and VULKAN_CPU take the CPU. MemoryPlan has their bytes."""
+  MemoryPlan has their bytes."""
 
 
 @dataclasses.dataclass(frozen=True)

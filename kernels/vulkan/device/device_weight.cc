@@ -110,6 +110,30 @@ DeviceWeight WeightPlacer::PlaceRope(const RopeKind& rope) {
   return Put(at);
 }
 
+UsedWeights UsedWeightsOf(const Program& program) {
+  UsedWeights used = {kNoWeight, 0};
+  const auto add = [&](WeightId first, uint32_t n) {
+    if (first == kNoWeight || n == 0) return;
+    used.first = Min(used.first, first);
+    used.end = Max(used.end, first + n);
+  };
+  for (const Step& step : program.steps) {
+    const StepOperands operands = OperandsOf(step);
+    for (uint32_t i = 0; i < operands.n_weights; ++i) add(operands.weights[i], 1);
+    add(operands.first_matrix, operands.n_matrices);
+    // Tables of which only some rows are read.
+    if (const auto* embed = step.If<EmbedParams>(); embed != nullptr) {
+      add(embed->weight, 1);
+      add(embed->positions, 1);
+    }
+    if (const auto* positions = step.If<AddPositionsParams>(); positions != nullptr) {
+      add(positions->positions, 1);
+      add(positions->token_types, 1);
+    }
+  }
+  return used;
+}
+
 uint64_t RowScratchBytes(const Weight& weight) {
   const uint64_t scales = uint64_t{BlocksOf(weight)} * sizeof(float);
   return AlignUp(ElementsBytes(weight), sizeof(float)) + scales;

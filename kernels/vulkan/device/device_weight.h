@@ -45,6 +45,28 @@ class WeightPlacer {
   uint64_t used_ = 0, total_ = 0;
 };
 
+// Weights that the steps of a program name: [first, end) holds all of them. The others, such as
+// those of the decoder beside a vision tower, are not on the device.
+struct UsedWeights {
+  WeightId first = 0, end = 0;
+  bool Has(WeightId id) const { return id >= first && id < end; }
+};
+UsedWeights UsedWeightsOf(const Program& program);
+
+// Calls visit(index, at) for all weights and then all ropes of a program. Weights that are not in
+// use take no bytes.
+template <typename Visit>
+void PlaceAll(const Program& program, WeightPlacer* placer, Visit visit) {
+  const UsedWeights used = UsedWeightsOf(program);
+  const auto n = static_cast<WeightId>(program.weights.size());
+  for (WeightId id = 0; id < n; ++id) {
+    visit(id, used.Has(id) ? placer->Place(program.weights[id]) : DeviceWeight());
+  }
+  for (uint32_t r = 0; r < program.ropes.size(); ++r) {
+    visit(n + r, placer->PlaceRope(program.ropes[r]));
+  }
+}
+
 // Converts a row of a matrix to the device layout. scratch: RowScratchBytes(weight), 4-byte
 // aligned. values: [row_bytes]; head: [kRowHeadWords] words; blocks: [block_words] words, only for
 // int4. Only writes to them: they may be memory of the device. Any thread may call it.

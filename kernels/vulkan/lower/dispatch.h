@@ -51,6 +51,7 @@ enum class GridRows : uint8_t {
   kFewLogits,   // kLogits if there are at most kFewRows, else none
   kManyLogits,  // kLogits if there are more, else none
   kEdits,       // edits of a batch
+  kPooled,      // pooled rows of the run
   kShared,      // kRun if attention is split into segments, else none
 };
 

@@ -2,8 +2,10 @@
 
 #include <bit>
 
+#include "kernels/contract/check.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/matmul.h"
+#include "kernels/vulkan/lower/run_words.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
@@ -38,11 +40,18 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
   d.constants[kWidthId] = kWidth;
   d.row_factor = RowFactorOf(program_, step);
   d.head.row_factor = d.row_factor;
+  if (IsPooled(program_, step)) {
+    d.rows = GridRows::kPooled;
+    d.head.of_logits = kOfPooled;
+  }
   return d;
 }
 
 bool Lowering::IsQuantizedNext(const Step& step) const {
-  const bool writes_rows = step.op() == Op::kNorm || step.op() == Op::kGatedAct;
+  const auto* norm = step.If<NormParams>();
+  const bool is_whole_norm = norm != nullptr && norm->group == 0 &&
+                             program_.weights[norm->weight].cols == program_.values[step.in].width;
+  const bool writes_rows = is_whole_norm || step.op() == Op::kGatedAct;
   const Step* next = &step + 1;
   if (!writes_rows || next == program_.steps.data() + program_.steps.size()) return false;
   const auto* linear = next->If<LinearParams>();
@@ -108,7 +117,7 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
 Status Lowering::LowerStep(const Step& step) {
   switch (step.op()) {
     case Op::kEmbed: return Lower(step, step.Get<EmbedParams>());
-    case Op::kAddEmbeddings: return Status::kOk;  // a run on a device has none
+    case Op::kAddEmbeddings: return Lower(step, step.Get<AddEmbeddingsParams>());
     case Op::kRopeAngles: return Lower(step, step.Get<RopeAnglesParams>());
     case Op::kNorm: return Lower(step, step.Get<NormParams>());
     case Op::kLinear: return Lower(step, step.Get<LinearParams>());
@@ -121,21 +130,18 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kLogits: return Lower(step, step.Get<LogitsParams>());
     case Op::kConv: return Lower(step, step.Get<ConvParams>());
     case Op::kScan: return Lower(step, step.Get<ScanParams>());
-    case Op::kFeatures:  // written by the host
-      return step.Get<FeaturesParams>().stride == 0
-                 ? Status::kOk
-                 : UnsupportedError(step, "features that are a part of wider rows");
+    case Op::kFeatures: return Lower(step, step.Get<FeaturesParams>());
+    case Op::kClamp: return Lower(step, step.Get<ClampParams>());
+    case Op::kPool: return Lower(step, step.Get<PoolParams>());
     case Op::kIm2col: return Lower(step, step.Get<Im2colParams>());
     case Op::kAddPositions: return Lower(step, step.Get<AddPositionsParams>());
     case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());
     case Op::kStoreKv: return Lower(step, step.Get<StoreKvParams>());
     case Op::kScaleRow: return Lower(step, step.Get<ScaleRowParams>());
     case Op::kAdapt: return UnsupportedError(step, "adapters run on the CPU only");
-    case Op::kMultiply: return UnsupportedError(step, "products of values");
+    case Op::kMultiply: return Lower(step, step.Get<MultiplyParams>());
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
     case Op::kLinearAttention:
-    case Op::kClamp:
-    case Op::kPool:
     case Op::kMixStreams:
     case Op::kMatchRms:
     case Op::kThreshold:
@@ -154,6 +160,7 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
     d.joins_previous = first != 0;
     d.constants[kEmbedTypeId] = static_cast<uint32_t>(weight.dtype);
     d.constants[kEmbedHasPositionsId] = p.positions == kNoWeight ? 0 : 1;
+    if (p.embedding_stride != 0) Bind(&d, 1, PlaceOf(workspace_.embeddings));
     BindValue(&d, 2, step.out);
     Bind(&d, 3,
          {Home::kWeights, at.block, at.values + uint64_t{first} * at.row_bytes,
@@ -171,11 +178,25 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
     push.factor = p.factor;
     push.first_token = first;
     push.n_tokens = n;
+    push.embedding_words = p.embedding_stride;
     d.SetPush(push);
     d.groups_x = static_cast<uint32_t>(CeilDiv(weight.cols, kWidth));
     ARN_TRY(sink_->Add(d, diag_));
   }
   return Status::kOk;
+}
+
+Status Lowering::Lower(const Step& step, const AddEmbeddingsParams& p) {
+  Dispatch d = Begin(Shader::kAddEmbeddings, step);
+  Bind(&d, 1, PlaceOf(workspace_.embeddings));
+  BindValue(&d, 2, step.in);
+  AddEmbeddingsPush push = {};
+  push.width = Width(step.in);
+  push.stride = p.stride;
+  push.first = p.first;
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
+  return sink_->Add(d, diag_);
 }
 
 Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
@@ -191,29 +212,32 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
   Dispatch d = Begin(Shader::kRopeAngles, step);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, static_cast<WeightId>(program_.weights.size() + p.rope));
+  d.constants[kRopeHasAxesId] = rope.axes.empty() ? 0 : 1;
   RopeAnglesPush push = {};
   push.pairs = static_cast<uint32_t>(rope.inv_freq.size());
   push.amplitude = rope.amplitude;
+  push.axes = FirstAxisOf(program_, p.rope);
   d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(rope.inv_freq.size(), kWidth));
   return sink_->Add(d, diag_);
 }
 
 Status Lowering::Lower(const Step& step, const NormParams& p) {
-  const uint32_t n = Width(step.in);
-  if (program_.weights[p.weight].cols != n || p.group != 0) {
-    return UnsupportedError(step, "norms of groups");
-  }
+  const uint32_t width = Width(step.in);
+  const uint32_t n = p.group != 0 ? p.group : program_.weights[p.weight].cols;
   Dispatch d = Begin(Shader::kNorm, step);
+  d.groups_x = width / n;
   d.constants[kNormIsLayerId] = p.kind == NormKind::kLayer ? 1 : 0;
   d.constants[kNormAccumulateId] = p.accumulate ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, p.weight);
   if (p.kind == NormKind::kLayer) BindVector(&d, 4, p.bias);
-  SetRow(&d, n);
+  SetRow(&d, n, width);
   NormPush push = {};
-  push.n = push.in_stride = push.out_stride = n;
+  push.n = n;
+  push.in_stride = push.out_stride = width;
+  push.group_weights = p.group;
   push.epsilon = p.epsilon;
   if (quantizes_) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
   d.SetPush(push);
@@ -253,6 +277,25 @@ Status Lowering::Lower(const Step& step, const ActParams& p) {
   const Value& x = program_.values[step.in];
   return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor,
                        p.parameters);
+}
+
+Status Lowering::Lower(const Step& step, const MultiplyParams& p) {
+  Dispatch d = Begin(Shader::kMultiply, step);
+  d.constants[kMultiplyHasValueId] = p.by != kNoValue ? 1 : 0;
+  d.constants[kMultiplyHasScaleId] = p.scale != kNoWeight ? 1 : 0;
+  MultiplyPush push = {};
+  if (p.by != kNoValue) {
+    BindValue(&d, 1, p.by);
+    push.stride = Width(p.by);
+  }
+  BindValue(&d, 2, step.in);
+  BindVector(&d, 3, p.scale);
+  push.width = Width(step.in);
+  push.first = p.first;
+  push.factor = p.factor;
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
+  return sink_->Add(d, diag_);
 }
 
 Status Lowering::Lower(const Step& step, const ScaleRowParams& p) {

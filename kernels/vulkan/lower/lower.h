@@ -15,10 +15,12 @@ namespace arn::vulkan {
 
 // Workspace of the lowered program besides its values.
 struct Workspace {
-  Slice quantized;  // kActivations: zero point and scale of each row, then its values
-  Slice normed;     // kActivations: input of the head
-  Slice experts;    // kActivations: intermediate values of kExperts (expert_space.h)
-  Slice partials;   // kActivations: partial results of attention split into segments (segments.h)
+  Slice quantized;   // kActivations: zero point and scale of each row, then its values
+  Slice normed;      // kActivations: input of the head
+  Slice experts;     // kActivations: intermediate values of kExperts (expert_space.h)
+  Slice partials;    // kActivations: partial results of attention split into segments (segments.h)
+  Slice embeddings;  // kActivations: those of a run's rows (EmbedParams::embedding_stride)
+  Slice features;    // kActivations: rows that kFeatures steps copy parts of
 };
 
 // Inputs of the lowering besides the program: device properties, which do not affect the number of
@@ -54,7 +56,11 @@ class Lowering {
   // weights: those of the program, then those of its ropes; empty: addresses are not needed yet.
   Lowering(const Program& program, Span<const DeviceWeight> weights, const Workspace& workspace,
            const Traits& traits)
-      : program_(program), weights_(weights), workspace_(workspace), traits_(traits) {}
+      : program_(program),
+        used_(UsedWeightsOf(program)),
+        weights_(weights),
+        workspace_(workspace),
+        traits_(traits) {}
 
   // Calls the sink for each dispatch, without other side effects. Returns kUnsupported, with a
   // description, if this backend has no shader for a step.
@@ -69,6 +75,7 @@ class Lowering {
  private:
   Status LowerStep(const Step& step);
   Status Lower(const Step& step, const EmbedParams& p);
+  Status Lower(const Step& step, const AddEmbeddingsParams& p);
   Status Lower(const Step& step, const RopeAnglesParams& p);
   Status Lower(const Step& step, const NormParams& p);
   Status Lower(const Step& step, const LinearParams& p);
@@ -81,10 +88,14 @@ class Lowering {
   Status Lower(const Step& step, const LogitsParams& p);
   Status Lower(const Step& step, const ConvParams& p);
   Status Lower(const Step& step, const ScanParams& p);
+  Status Lower(const Step& step, const FeaturesParams& p);
+  Status Lower(const Step& step, const ClampParams& p);
+  Status Lower(const Step& step, const PoolParams& p);
   Status Lower(const Step& step, const Im2colParams& p);
   Status Lower(const Step& step, const AddPositionsParams& p);
   Status Lower(const Step& step, const SelfAttentionParams& p);
   Status Lower(const Step& step, const StoreKvParams& p);
+  Status Lower(const Step& step, const MultiplyParams& p);
   Status Lower(const Step& step, const ScaleRowParams& p);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
@@ -134,6 +145,7 @@ class Lowering {
   Status AddExpertPart(const Step& step, const ExpertsParams& p, uint32_t part, Place in,
                        Place out);
 
+  // Its grid has the rows that the step works on.
   Dispatch Begin(Shader shader, const Step& step) const;
   // Binds `place` and adds its start to the push constants. binding: 1 to 5.
   void Bind(Dispatch* dispatch, uint32_t binding, Place place) const;
@@ -150,6 +162,7 @@ class Lowering {
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
 
   const Program& program_;
+  const UsedWeights used_;
   Span<const DeviceWeight> weights_;
   const Workspace& workspace_;
   const Traits traits_;

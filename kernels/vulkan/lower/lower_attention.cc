@@ -8,6 +8,12 @@ namespace {
 
 uint32_t Words(uint64_t bytes) { return static_cast<uint32_t>(bytes / sizeof(uint32_t)); }
 
+// Sets the constants of shaders whose keys and values are rows.
+void SetNoPages(Dispatch* d, const AttentionKind& kind) {
+  d->constants[kKvHeadDimId] = kind.head_dim;
+  d->constants[kKvPageTokensId] = 1;
+}
+
 }  // namespace
 
 KvPool PoolOf(const KvPages& pages) {
@@ -51,10 +57,8 @@ Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, 
 
 Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   const AttentionKind& kind = program_.kinds[p.kind];
-  if (kind.group == kNoGroup) return UnsupportedError(step, "rotated rows of an encoder");
-  const KvGroup& group = program_.kv_groups[kind.group];
-  ARN_TRY(CheckEncoderPages(step, group));
-  if (p.v_norm != kNoWeight) return UnsupportedError(step, "norms of values");
+  const bool has_pages = kind.group != kNoGroup;
+  if (has_pages) ARN_TRY(CheckEncoderPages(step, program_.kv_groups[kind.group]));
   const bool spans_heads = NormsSpanHeads(program_, p);
   if (spans_heads) {
     const uint32_t q_width = kind.n_heads * kind.head_dim;
@@ -70,17 +74,23 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   d.constants[kQkvRotaryDimId] = rotates ? program_.ropes[kind.rope].rotary_dim : 0;
   d.constants[kQkvHasQNormId] = p.q_norm != kNoWeight && !spans_heads ? 1 : 0;
   d.constants[kQkvHasKNormId] = p.k_norm != kNoWeight && !spans_heads ? 1 : 0;
-  d.constants[kQkvSharesKvId] = p.shares_kv ? 1 : 0;
+  d.constants[kQkvHasVNormId] = p.v_norm != kNoWeight ? 1 : 0;
+  d.constants[kQkvStoresId] = has_pages && !p.shares_kv ? 1 : 0;
   d.constants[kQkvNormFollowsId] = kind.qk_norm_follows_rope ? 1 : 0;
-  SetKvFormat(&d, group);
+  BindVector(&d, 1, p.v_norm);
   BindValue(&d, 2, step.in);
   BindVector(&d, 3, p.q_norm);
   BindVector(&d, 4, p.k_norm);
   if (rotates) BindValue(&d, 5, p.angles);
   QkvRopePush push = {};
-  SetPools(group, &push);
-  push.layer = p.group_layer;
-  push.group = kind.group;
+  if (has_pages) {
+    SetKvFormat(&d, program_.kv_groups[kind.group]);
+    SetPools(program_.kv_groups[kind.group], &push);
+    push.layer = p.group_layer;
+    push.group = kind.group;
+  } else {
+    SetNoPages(&d, kind);
+  }
   push.stride = Width(step.in);
   push.epsilon = p.epsilon;
   push.temperature = kind.query_temperature;
@@ -99,6 +109,7 @@ Status Lowering::Lower(const Step& step, const StoreKvParams& p) {
   ARN_TRY(CheckEncoderPages(step, group));
   Dispatch d = Begin(Shader::kQkvRope, step);
   d.constants[kQkvKvHeadsId] = kind.n_kv_heads;
+  d.constants[kQkvStoresId] = 1;
   SetKvFormat(&d, group);
   BindValue(&d, 2, step.in);
   QkvRopePush push = {};
@@ -117,7 +128,6 @@ Status Lowering::Lower(const Step& step, const AttentionParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const SelfAttentionParams& p) {
-  if (program_.kinds[p.kind].has_parts) return UnsupportedError(step, "attention within parts");
   AttentionParams params;
   params.kind = p.kind;
   params.relative_position_bias = p.relative_position_bias;
@@ -126,14 +136,15 @@ Status Lowering::Lower(const Step& step, const SelfAttentionParams& p) {
 
 Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool is_self) {
   const AttentionKind& kind = program_.kinds[p.kind];
-  if (is_self && kind.window != 0) return UnsupportedError(step, "windows of an encoder");
   const AttentionLanes lanes = LanesOf(kind);
   Dispatch d = Begin(Shader::kAttention, step);
   if (is_self) {
-    d.constants[kKvHeadDimId] = kind.head_dim;
-    d.constants[kKvPageTokensId] = 1;
+    SetNoPages(&d, kind);
+    d.constants[kAttentionHasPartsId] = kind.has_parts ? 1 : 0;
+    d.constants[kAttentionIsCausalId] = kind.is_causal ? 1 : 0;
   } else {
     SetKvFormat(&d, program_.kv_groups[kind.group]);
+    d.constants[kAttentionHasPartsId] = EmbeddingStride(program_) != 0 ? 1 : 0;
   }
   d.constants[kWidthId] = kAttentionWidth;
   d.constants[kAttentionHeadsId] = kind.n_heads;

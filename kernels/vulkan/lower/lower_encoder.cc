@@ -2,6 +2,7 @@
 #include "kernels/contract/kv_page.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/lower.h"
+#include "platform/base/arith.h"
 
 namespace arn::vulkan {
 namespace {
@@ -9,6 +10,58 @@ namespace {
 constexpr uint32_t kWidth = 64;
 
 }  // namespace
+
+static_assert(static_cast<uint32_t>(PoolKind::kConcat) == 6 && kPoolKindCount == 7);  // pool.comp
+
+// Features that are as wide as the value are written there by the host.
+Status Lowering::Lower(const Step& step, const FeaturesParams& p) {
+  if (p.stride == 0) return Status::kOk;
+  Dispatch d = Begin(Shader::kColumns, step);
+  Bind(&d, 1, PlaceOf(workspace_.features));
+  BindValue(&d, 2, step.out);
+  ColumnsPush push = {};
+  push.width = Width(step.out);
+  push.stride = p.stride;
+  push.first = p.first;
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::Lower(const Step& step, const ClampParams& p) {
+  Dispatch d = Begin(Shader::kClamp, step);
+  BindValue(&d, 2, step.in);
+  BindVector(&d, 3, p.ranges);
+  ClampPush push = {};
+  push.width = Width(step.in);
+  push.first = p.first;
+  push.n = p.n_columns;
+  push.range = p.range;
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.n, kWidth));
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::Lower(const Step& step, const PoolParams& p) {
+  Dispatch d = Begin(Shader::kPool, step);
+  d.rows = GridRows::kPooled;
+  d.head.of_logits = kOfPooled;
+  d.constants[kPoolKindId] = static_cast<uint32_t>(p.mode);
+  d.constants[kPoolHasShiftId] = p.shift != kNoWeight ? 1 : 0;
+  d.constants[kPoolHasScaleId] = p.scale != kNoWeight ? 1 : 0;
+  BindValue(&d, 1, step.in);
+  BindValue(&d, 2, step.out);
+  BindVector(&d, 3, p.shift);
+  BindVector(&d, 4, p.scale);
+  PoolPush push = {};
+  push.width = Width(step.in);
+  push.out_width = Width(step.out);
+  push.n_rows = program_.pool_rows;
+  push.factor = p.factor;
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.out_width, kWidth));
+  return sink_->Add(d, diag_);
+}
 
 Status Lowering::Lower(const Step& step, const Im2colParams& p) {
   Dispatch d = Begin(Shader::kIm2col, step);
@@ -25,19 +78,22 @@ Status Lowering::Lower(const Step& step, const Im2colParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const AddPositionsParams& p) {
-  if (p.positions == kNoWeight || p.token_types != kNoWeight) {
-    return UnsupportedError(step, "token types have no shader");
-  }
-  const DeviceWeight at = WeightAt(p.positions);
-  if (at.values_bytes + Device::kBindingAlign > Device::kMaxBindingBytes) {
-    return UnsupportedError(step, "positions that do not fit a binding of 128 MiB");
-  }
+  const auto row_words = [&](WeightId id) {
+    return id == kNoWeight ? 0 : static_cast<uint32_t>(WeightAt(id).row_bytes / sizeof(float));
+  };
   Dispatch d = Begin(Shader::kAddPositions, step);
+  d.constants[kAddHasPositionsId] = p.positions != kNoWeight ? 1 : 0;
+  d.constants[kAddHasTypesId] = p.token_types != kNoWeight ? 1 : 0;
   BindValue(&d, 2, step.in);
   BindVector(&d, 3, p.positions);
+  BindVector(&d, 4, p.token_types);
+  if (d.places[2].bytes > Device::kMaxBindingBytes) {
+    return UnsupportedError(step, "positions that do not fit a binding of 128 MiB");
+  }
   AddPositionsPush push = {};
   push.width = Width(step.in);
-  push.position_words = static_cast<uint32_t>(at.row_bytes / sizeof(float));
+  push.position_words = row_words(p.positions);
+  push.type_words = row_words(p.token_types);
   d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(Width(step.in), kWidth));
   return sink_->Add(d, diag_);

@@ -56,8 +56,8 @@ Status Lowering::Lower(const Step& step, const RouteParams& p) {
 // Assigns addresses in sequence while there is only a plan.
 DeviceWeight Lowering::PlacedAt(WeightId id) {
   if (!weights_.empty()) return weights_[id];
-  if (id + 1 < n_placed_) {
-    n_placed_ = 0;
+  if (id + 1 < n_placed_ || n_placed_ < used_.first) {
+    n_placed_ = used_.first;
     placer_ = WeightPlacer();
   }
   while (n_placed_ <= id) placed_ = placer_.Place(program_.weights[n_placed_++]);
@@ -159,6 +159,7 @@ Status Lowering::AddExpertPart(const Step& step, const ExpertsParams& p, uint32_
   const uint32_t n = part == kExpertsSum ? Width(step.out) : Width(step.in);
   d.constants[kExpertsPartId] = part;
   d.constants[kExpertsIsWeighedId] = p.weighs_input ? 1 : 0;
+  d.constants[kExpertsAccumulateId] = p.accumulate ? 1 : 0;
   if (part != kExpertsList) Bind(&d, 1, in);
   Bind(&d, 2, out);
   Bind(&d, 3, PlaceOf(program_.values[p.topk].slice));
@@ -180,7 +181,6 @@ Status Lowering::AddExpertPart(const Step& step, const ExpertsParams& p, uint32_
 
 Status Lowering::Lower(const Step& step, const ExpertsParams& p) {
   if (!p.is_gated) return UnsupportedError(step, "experts without a gate");
-  if (!p.accumulate) return UnsupportedError(step, "experts alone in a sum");
   const uint64_t pairs = uint64_t{program_.max_rows} * p.n_chosen;
   if (pairs > kMaxGroups) {
     return UnsupportedError(

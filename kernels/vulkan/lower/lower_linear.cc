@@ -146,6 +146,7 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   push.softcap = matmul.softcap;
   d.SetPush(push);
   d.work = uint64_t{n_outs} * weight.cols;
+  if (d.rows == GridRows::kPooled) d.work /= Max(program_.pool_rows, 1u);
   return d;
 }
 

@@ -64,7 +64,7 @@ uint64_t PartialBytes(const Program& program, const Step& step, uint32_t positio
 }
 
 uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequences,
-                       uint32_t n_rows) {
+                       uint32_t n_rows, bool sees_ahead) {
   const Segments& s = segments;
   uint32_t most = 1;
   if (!s.may_share() || n_rows > s.max_rows) return most;
@@ -75,6 +75,7 @@ uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequen
     } else {
       if (s.window != 0 && position >= s.window) first = position - s.window + 1;
       if (s.chunk != 0) first = Max(first, position - position % s.chunk);
+      if (sees_ahead) end = sequence.first_position + sequence.n_rows;
     }
     const auto past = static_cast<uint32_t>(CeilDiv(end, s.positions));
     most = Max(most, past - first / s.positions);

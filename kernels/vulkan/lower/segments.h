@@ -38,8 +38,9 @@ Segments SegmentsOf(const Program& program, const Step& step, uint32_t positions
 uint64_t PartialBytes(const Program& program, const Step& step, uint32_t positions);
 
 // Returns the maximum number of segments of any row; 1: a run of n_rows is not split. sequences:
-// the rows of one run, or of several consecutive runs.
+// the rows of one run, or of several consecutive runs. sees_ahead: rows may see all rows of their
+// sequence in the run.
 uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequences,
-                       uint32_t n_rows);
+                       uint32_t n_rows, bool sees_ahead = false);
 
 }  // namespace arn::vulkan

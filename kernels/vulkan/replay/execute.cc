@@ -7,9 +7,11 @@
 namespace arn::vulkan {
 namespace {
 
-uint32_t GroupsY(const GridOf& grid, uint32_t rows, uint32_t logit_rows) {
+uint32_t GroupsY(const GridOf& grid, uint32_t rows, uint32_t pooled_rows, uint32_t logit_rows) {
   uint32_t n = rows * grid.row_factor;
-  if (grid.rows != GridRows::kRun && grid.rows != GridRows::kShared) {
+  if (grid.rows == GridRows::kPooled) {
+    n = pooled_rows;
+  } else if (grid.rows != GridRows::kRun && grid.rows != GridRows::kShared) {
     n = logit_rows > grid.first_row ? Min(logit_rows - grid.first_row, grid.most_rows) : 0;
     const bool is_few = logit_rows <= kFewRows;
     if (grid.rows == GridRows::kFewLogits && !is_few) n = 0;
@@ -22,7 +24,10 @@ class RunExecution final : public Execution {
  public:
   RunExecution(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag)
       : Execution(state, args.sequences, RunRows(args), n_logit_rows, args.is_encoder, diag),
-        args_(args) {}
+        args_(args) {
+    sees_ahead_ = args.mask != nullptr;
+    if (args.is_encoder) pooled_rows_ = PooledRows(*state->program, args);
+  }
 
   Status Run() {
     WriteGrids();
@@ -56,9 +61,9 @@ void Execution::WriteGrids() {
       const GridOf& grid = s_.grids[segment.first_dispatch + i];
       if ((grid.modes >> mode_ & 1) == 0) continue;
       VkDispatchIndirectCommand& command = commands[segment.first_dispatch + i];
-      command = {grid.groups_x, GroupsY(grid, rows_, logit_rows_), grid.groups_z};
+      command = {grid.groups_x, GroupsY(grid, rows_, pooled_rows_, logit_rows_), grid.groups_z};
       if (grid.segments.positions == 0) continue;
-      const uint32_t n_segments = CountSegments(grid.segments, sequences_, rows_);
+      const uint32_t n_segments = CountSegments(grid.segments, sequences_, rows_, sees_ahead_);
       const bool is_merge = grid.rows == GridRows::kShared;
       if (is_merge && n_segments == 1) command.y = 0;
       if (!is_merge) command.z = n_segments;

@@ -43,6 +43,8 @@ class Execution {
   const bool is_encoder_;
   Diag* diag_;
   uint32_t mode_ = 0;
+  uint32_t pooled_rows_ = 0;
+  bool sees_ahead_ = false;
 };
 
 }  // namespace arn::vulkan

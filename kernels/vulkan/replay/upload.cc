@@ -115,7 +115,8 @@ Status Upload(State* state, uint32_t n_threads, Diag* diag) {
   Uploader uploader(state, diag);
   ARN_TRY(uploader.Start(n_threads));
   const auto n = static_cast<uint32_t>(program.weights.size());
-  for (uint32_t i = 0; i < n; ++i) {
+  const UsedWeights used = UsedWeightsOf(program);
+  for (uint32_t i = used.first; i < Min(used.end, n); ++i) {
     const Weight& weight = program.weights[i];
     ARN_TRY(weight.is_vector ? uploader.Bytes(s.weights[i], weight.data, s.weights[i].values_bytes)
                              : uploader.Matrix(weight, s.weights[i]));

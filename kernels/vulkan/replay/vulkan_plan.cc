@@ -68,6 +68,21 @@ uint64_t NormedBytes(const Program& program) {
   return uint64_t{width} * program.max_logit_rows * sizeof(float);
 }
 
+// Returns the option that bounds the rows of a run.
+const char* SizeOption(const Program& program) {
+  return program.pool_rows != 0 ? "max_side of images" : "prefill_chunk";
+}
+
+// Bytes of the rows that kFeatures steps copy parts of.
+uint64_t FeaturesBytes(const Program& program) {
+  for (const Step& step : StepsOf(program, /*is_encoder=*/true)) {
+    const auto* features = step.If<FeaturesParams>();
+    if (features == nullptr || features->stride == 0) continue;
+    return uint64_t{program.max_encoder_rows} * features->stride * sizeof(float);
+  }
+  return 0;
+}
+
 // Maximum over the steps.
 uint64_t PartialsBytes(const Program& program, const Traits& traits) {
   uint64_t bytes = 0;
@@ -77,6 +92,20 @@ uint64_t PartialsBytes(const Program& program, const Traits& traits) {
   return bytes;
 }
 
+constexpr uint64_t kMaxGridRows = 65535;  // on every device
+
+// Rows are a dimension of grids.
+Status CheckRows(const Program& program, Diag* diag) {
+  for (const Value& value : program.values) {
+    const uint64_t rows = MaxRowsOf(program, value);
+    if (rows <= kMaxGridRows) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "Vulkan: a run of %llu rows, a grid has at most 65535: use a smaller %s",
+                      static_cast<unsigned long long>(rows), SizeOption(program));
+  }
+  return Status::kOk;
+}
+
 // Each value and each part of the workspace must fit in one binding.
 Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
   uint64_t most = workspace;
@@ -84,8 +113,8 @@ Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
   if (most + Device::kBindingAlign <= Device::kMaxBindingBytes) return Status::kOk;
   return diag->Fail(Status::kUnsupported,
                     "Vulkan: an activation of %llu bytes does not fit a binding of 128 MiB: use a "
-                    "smaller prefill_chunk",
-                    static_cast<unsigned long long>(most));
+                    "smaller %s",
+                    static_cast<unsigned long long>(most), SizeOption(program));
 }
 
 }  // namespace
@@ -97,8 +126,7 @@ Status CountProgram(const Program& program, const Traits& traits, Counts* counts
   Lowering lowering(program, {}, nowhere, traits);
   ARN_TRY(lowering.Run(&counter, diag));
   WeightPlacer placer;
-  for (const Weight& weight : program.weights) placer.Place(weight);
-  for (const RopeKind& rope : program.ropes) placer.PlaceRope(rope);
+  PlaceAll(program, &placer, [](uint32_t, const DeviceWeight&) {});
   counts->n_blocks = placer.n_blocks();
   counts->weight_bytes = placer.total();
   return Status::kOk;
@@ -142,7 +170,11 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   ARN_TRY(words.Plan(program, diag));
   const uint64_t quantized = QuantizedBytes(program);
   const ExpertSpace experts = ExpertSpaceOf(program);
-  ARN_TRY(CheckBindings(program, Max(quantized, experts.most_bytes()), diag));
+  ARN_TRY(CheckRows(program, diag));
+  const uint64_t features = FeaturesBytes(program);
+  const uint64_t embeddings = uint64_t{program.max_rows} * EmbeddingStride(program) * sizeof(float);
+  ARN_TRY(CheckBindings(
+      program, Max(Max(quantized, experts.most_bytes()), Max(features, embeddings)), diag));
   const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {
     ARN_ASSIGN(plan->slices[slice], layout->AddArray(region, count, bytes));
     return Status::kOk;
@@ -158,6 +190,8 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   ARN_TRY(add(kNormedSlice, Region::kActivations, NormedBytes(program), 1));
   ARN_TRY(add(kExpertsSlice, Region::kActivations, experts.bytes(), 1));
   ARN_TRY(add(kPartialsSlice, Region::kActivations, PartialsBytes(program, traits), 1));
+  ARN_TRY(add(kFeaturesSlice, Region::kActivations, features, 1));
+  ARN_TRY(add(kEmbeddingsSlice, Region::kActivations, embeddings, 1));
   plan->slices[kActivationsSlice] = {Region::kActivations, 0,
                                      layout->RegionBytes(Region::kActivations)};
   plan->slices[kKvSlice] = {Region::kKv, 0, layout->RegionBytes(Region::kKv)};

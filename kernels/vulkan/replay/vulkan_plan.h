@@ -20,6 +20,8 @@ enum : uint32_t {
   kActivationsSlice,  // whole regions on the device
   kKvSlice,
   kExpertsSlice,
+  kFeaturesSlice,
+  kEmbeddingsSlice,
 };
 
 // Bytes of every buffer to allocate on the device.

@@ -211,10 +211,13 @@ void main() {
     queries[quad * PAIRS + pair] = query(query_at(pair), quad);
   }
 
-  // Rows [row, next): of one sequence.
+  // Rows [row, next): of one sequence, or of one part.
   for (uint row = first_row, next; row < end_row; row = next) {
     next = end_row;
-    if (IS_SELF == 0) {
+    if (IS_SELF == 1) {
+      uvec2 part = part_of(row);
+      next = min(end_row, part.x + part.y);
+    } else {
       uint sequence = row_sequence(row), at = sequence_at(sequence);
       table = table_at(sequence, push.group);
       next = min(end_row, run[at + kSequenceFirstRow] + run[at + kSequenceRows]);

@@ -6,6 +6,7 @@
 layout(constant_id = kExpertsPartId) const uint PART = 0;
 // kExpertsSum: the weights were applied to the input.
 layout(constant_id = kExpertsIsWeighedId) const uint IS_WEIGHED = 0;
+layout(constant_id = kExpertsAccumulateId) const uint ACCUMULATE = 1;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -27,7 +28,7 @@ void main() {
         x[push.in_at + from * push.n + at] * weight_of(from, row % push.n_chosen);
   }
   if (PART == kExpertsSum && at < push.n) {
-    float sum = y[push.out_at + row * push.n + at];
+    float sum = ACCUMULATE == 1 ? y[push.out_at + row * push.n + at] : 0.0;
     for (uint i = 0; i < push.n_chosen; ++i) {
       float part = x[push.in_at + (row * push.n_chosen + i) * push.n + at];
       sum += IS_WEIGHED == 1 ? part : weight_of(row, i) * part;

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // kNorm, the norm of kLogits, and the norm over all q or all k heads together. One workgroup per
-// row. QUANTIZES: also quantises the row for the matmul that follows.
+// row, or per group of a row. QUANTIZES: also quantises the row for the matmul that follows.
 #include "common.glsl"
 #include "math.glsl"
 #include "quantize.glsl"
@@ -35,8 +35,9 @@ void main() {
   uint row = gl_WorkGroupID.y, first = 4 * gl_LocalInvocationIndex, n = push.n;
   const uint step = 4 * WIDTH;
   uint in_row = GATHER == 1 ? logit_row(row + push.of_logits - 1) : row;
-  uint from = push.in_at + in_row * push.in_stride;
-  uint to = push.out_at + row * push.out_stride;
+  uint group = gl_WorkGroupID.x, weights = push.weights_at + group * push.group_weights;
+  uint from = push.in_at + in_row * push.in_stride + group * n;
+  uint to = push.out_at + row * push.out_stride + group * n;
   float mean = 0.0;
   if (IS_LAYER == 1) {
     float sum = 0.0;
@@ -52,7 +53,7 @@ void main() {
   float inverse = 1.0 / sqrt(reduce_add(square) / float(n) + push.epsilon);
   float low = 0.0, high = 0.0;
   for (uint c = first; c < n; c += step) {
-    vec4 value = (x_at(from, c, n) - mean) * inverse * weight_at(push.weights_at, c, n);
+    vec4 value = (x_at(from, c, n) - mean) * inverse * weight_at(weights, c, n);
     if (IS_LAYER == 1) value += bias_at(push.rows_at, c, n);
     if (ACCUMULATE == 1) value += y_at(to, c, n);
     put_y(to, c, n, value);

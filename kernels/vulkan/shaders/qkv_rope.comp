@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // kQkvRope and kStoreKv: a workgroup normalises and rotates one head of one row in place, and
-// writes it to its page if it is a key or value head.
+// writes it to its page if it is a key or value head. Those of an encoder's rows have no pages.
 #include "common.glsl"
 #include "math.glsl"
 layout(push_constant) uniform Push { QkvRopePush push; };
@@ -13,9 +13,11 @@ layout(constant_id = kQkvKvHeadsId) const uint N_KV_HEADS = 1;
 layout(constant_id = kQkvRotaryDimId) const uint ROTARY_DIM = 0;
 layout(constant_id = kQkvHasQNormId) const uint HAS_Q_NORM = 0;
 layout(constant_id = kQkvHasKNormId) const uint HAS_K_NORM = 0;
-layout(constant_id = kQkvSharesKvId) const uint SHARES_KV = 0;
+layout(constant_id = kQkvStoresId) const uint STORES = 0;
 layout(constant_id = kQkvNormFollowsId) const uint NORM_FOLLOWS = 0;
+layout(constant_id = kQkvHasVNormId) const uint HAS_V_NORM = 0;
 
+layout(set = 0, binding = 1) readonly buffer VNorm { float v_norm[]; };
 layout(set = 0, binding = 2) buffer Qkv { float qkv[]; };
 layout(set = 0, binding = 3) readonly buffer QNorm { float q_norm[]; };
 layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };
@@ -24,9 +26,11 @@ layout(set = 0, binding = 5) readonly buffer Angles { float angles[]; };
 // Normalises the head, if it has a norm. square: this invocation's part of the sum of squares.
 void normalise(float square, bool is_query, bool is_value, uint lane) {
   float inverse = 1.0 / sqrt(reduce_add(square) / float(HEAD_DIM) + push.epsilon);
-  if (is_query ? HAS_Q_NORM == 1 : HAS_K_NORM == 1 && !is_value) {
+  if (is_query ? HAS_Q_NORM == 1 : is_value ? HAS_V_NORM == 1 : HAS_K_NORM == 1) {
     for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
-      float weight = is_query ? q_norm[push.weights_at + i] : k_norm[push.rows_at + i];
+      float weight = is_query   ? q_norm[push.weights_at + i]
+                     : is_value ? v_norm[push.in_at + i]
+                                : k_norm[push.rows_at + i];
       head_row[i] = head_row[i] * inverse * weight;
     }
   }
@@ -43,7 +47,7 @@ void main() {
     head_row[i] = x;
     square += x * x;
   }
-  const bool has_norm = HAS_Q_NORM == 1 || HAS_K_NORM == 1;
+  const bool has_norm = HAS_Q_NORM == 1 || HAS_K_NORM == 1 || HAS_V_NORM == 1;
   if (has_norm && NORM_FOLLOWS == 0) normalise(square, is_query, is_value, lane);
   barrier();
   if (ROTARY_DIM != 0 && !is_value) {
@@ -70,7 +74,7 @@ void main() {
   }
   for (uint i = lane; i < HEAD_DIM; i += WIDTH) qkv[at + i] = head_row[i] * factor;
   // Uniform across the workgroup.
-  if (SHARES_KV == 0 && !is_query) {
+  if (STORES == 1 && !is_query) {
     uint kv_head = (head - N_HEADS) % N_KV_HEADS;
     uint table = table_at(row_sequence(row), push.group);
     Block block = block_at(!is_value, page_of(table, position), push.layer, kv_head);

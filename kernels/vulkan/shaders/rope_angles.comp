@@ -5,6 +5,8 @@
 // of 2^-11 and are specified for small angles only.
 #include "common.glsl"
 
+layout(constant_id = kRopeHasAxesId) const uint HAS_AXES = 0;
+
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Frequencies { float inv_freq[]; };
 layout(push_constant) uniform Push { RopeAnglesPush push; };
@@ -41,10 +43,17 @@ vec2 cos_sin(float angle) {
   }
 }
 
+// The position that a pair of a row turns by.
+uint turned_by(uint row, uint pair) {
+  uint at = run[kRunAxisPositions];
+  if (HAS_AXES == 0 || at == 0) return row_position(row);
+  return run[at + row * kAxisWords + run[run[kRunRopeAxes] + push.axes + pair]];
+}
+
 void main() {
   uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
   if (i < push.pairs) {
-    precise float angle = float(row_position(row)) * inv_freq[push.weights_at + i];
+    precise float angle = float(turned_by(row, i)) * inv_freq[push.weights_at + i];
     vec2 turned = cos_sin(abs(angle)) * push.amplitude;
     uint at = push.out_at + row * 2 * push.pairs + i;
     y[at] = turned.x;

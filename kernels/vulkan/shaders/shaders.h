@@ -29,10 +29,15 @@ enum class Shader : uint8_t {
   kIm2col,
   kAddPositions,
   kScaleRow,
+  kMultiply,
+  kColumns,
+  kAddEmbeddings,
+  kClamp,
+  kPool,
   kAttentionTile,
   kGemmCoop,  // only with subgroups and without dot products; empty if glslc could not compile it
 };
-inline constexpr uint32_t kShaderCount = 22;
+inline constexpr uint32_t kShaderCount = 27;
 
 // Compilation variant of a shader: with or without subgroup operations, with or without integer dot
 // products. uses_dot is ignored by shaders without integer matmuls.

@@ -27,18 +27,22 @@ const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
 // norm.comp. Gather: output row i reads row logit_row(i).
 const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
 const uint kActivationId = 1, kActIsGatedId = 2;
+const uint kRopeHasAxesId = 1;
+const uint kMultiplyHasValueId = 1, kMultiplyHasScaleId = 2;
+const uint kAddHasPositionsId = 1, kAddHasTypesId = 2;
+const uint kPoolKindId = 1, kPoolHasShiftId = 2, kPoolHasScaleId = 3;
 // norm.comp, gated_act.comp, quantize.comp.
 const uint kRowIsWholeId = 4, kRowQuantizesId = 5;
 const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
-const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2;
+const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2, kExpertsAccumulateId = 3;
 const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
 const uint kScanPassesById = 1, kScanStatesId = 2;
 const uint kQkvHeadsId = 1, kQkvKvHeadsId = 2, kQkvRotaryDimId = 3, kQkvHasQNormId = 4;
-const uint kQkvHasKNormId = 5, kQkvSharesKvId = 6, kQkvNormFollowsId = 7;
+const uint kQkvHasKNormId = 5, kQkvStoresId = 6, kQkvNormFollowsId = 7, kQkvHasVNormId = 8;
 const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId = 3;
 const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
 const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
-const uint kAttentionIsMergeId = 10;
+const uint kAttentionIsMergeId = 10, kAttentionHasPartsId = 17, kAttentionIsCausalId = 18;
 // attention_tile.comp.
 const uint kAttentionPairsId = 11, kAttentionKeysId = 12, kAttentionTileRowsId = 13;
 const uint kAttentionTileHeadsId = 14, kAttentionInQuadsId = 15, kAttentionKeepsQueriesId = 16;
@@ -57,12 +61,12 @@ const uint kConstantCount = 42;
 
 // Parts of experts.comp.
 const uint kExpertsWeigh = 0;  // multiplies each pair's row by the expert's weight
-const uint kExpertsSum = 1;    // adds the weighted outputs of a row's pairs to the row
+const uint kExpertsSum = 1;    // sums the weighted outputs of a row's pairs
 const uint kExpertsList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in any order
 
 // ---- push constants ----------------------------------------------------------------------------
 // Every block starts with these words: where the data of bindings 1 to 5 starts after the binding's
-// offset; rows of the matrix per row of the run; 0, or 1 + the first selected logit row.
+// offset; rows of the matrix per row of the run; 0, 1 + the first selected logit row, or kOfPooled.
 #define ARN_PUSH_HEAD                                \
   uint in_at, out_at, weights_at, rows_at, extra_at; \
   uint row_factor, of_logits;
@@ -70,6 +74,8 @@ const uint kExpertsList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in
 struct PushHead {
   ARN_PUSH_HEAD
 };
+// PushHead::of_logits of dispatches on pooled rows.
+const uint kOfPooled = 0xffffffffu;
 // Where one group's pages of a pool are: offset of the pool in the KV region, strides of pages and
 // layers, and offsets in a layer's part of a page, in words. Push constants because they change
 // with the context length, for which no shader should be compiled again.
@@ -82,15 +88,18 @@ struct EmbedPush {
   uint cols, row_words, blocks_at, block_words, position_words;
   float factor;
   uint first_token, n_tokens;  // of the bound slice
+  uint embedding_words;        // of a row of `embeddings`; 0: places of them take token 0
 };
 struct RopeAnglesPush {
   ARN_PUSH_HEAD
   uint pairs;
   float amplitude;
+  uint axes;  // of the first pair, among those of all ropes
 };
 struct NormPush {
   ARN_PUSH_HEAD
   uint n, in_stride, out_stride;
+  uint group_weights;  // from the weights of a group to those of the next
   float epsilon;
   uint values_at, row_words;  // as in MatmulPush, if the row is quantised
 };
@@ -138,6 +147,11 @@ struct RoutePush {
   uint n_experts, n_chosen;
   float epsilon, least;  // RouteParams::topk_epsilon, topk_least
 };
+struct MultiplyPush {
+  ARN_PUSH_HEAD
+  uint width, stride, first;
+  float factor;
+};
 struct ScaleRowPush {
   ARN_PUSH_HEAD
   uint n;
@@ -165,7 +179,25 @@ struct Im2colPush {
 };
 struct AddPositionsPush {
   ARN_PUSH_HEAD
-  uint width, position_words;
+  uint width, position_words, type_words;
+};
+struct ColumnsPush {
+  ARN_PUSH_HEAD
+  uint width, stride, first;
+};
+struct AddEmbeddingsPush {
+  ARN_PUSH_HEAD
+  uint width, stride, first;
+};
+struct ClampPush {
+  ARN_PUSH_HEAD
+  uint width, first, n, range;
+};
+struct PoolPush {
+  ARN_PUSH_HEAD
+  uint width, out_width;
+  uint n_rows;  // that become one; 0: all rows of a sequence
+  float factor;
 };
 struct KvEditPush {
   ARN_PUSH_HEAD
@@ -179,15 +211,24 @@ struct ChoosePush {
 
 // ---- the run (binding 0) -----------------------------------------------------------------------
 // Heading: counts, then the offset of each part.
-const uint kRunRowCount = 0, kRunLogitRowCount = 1, kRunSequenceCount = 2;
+const uint kRunRowCount = 0, kRunLogitRowCount = 1, kRunSequenceCount = 2, kRunPooledRowCount = 3;
 const uint kRunLogitRows = 4, kRunSequences = 5, kRunSequenceWords = 6, kRunEdits = 7;
-const uint kRunLayers = 8, kRunAngles = 9;
+const uint kRunLayers = 8, kRunAngles = 9, kRunParts = 10;
+// Positions on axes of the rows, or 0: pairs turn by the row's position. The axis of each pair.
+const uint kRunAxisPositions = 11, kRunRopeAxes = 12;
 const uint kRunRows = 16;  // the rows start here
-const uint kRowToken = 0, kRowPosition = 1, kRowSequence = 2, kRowWords = 4;
+const uint kRowToken = 0, kRowPosition = 1, kRowSequence = 2, kRowPart = 3, kRowWords = 4;
+const uint kRowEnd = kRowPart;  // of a decoder's: positions before it are seen; 0: up to its own
+// Set in the token of a row that takes an embedding, whose index follows.
+const uint kIsEmbedding = 0x80000000u;
+const uint kAxisWords = 3;  // of a row: its positions
 // A sequence: its head, then kGroupWords per KV group. A group of pages has the offset of its table
 // and the table's first page; a group of states has the slot before the rows and the slot after
 // them.
-const uint kSequenceEncoderRows = 0, kSequenceFirstRow = 1, kSequenceRows = 2, kSequenceHead = 4;
+const uint kSequenceEncoderRows = 0, kSequenceFirstRow = 1, kSequenceRows = 2;
+const uint kSequenceFirstType = 3, kSequenceHead = 4;  // rows of token type 0
+// Rows that see each other: the first, and how many. A sequence has the same words.
+const uint kPartFirstRow = 0, kPartRows = 1, kPartWords = 2;
 const uint kGroupTable = 0, kGroupFirstPage = 1, kGroupSlotBefore = 2, kGroupSlotAfter = 3;
 const uint kGroupWords = 4;
 const uint kNoSlot = 0xffffffffu;

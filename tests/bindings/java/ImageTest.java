@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import org.arenite.Backend;
 import org.arenite.Chat;
 import org.arenite.Image;
 import org.arenite.ImageEncoder;
@@ -225,6 +226,15 @@ final class ImageTest {
     options.nThreads = 1;
     ImageEncoder encoder = model.imageEncoder(options);
     Tests.equal(64, encoder.plan().maxSide);
+    Tests.equal("cpu", encoder.backend().name);
+    Tests.equal(0L, encoder.plan().deviceBytes);
+    options.backend = Backend.AUTO;
+    options.device = "no such device";
+    try (ImageEncoder other = model.imageEncoder(options)) {
+      Tests.equal("cpu", other.backend().name);
+      Tests.check(!other.backend().reason.isEmpty(), "the reason is there");
+    }
+    options.backend = Backend.CPU;
     Tests.equal(ImageEncoder.plan(model, options).totalBytes, encoder.plan().totalBytes);
     Tests.fails(Status.BAD_ARGUMENT, "65", () -> encoder.encode(new byte[65 * 3], 65, 1));
     encoder.cancel();

@@ -29,6 +29,8 @@ class ImageEncoderTest(unittest.TestCase):
   def encode(self):
     with arenite.ImageEncoder(self.model, n_threads=1) as encoder:
       self.assertGreater(encoder.memory_bytes, 0)
+      self.assertEqual(encoder.device_bytes, 0)
+      self.assertEqual(encoder.backend.name, "cpu")
       self.assertEqual("<image>", encoder.info.marker)
       self.assertEqual(IMAGE, encoder.info.token_id)
       return [encoder.encode(b"".join(golden_image(*size, i)), *size)

@@ -77,26 +77,34 @@ ARN_API arn_status arn_image_expand(const arn_model* model, const arn_image_size
 
 typedef struct arn_image_options {
   size_t struct_size;
-  uint32_t backend;   /* ARN_BACKEND_CPU or ARN_BACKEND_REFERENCE; others: ARN_UNSUPPORTED */
+  uint32_t backend;   /* ARN_BACKEND_...; the tower runs whole on it. AUTO and VULKAN_CPU: on a
+                         GPU if there is one that runs it, else, or once it fails, on the CPU.
+                         VULKAN: ARN_UNSUPPORTED if it does not run the tower. */
   uint32_t max_side;  /* longest side of an image, in pixels, at most 32768; 0: 8192 */
   uint32_t n_threads; /* 0: as many as there are performance CPUs */
+  /* As in arn_session_options; strings must stay valid until arn_image_encoder_create returns. */
+  const char* device;
+  const char* device_folder;
+  uint32_t needs_gpu;
+  uint32_t trust_device; /* 0: tests a GPU with made-up patches, against the CPU */
 } arn_image_options;
 #define ARN_IMAGE_OPTIONS_INIT \
-  { sizeof(arn_image_options), 0, 0, 0 }
+  { sizeof(arn_image_options), 0, 0, 0, NULL, NULL, 0, 0 }
 
 typedef struct arn_image_plan_data {
   size_t struct_size;
   uint64_t constants_bytes;   /* state, and weights repacked for this CPU */
   uint64_t repacked_bytes;    /* part of constants_bytes */
-  uint64_t activations_bytes; /* of a tile */
+  uint64_t activations_bytes; /* of a tile; VULKAN: 0, they are in device_bytes */
   uint64_t io_bytes;          /* resized images, patches; reserved, committed on use */
   uint64_t total_bytes;       /* of the block */
   uint64_t alignment;         /* of the block */
   uint32_t max_side;          /* options after defaults are applied */
   uint32_t n_threads;
+  uint64_t device_bytes; /* all buffers on a GPU, outside the block; 0: on the CPU */
 } arn_image_plan_data;
 #define ARN_IMAGE_PLAN_DATA_INIT \
-  { sizeof(arn_image_plan_data), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_image_plan_data), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* Computes the memory of an image encoder without allocating. `options` may be NULL. Errors as
  * arn_image_encoder_create. */
 ARN_API arn_status arn_image_plan(const arn_model* model, const arn_image_options* options,
@@ -114,6 +122,10 @@ ARN_API void arn_image_encoder_destroy(arn_image_encoder* encoder);
 /* Returns the reason of the last failed call on this encoder; "" if there was none. Valid until the
  * next call. */
 ARN_API const char* arn_image_encoder_last_error(const arn_image_encoder* encoder);
+/* Returns the backend in use. The strings are owned by the encoder and valid until its next call.
+ */
+ARN_API arn_status arn_image_encoder_backend(const arn_image_encoder* encoder,
+                                             arn_backend_info* out_info);
 /* Ends the call in progress, or the next one, with ARN_CANCELLED within one step of the model.
  * Callable from any thread. */
 ARN_API void arn_image_encoder_cancel(arn_image_encoder* encoder);

@@ -216,7 +216,7 @@ typedef struct arn_session_options {
    * CPU. arn_memory_plan has their bytes. */
   const arn_adapter* const* adapters;
   /* Embeddings of images that the sequences may hold at a time (arn_session_prefill_embeddings).
-   * VULKAN: ARN_UNSUPPORTED; AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes. */
+   * arn_memory_plan has their bytes. */
   uint32_t embedding_rows;
   /* ARN_SPECULATE_DRAFT and AUTO: an open model with the same tokens (else ARN_BAD_ARGUMENT), which
    * runs on the CPU and writes guesses greedily. Sampling, constraints and adapters of the

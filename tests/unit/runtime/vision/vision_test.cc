@@ -140,6 +140,9 @@ void ExpectOneTile(const nlohmann::json& one, const char* name, const VisionSpec
   EXPECT_EQ(one[name][0].get<uint32_t>(), tiling.whole.width);
   EXPECT_EQ(one[name][1].get<uint32_t>(), tiling.whole.height);
   EXPECT_LE(std::max(tiling.whole.width, tiling.whole.height), BoundsOf(vision).longest_side);
+  const uint32_t patches =
+      tiling.whole.width / vision.patch_size * (tiling.whole.height / vision.patch_size);
+  EXPECT_LE(patches, MostPatches(vision, std::max(image.width, image.height)));
 }
 
 TEST(Tiling, Goldens_AreTheImageProcessors) {
@@ -179,6 +182,27 @@ TEST(Tiling, Goldens_AreTheImageProcessors) {
     EXPECT_EQ(expected[3], tiling.whole.height);
     EXPECT_LE(ImageTokens(vision, tiling), BoundsOf(vision).most_tokens);
   }
+}
+
+// Of every shape, also those that grow to the least pixels.
+TEST(Tiling, MostPatches_AreThoseOfNoImageOrMore) {
+  const VisionSpec vision = PixelBudget(3000, 1048576);
+  for (const uint32_t max_side : {1u, 7u, 20u, 55u, 200u, 1000u}) {
+    const uint32_t most = MostPatches(vision, max_side);
+    EXPECT_EQ(0u, most % vision.merged_patches());
+    for (uint32_t side = 1; side <= max_side; side += 1 + side / 16) {
+      for (const ImageSize image : {ImageSize{max_side, side}, ImageSize{side, max_side}}) {
+        const ImageSize whole = TilingOf(vision, image).whole;
+        const uint32_t patches =
+            whole.width / vision.patch_size * (whole.height / vision.patch_size);
+        ASSERT_LE(patches, most) << image.width << " x " << image.height;
+      }
+    }
+  }
+  EXPECT_LT(MostPatches(vision, 200), 400u);
+  EXPECT_EQ(vision.max_patches, MostPatches(vision, 8192));
+  const VisionSpec fills = PatchBudget(70);
+  EXPECT_EQ(fills.max_patches, MostPatches(fills, 1));
 }
 
 TEST(Tiling, ImagesThatTheTowerDoesNotTake_AreRefusedWithTheirSize) {

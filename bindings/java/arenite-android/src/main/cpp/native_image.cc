@@ -2,6 +2,7 @@
 #include "bindings/java/arenite-android/src/main/cpp/expand.h"
 #include "bindings/java/arenite-android/src/main/cpp/prefill_listener.h"
 #include "bindings/java/arenite-android/src/main/cpp/skill_fields.h"
+#include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 
 using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods below are C
 
@@ -106,7 +107,8 @@ ARN_JNI(jbyteArray, expandImages)
 
 ARN_JNI(void, imagePlan)(JNIEnv* env, jclass, jlong model, jobject options, jobject out) {
   arn_image_options given = ARN_IMAGE_OPTIONS_INIT;
-  if (!ReadFields(env, options, kImageOptionsFields, &given)) return;
+  Texts texts;
+  if (!ReadFields(env, options, kImageOptionsFields, &given, &texts)) return;
   arn_image_plan_data plan = ARN_IMAGE_PLAN_DATA_INIT;
   Error error;
   if (error.Check(env,
@@ -117,12 +119,20 @@ ARN_JNI(void, imagePlan)(JNIEnv* env, jclass, jlong model, jobject options, jobj
 
 ARN_JNI(jlong, createImageEncoder)(JNIEnv* env, jclass, jlong model, jobject options) {
   arn_image_options given = ARN_IMAGE_OPTIONS_INIT;
-  if (!ReadFields(env, options, kImageOptionsFields, &given)) return 0;
+  Texts texts;
+  if (!ReadFields(env, options, kImageOptionsFields, &given, &texts)) return 0;
   Error error;
   arn_image_encoder* encoder = nullptr;
   error.Check(env, arn_image_encoder_create(ToModel(model), &given, nullptr, 0, error.text,
                                             sizeof error.text, &encoder));
   return ToHandle(encoder);
+}
+
+ARN_JNI(void, imageBackend)(JNIEnv* env, jclass, jlong encoder, jobject out) {
+  arn_backend_info info = ARN_BACKEND_INFO_INIT;
+  if (Check(env, arn_image_encoder_backend(ToImageEncoder(encoder), &info))) {
+    WriteFields(env, &info, kBackendInfoFields, out);
+  }
 }
 
 ARN_JNI(void, destroyImageEncoder)(JNIEnv*, jclass, jlong encoder) {

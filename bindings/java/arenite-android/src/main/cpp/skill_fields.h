@@ -101,6 +101,14 @@ inline constexpr Field kImageOptionsFields[] = {
      offsetof(arn_image_options, max_side), 0},
     {"nThreads", FieldKind::kInt,
      offsetof(arn_image_options, n_threads), 0},
+    {"device", FieldKind::kText,
+     offsetof(arn_image_options, device), 0},
+    {"deviceFolder", FieldKind::kText,
+     offsetof(arn_image_options, device_folder), 0},
+    {"needsGpu", FieldKind::kBool,
+     offsetof(arn_image_options, needs_gpu), 0},
+    {"trustDevice", FieldKind::kBool,
+     offsetof(arn_image_options, trust_device), 0},
 };
 inline constexpr Field kImagePlanFields[] = {
     {"constantsBytes", FieldKind::kLong,
@@ -119,6 +127,8 @@ inline constexpr Field kImagePlanFields[] = {
      offsetof(arn_image_plan_data, max_side), 0},
     {"nThreads", FieldKind::kInt,
      offsetof(arn_image_plan_data, n_threads), 0},
+    {"deviceBytes", FieldKind::kLong,
+     offsetof(arn_image_plan_data, device_bytes), 0},
 };
 inline constexpr Field kImageCountsFields[] = {
     {"nTiles", FieldKind::kLong,

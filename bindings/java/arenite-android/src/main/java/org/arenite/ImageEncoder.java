@@ -90,6 +90,16 @@ public final class ImageEncoder implements AutoCloseable {
     return plan;
   }
 
+  /** Returns the backend in use and, after a fallback, why the requested device is not used. */
+  public BackendInfo backend() {
+    BackendInfo info = new BackendInfo();
+    return get(
+        pointer -> {
+          Native.imageBackend(pointer, info);
+          return info;
+        });
+  }
+
   /** Ends a call of another thread and destroys the encoder. Frees its memory. */
   @Override
   public void close() {

@@ -10,7 +10,7 @@ public final class ImagePlan {
   public long constantsBytes;
   /** part of constants_bytes */
   public long repackedBytes;
-  /** of a tile */
+  /** of a tile; VULKAN: 0, they are in device_bytes */
   public long activationsBytes;
   /** resized images, patches; reserved, committed on use */
   public long ioBytes;
@@ -21,4 +21,6 @@ public final class ImagePlan {
   /** options after defaults are applied */
   public int maxSide;
   public int nThreads;
+  /** all buffers on a GPU, outside the block; 0: on the CPU */
+  public long deviceBytes;
 }

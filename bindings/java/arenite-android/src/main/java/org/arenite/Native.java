@@ -262,6 +262,8 @@ final class Native {
 
   static native long createImageEncoder(long model, ImageOptions options);
 
+  static native void imageBackend(long encoder, BackendInfo out);
+
   static native void destroyImageEncoder(long encoder);
 
   static native void cancelImageEncoder(long encoder);

@@ -197,7 +197,7 @@ public final class SessionOptions {
   public KvAxis kvValueAxis = KvAxis.DEFAULT;
   /**
    * Embeddings of images that the sequences may hold at a time (arn_session_prefill_embeddings).
-   * VULKAN: Status.UNSUPPORTED; AUTO and VULKAN_CPU take the CPU. arn_memory_plan has their bytes.
+   * arn_memory_plan has their bytes.
    */
   public int embeddingRows;
 }
