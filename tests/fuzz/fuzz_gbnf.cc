@@ -1,15 +1,9 @@
 // libFuzzer: a grammar in GBNF and, after a NUL byte, a text.
-#include <cstdio>
-#include <cstdlib>
-
 #include "tests/fuzz/exercise_constraint.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(gbnf, nullptr) {
   std::string problem;
   arn::test::ExerciseConstraint(arn::ConstraintKind::kGrammar, data, size, &problem);
-  if (!problem.empty()) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
-    std::abort();
-  }
-  return 0;
+  arn::test::ExpectNoProblem(problem);
 }

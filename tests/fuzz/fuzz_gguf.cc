@@ -1,12 +1,10 @@
 // libFuzzer: any bytes as a GGUF file, up to the tokenizer tables and the model spec.
-#include <cstdio>
-#include <cstdlib>
-
 #include "converter/base/error.h"
 #include "converter/gguf/gguf_lora.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/gguf/gguf_parse.h"
 #include "converter/tensors/tensor_plan.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace {
@@ -18,8 +16,7 @@ using namespace arn::convert;  // NOLINT(google-build-using-namespace)
 void CheckPlaces(const GgufContents& contents, size_t size) {
   for (const SourceTensor& tensor : contents.tensors) {
     if (tensor.offset > size || tensor.bytes > size - tensor.offset) {
-      std::fprintf(stderr, "tensor %s leaves the file\n", tensor.name.c_str());
-      std::abort();
+      test::EndFuzzing("tensor " + tensor.name + " leaves the file");
     }
   }
 }
@@ -34,7 +31,7 @@ void Attempt(Action action) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(gguf, nullptr) {
   static const test::TempFolder folder;
   Attempt([&] {
     CheckPlaces(ParseGguf({reinterpret_cast<const std::byte*>(data), size}, "fuzz"), size);
@@ -56,5 +53,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
   });
-  return 0;
 }

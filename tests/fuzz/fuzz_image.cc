@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/fuzz/fuzz_target.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/image_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(image, nullptr) {
   try {
     arn::tool::DecodeImage(std::vector<uint8_t>(data, data + size), "fuzz.png");
   } catch (const arn::tool::Error&) {
     // Refused.
   }
-  return 0;
 }

@@ -6,6 +6,7 @@
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/quantised/methods.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace {
@@ -36,12 +37,11 @@ void Decode(const std::string& line, const uint8_t* file, size_t size) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(quantised, nullptr) {
   const uint8_t* end = std::find(data, data + size, '\n');
-  if (end == data + size) return 0;
+  if (end == data + size) return;
   try {
     Decode(std::string(data, end), end + 1, size - static_cast<size_t>(end + 1 - data));
   } catch (const ConvertError&) {
   }
-  return 0;
 }

@@ -1,15 +1,9 @@
 // libFuzzer: any bytes as text, for one tokenizer of each type.
-#include <cstdio>
-#include <cstdlib>
-
 #include "tests/fuzz/exercise_text.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(text, nullptr) {
   std::string problem;
   arn::test::ExerciseSmallTokenizer(data, size, &problem);
-  if (!problem.empty()) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
-    std::abort();
-  }
-  return 0;
+  arn::test::ExpectNoProblem(problem);
 }

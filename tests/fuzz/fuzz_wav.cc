@@ -2,14 +2,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tests/fuzz/fuzz_target.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/sound.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(wav, nullptr) {
   try {
     arn::tool::ReadSoundAt(16000, {reinterpret_cast<const char*>(data), size}, "fuzz");
   } catch (const arn::tool::Error&) {
     // Refused.
   }
-  return 0;
 }
