@@ -3,6 +3,7 @@
 // is a valid adapter.
 //
 // Input: edits (byte_edits.h).
+#include <string>
 #include <vector>
 
 #include "tests/fuzz/byte_edits.h"
@@ -58,10 +59,15 @@ void Use(const Subject& subject, const std::vector<uint8_t>& bytes) {
   arn_session_decode(session.get(), &next);  // refused for logits that are not finite
 }
 
+std::vector<std::string> AdapterSeeds() {
+  // The adapter itself, and one of whose index a byte is changed.
+  return {std::string(), std::string("\x10\x20\x00\x01", 4)};
+}
+
 }  // namespace
 }  // namespace arn::test
 
-ARN_FUZZ_TARGET(adapter, nullptr) {
+ARN_FUZZ_TARGET(adapter, arn::test::AdapterSeeds) {
   static const arn::test::Subject subject;
   arn::test::Use(subject, arn::test::Edited(subject.adapter, data, size));
 }

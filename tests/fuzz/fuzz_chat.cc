@@ -77,9 +77,16 @@ void Json(const std::string& json) {
   arn::test::RenderBytes(program, c);
 }
 
+std::vector<std::string> ChatSeeds() {
+  return {std::string(1, '\0') + kTemplate, "\1\2\3\4",
+          "\2"
+          R"([{"role": "user", "content": "é\\ud83e\\udd8a"}, {"a": [1, -2.5e3, null, true]}])",
+          "\3"};
+}
+
 }  // namespace
 
-ARN_FUZZ_TARGET(chat, nullptr) {
+ARN_FUZZ_TARGET(chat, ChatSeeds) {
   if (size == 0) return;
   const uint8_t kind = data[0] & 3;
   ++data;

@@ -1,5 +1,5 @@
-// libFuzzer: a checkpoint's config.json and generation_config.json, through the whole conversion and
-// a few tokens of the bundle. The weights are small and intact.
+// libFuzzer: a checkpoint's config.json and generation_config.json, through the whole conversion
+// and a few tokens of the bundle. The weights are small and intact.
 //
 // Input: a config.json and, after a NUL byte, a generation_config.json, if it begins with '{'; else
 // a byte that selects a small checkpoint, and edits of its two files.
@@ -49,19 +49,14 @@ std::vector<TinyCheckpoint> Checkpoints() {
                      {"low_freq_factor", 1.0},
                      {"high_freq_factor", 4.0},
                      {"original_max_position_embeddings", 32}}}};
-  all[4].generation = {{"bos_token_id", 1},
-                       {"eos_token_id", {2, 3}},
-                       {"do_sample", true},
-                       {"temperature", 0.6},
-                       {"top_p", 0.9},
-                       {"top_k", 20},
+  all[4].generation = {{"bos_token_id", 1},        {"eos_token_id", {2, 3}}, {"do_sample", true},
+                       {"temperature", 0.6},       {"top_p", 0.9},           {"top_k", 20},
                        {"repetition_penalty", 1.1}};
   return all;
 }
 
 const JsonMaterial& ConfigMaterial() {
-  static const JsonMaterial kMaterial = {
-      json::parse(R"json([
+  static const JsonMaterial kMaterial = {json::parse(R"json([
     null, true, false, 0, 1, 2, 3, 7, 16, 64, 128, -1, 2147483647, 4294967295, 9223372036854775807,
     18446744073709551615, 1e300, -1e300, 1e-300, -0.5, 0.5, 1e-5, 10000.0, "", "a", [], {}, [0],
     [1, 1], [1.0, 2.0, 3.0, 4.0], ["full_attention", "sliding_attention"], [[1]], "silu", "gelu",
@@ -72,19 +67,63 @@ const JsonMaterial& ConfigMaterial() {
     {"rope_type": "longrope", "short_factor": [1, 1, 1, 1], "long_factor": [2, 2, 2, 2]},
     {"type": "linear", "factor": 2.0}, {"quant_method": "gptq", "bits": 4, "group_size": 32}
       ])json"),
-      {"num_hidden_layers", "num_key_value_heads", "num_attention_heads", "head_dim",
-       "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "rope_theta",
-       "rope_scaling", "rope_parameters", "partial_rotary_factor", "sliding_window",
-       "use_sliding_window", "max_window_layers", "layer_types", "no_rope_layers",
-       "no_rope_layer_interval", "tie_word_embeddings", "attention_bias", "mlp_bias",
-       "hidden_act", "hidden_activation", "rms_norm_eps", "eos_token_id", "bos_token_id",
-       "pad_token_id", "architectures", "model_type", "text_config", "quantization_config",
-       "attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
-       "logits_scaling", "residual_multiplier", "embedding_multiplier", "temperature", "top_p",
-       "top_k", "min_p", "typical_p", "do_sample", "repetition_penalty", "suppress_tokens",
-       "begin_suppress_tokens", "bad_words_ids", "forced_bos_token_id", "forced_eos_token_id",
-       "sequence_bias", "no_repeat_ngram_size", "num_experts", "num_local_experts",
-       "num_experts_per_tok", "attention_chunk_size", "cache_implementation", "length_penalty"}};
+                                         {"num_hidden_layers",
+                                          "num_key_value_heads",
+                                          "num_attention_heads",
+                                          "head_dim",
+                                          "hidden_size",
+                                          "intermediate_size",
+                                          "vocab_size",
+                                          "max_position_embeddings",
+                                          "rope_theta",
+                                          "rope_scaling",
+                                          "rope_parameters",
+                                          "partial_rotary_factor",
+                                          "sliding_window",
+                                          "use_sliding_window",
+                                          "max_window_layers",
+                                          "layer_types",
+                                          "no_rope_layers",
+                                          "no_rope_layer_interval",
+                                          "tie_word_embeddings",
+                                          "attention_bias",
+                                          "mlp_bias",
+                                          "hidden_act",
+                                          "hidden_activation",
+                                          "rms_norm_eps",
+                                          "eos_token_id",
+                                          "bos_token_id",
+                                          "pad_token_id",
+                                          "architectures",
+                                          "model_type",
+                                          "text_config",
+                                          "quantization_config",
+                                          "attn_logit_softcapping",
+                                          "final_logit_softcapping",
+                                          "query_pre_attn_scalar",
+                                          "logits_scaling",
+                                          "residual_multiplier",
+                                          "embedding_multiplier",
+                                          "temperature",
+                                          "top_p",
+                                          "top_k",
+                                          "min_p",
+                                          "typical_p",
+                                          "do_sample",
+                                          "repetition_penalty",
+                                          "suppress_tokens",
+                                          "begin_suppress_tokens",
+                                          "bad_words_ids",
+                                          "forced_bos_token_id",
+                                          "forced_eos_token_id",
+                                          "sequence_bias",
+                                          "no_repeat_ngram_size",
+                                          "num_experts",
+                                          "num_local_experts",
+                                          "num_experts_per_tok",
+                                          "attention_chunk_size",
+                                          "cache_implementation",
+                                          "length_penalty"}};
   return kMaterial;
 }
 

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 constexpr int kMaxEdits = 5;
 constexpr size_t kMaxInput = 1 << 16;
-constexpr uint32_t kContext = 96;
+constexpr uint32_t kContext = 384;
 
 constexpr const char* kTemplate =
     "{%- if tools %}{{ '<|im_start|>system\\n' + (tools | tojson) + '<|im_end|>\\n' }}{% endif %}"
@@ -35,6 +35,7 @@ constexpr const char* kTemplate =
 std::string WriteBundle(const TempFolder& folder) {
   TinyCheckpoint checkpoint;
   checkpoint.vocab = 1024;
+  checkpoint.max_context = kContext;
   WriteTinyCheckpoint(folder / "checkpoint", checkpoint);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
     std::filesystem::copy_file(std::filesystem::path(ARN_FABLE_MODEL) / name,
@@ -107,6 +108,7 @@ class Server {
 
 struct Endpoint {
   const char *path, *body;
+  int status = 200;  // of the answer to this body
 };
 constexpr Endpoint kEndpoints[] = {
     {"/v1/chat/completions",
@@ -123,7 +125,7 @@ constexpr Endpoint kEndpoints[] = {
      R"("top_logprobs":2,"response_format":{"type":"json_schema","json_schema":{"name":"n",)"
      R"("schema":{"type":"object","properties":{"a":{"enum":[1,"b"]}},"required":["a"]}}}})"},
     {"/v1/completions",
-     R"({"prompt":["Once","One"],"max_tokens":3,"n":2,"logprobs":1,"echo":true,"stop":["."],)"
+     R"({"prompt":["Once","One"],"max_tokens":3,"n":2,"logprobs":1,"stop":["."],)"
      R"("top_p":0.9,"logit_bias":{"5":-100},"presence_penalty":0.5})"},
     {"/v1/completions", R"({"prompt":[5,6,7],"max_tokens":2,"ignore_eos":true})"},
     {"/v1/responses",
@@ -133,13 +135,12 @@ constexpr Endpoint kEndpoints[] = {
     {"/tokenize", R"({"content":"Once upon","add_special":true,"with_pieces":true})"},
     {"/detokenize", R"({"tokens":[1,2,300]})"},
     {"/apply-template", R"({"messages":[{"role":"user","content":"Hi"}]})"},
-    {"/v1/embeddings", R"({"input":"Hi"})"},
-    {"/v1/rerank", R"({"query":"a","documents":["b"]})"},
+    {"/v1/embeddings", R"({"input":"Hi"})", 501},
+    {"/v1/rerank", R"({"query":"a","documents":["b"]})", 501},
 };
 
 const JsonMaterial& BodyMaterial() {
-  static const JsonMaterial kMaterial = {
-      json::parse(R"json([
+  static const JsonMaterial kMaterial = {json::parse(R"json([
     null, true, false, 0, 1, 2, 3, -1, 96, 1023, 1024, 2147483647, 4294967296, 18446744073709551615,
     -9223372036854775808, 0.5, -0.5, 1e300, 1e-300, "", "a", "\u0000", "\ufffd", "<|im_end|>", "auto",
     "required", "none", "user", "assistant", "system", "tool", "text", "json_object", "json_schema",
@@ -147,19 +148,62 @@ const JsonMaterial& BodyMaterial() {
     {"type": "text", "text": "b"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
     {"type": "function", "function": {"name": "f"}}, {"type": "json_object"}, {"include_usage": true},
     {"type": "string", "pattern": "^(a|b)*$"}, {"$ref": "#"}, {"5": 100, "x": 1}])json"),
-      {"model", "messages", "role", "content", "tools", "tool_choice", "tool_calls", "stream",
-       "stream_options", "max_tokens", "max_completion_tokens", "n", "best_of", "stop", "seed",
-       "temperature", "top_p", "top_k", "min_p", "logit_bias", "logprobs", "top_logprobs",
-       "response_format", "presence_penalty", "frequency_penalty", "repetition_penalty",
-       "ignore_eos", "echo", "suffix", "prompt", "reasoning_effort", "chat_template_kwargs",
-       "parallel_tool_calls", "grammar", "json_schema", "input", "instructions", "text",
-       "reasoning", "previous_response_id", "truncation", "user", "metadata", "service_tier",
-       "functions", "name", "arguments", "tokens", "add_special", "parse_special"}};
+                                         {"model",
+                                          "messages",
+                                          "role",
+                                          "content",
+                                          "tools",
+                                          "tool_choice",
+                                          "tool_calls",
+                                          "stream",
+                                          "stream_options",
+                                          "max_tokens",
+                                          "max_completion_tokens",
+                                          "n",
+                                          "best_of",
+                                          "stop",
+                                          "seed",
+                                          "temperature",
+                                          "top_p",
+                                          "top_k",
+                                          "min_p",
+                                          "logit_bias",
+                                          "logprobs",
+                                          "top_logprobs",
+                                          "response_format",
+                                          "presence_penalty",
+                                          "frequency_penalty",
+                                          "repetition_penalty",
+                                          "ignore_eos",
+                                          "echo",
+                                          "suffix",
+                                          "prompt",
+                                          "reasoning_effort",
+                                          "chat_template_kwargs",
+                                          "parallel_tool_calls",
+                                          "grammar",
+                                          "json_schema",
+                                          "input",
+                                          "instructions",
+                                          "text",
+                                          "reasoning",
+                                          "previous_response_id",
+                                          "truncation",
+                                          "user",
+                                          "metadata",
+                                          "service_tier",
+                                          "functions",
+                                          "name",
+                                          "arguments",
+                                          "tokens",
+                                          "add_special",
+                                          "parse_special"}};
   return kMaterial;
 }
 
 std::string Post(const char* path, const std::string& body) {
-  return std::string("POST ") + path + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" +
+  return std::string("POST ") + path +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
@@ -180,17 +224,29 @@ void CheckAnswer(const std::string& answer, const std::string& request) {
   if (status >= 500 && status != 501) EndFuzzing("answers " + answer + "\nto: " + request);
 }
 
+// Answers each request as it is first, so that edits begin at what is understood.
+Server* NewServer() {
+  auto* server = new Server;
+  for (const Endpoint& endpoint : kEndpoints) {
+    const std::string answer = server->Answer(Post(endpoint.path, endpoint.body));
+    if (StatusOf(answer) != endpoint.status) EndFuzzing(endpoint.path + (": " + answer));
+  }
+  return server;
+}
+
 std::vector<std::string> HttpSeeds() {
   std::vector<std::string> seeds;
   std::string connection(1, '\0');
   for (const Endpoint& endpoint : kEndpoints) connection += Post(endpoint.path, endpoint.body);
   seeds.push_back(connection);
   const auto raw = [&](const std::string& text) { seeds.push_back(std::string(1, '\0') + text); };
-  raw("GET / HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n");
-  raw("GET /v1/models/served HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\nGET /metrics HTTP/1.0\r\n"
+  raw("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://b\r\n\r\n");
+  raw("GET /v1/models/served HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-1\r\n\r\nGET /metrics "
+      "HTTP/1.0\r\n"
       "\r\n");
-  raw("OPTIONS /v1/status HTTP/1.1\r\nHost: a\r\nAccess-Control-Request-Method: POST\r\n\r\n");
-  raw("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+  raw("OPTIONS /v1/status HTTP/1.1\r\nHost: localhost\r\nAccess-Control-Request-Method: "
+      "POST\r\n\r\n");
+  raw("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
       "f\r\n{\"prompt\":\"One\"}\r\n0\r\n\r\n");
   raw("POST /v1/audio/transcriptions HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n"
       "Content-Length: 69\r\n\r\n--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n"
@@ -205,7 +261,7 @@ std::vector<std::string> HttpSeeds() {
 }  // namespace arn::test
 
 ARN_FUZZ_TARGET(http, arn::test::HttpSeeds) {
-  static arn::test::Server* const server = new arn::test::Server;
+  static arn::test::Server* const server = arn::test::NewServer();
   if (size == 0 || size > arn::test::kMaxInput) return;
   if (data[0] == 0) {
     const std::string answer = server->Answer(std::string(data + 1, data + size));

@@ -1,4 +1,7 @@
 // libFuzzer: any bytes as a file of torch.save, and as the pickle of one, up to its tensors' bytes.
+#include <string>
+#include <vector>
+
 #include "converter/base/error.h"
 #include "converter/hf/pickle.h"
 #include "converter/hf/torch_file.h"
@@ -33,9 +36,22 @@ void Attempt(Action action) {
   }
 }
 
+std::vector<std::string> PickleSeeds() {
+  arn::test::TinyCheckpoint tiny;
+  tiny.vocab = 4;
+  tiny.hidden = 8;
+  tiny.ffn = 8;
+  tiny.layers = 1;
+  tiny.heads = 2;
+  tiny.kv_heads = 1;
+  tiny.head_dim = 4;
+  const arn::test::TinyTensors tensors = arn::test::MakeTinyTensors(tiny);
+  return {arn::test::EncodeTorch(tensors), arn::test::EncodeTorch(tensors, /*is_64=*/true)};
+}
+
 }  // namespace
 
-ARN_FUZZ_TARGET(pickle, nullptr) {
+ARN_FUZZ_TARGET(pickle, PickleSeeds) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   Attempt([&] { ReadPickle(bytes, "fuzz"); });
   Attempt([&] { ReadTensors(bytes); });

@@ -120,9 +120,17 @@ void CheckCalls(const ReplyFormat& format, const Log& log) {
   Expect(!is_open, "a call without an end");
 }
 
+std::vector<std::string> ReplySeeds() {
+  return {std::string(
+              "\0\0Hi <think>\nhm\n</think>\n\n<call>f({\"a\": 1})</call>\n<call>g({})</call>", 63),
+          "\x45\x01{\"name\": \"f(<p a>\n1\n</p>)</call>",
+          "\x02\x83hm\n</think>\n\n<call>f(x=1, y='a')</call>",
+          "\x1b\x02<call>f.0:f|{a:<|q|>b<|q|>})</call>"};
+}
+
 }  // namespace
 
-ARN_FUZZ_TARGET(reply, nullptr) {
+ARN_FUZZ_TARGET(reply, ReplySeeds) {
   if (size < 2) return;
   const ReplyFormat format = FormatOf(data[0]);
   const std::string_view reply(reinterpret_cast<const char*>(data) + 2, size - 2);

@@ -1,6 +1,6 @@
 // libFuzzer: a safetensors file, up to the values of its tensors. The first byte selects what the
-// rest is: 0: a whole file; 1: the JSON of a header and, after a NUL byte, the data, whose length is
-// set right; else edits of a small file's header.
+// rest is: 0: a whole file; 1: the JSON of a header and, after a NUL byte, the data, whose length
+// is set right; else edits of a small file's header.
 #include <algorithm>
 #include <cstring>
 

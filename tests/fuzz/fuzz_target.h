@@ -34,8 +34,8 @@ inline void ExpectNoProblem(const std::string& problem) {
 }  // namespace arn::test
 
 // ARN_FUZZ_TARGET(name, seeds) { ... uses data and size ... }
-#define ARN_FUZZ_TARGET(name, seeds)                                                            \
-  static void FuzzOne_##name(const uint8_t* data, size_t size);                                 \
-  static const ::arn::test::FuzzRegistration fuzz_registration_##name({#name, FuzzOne_##name,   \
-                                                                       seeds});                 \
+#define ARN_FUZZ_TARGET(name, seeds)                                   \
+  static void FuzzOne_##name(const uint8_t* data, size_t size);        \
+  static const ::arn::test::FuzzRegistration fuzz_registration_##name( \
+      {#name, FuzzOne_##name, seeds});                                 \
   static void FuzzOne_##name([[maybe_unused]] const uint8_t* data, [[maybe_unused]] size_t size)

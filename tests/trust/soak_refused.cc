@@ -14,9 +14,9 @@ arn_status Soak::RefusedTokens() {
       const int32_t wrong[] = {-1, static_cast<int32_t>(kSoakVocab), INT32_MIN, INT32_MAX};
       ids[Below(static_cast<uint32_t>(ids.size()))] = wrong[Below(4)];
       const bool follows = Below(2) == 0;
-      const arn_status status =
-          follows ? arn_session_follow(session, ids.data(), ids.size(), nullptr)
-                  : arn_session_prefill(session, ids.data(), ids.size());
+      const arn_status status = follows
+                                    ? arn_session_follow(session, ids.data(), ids.size(), nullptr)
+                                    : arn_session_prefill(session, ids.data(), ids.size());
       EXPECT_EQ(ARN_BAD_TOKEN, status);
       return status;
     }
@@ -65,8 +65,7 @@ arn_status Soak::RefusedSequences() {
     }
     case 1: {
       const bool is_from = Below(2) == 0;
-      const arn_status status =
-          arn_session_fork(session, is_from ? none : 0, is_from ? 0 : none);
+      const arn_status status = arn_session_fork(session, is_from ? none : 0, is_from ? 0 : none);
       EXPECT_EQ(ARN_BAD_ARGUMENT, status);
       return status;
     }
@@ -136,8 +135,8 @@ arn_status Soak::RefusedState() {
       if (!selected().ids.empty()) return ARN_OK;
       int32_t id = 0;
       const float* logits = nullptr;
-      const arn_status status = Below(2) == 0 ? arn_session_decode(session, &id)
-                                              : arn_session_logits(session, &logits);
+      const arn_status status =
+          Below(2) == 0 ? arn_session_decode(session, &id) : arn_session_logits(session, &logits);
       EXPECT_EQ(ARN_BAD_STATE, status);
       return status;
     }
