@@ -1,7 +1,7 @@
 // Measures how long a call goes on after arn_session_cancel from another thread: prefill, greedy
 // and sampled decoding of a decoder with random weights, made in memory. "cpu" is the time that the
 // call's own thread runs: what the work between two looks takes, whatever else the machine does.
-// usage: cancel_bench [135m|1b] [CANCELS] [THREADS]
+// usage: cancel_bench [135m|1b] [CANCELS] [THREADS] [LAYERS]
 #include <pthread.h>
 #include <time.h>
 
@@ -109,7 +109,9 @@ double MillisecondsOf(const std::function<void()>& call) {
 int main(int argc, char** argv) {
   const bool is_large = argc > 1 && std::strcmp(argv[1], "1b") == 0;
   const int n = argc > 2 ? std::atoi(argv[2]) : 200;
-  const arn::test::BundleBytes bytes = arn::test::MakeTinyBundle(Geometry(is_large));
+  TinyBundle geometry = Geometry(is_large);
+  if (argc > 4) geometry.layers = static_cast<uint32_t>(std::atoi(argv[4]));
+  const arn::test::BundleBytes bytes = arn::test::MakeTinyBundle(geometry);
   char error[512] = "";
   arn_model* model = nullptr;
   if (arn_model_open_memory(bytes.data(), bytes.size(), nullptr, error, sizeof error, &model) !=
