@@ -79,7 +79,9 @@ class Canceller {
       const Clock::time_point end = Clock::now();
       const double end_cpu = CpuMilliseconds(clock);
       other.join();
-      if (status != ARN_CANCELLED) continue;  // it ended before
+      if (status != ARN_CANCELLED && status != ARN_OK) Die(name, arn_session_last_error(session_));
+      if (end < cancelled) continue;
+      // A cancel that came too late to end the call has waited for its end, too.
       late.push_back(std::chrono::duration<double, std::milli>(end - cancelled).count());
       late_cpu.push_back(end_cpu - cancelled_cpu);
     }
