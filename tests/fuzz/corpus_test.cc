@@ -1,12 +1,13 @@
 // Replays the kept inputs of each fuzz target, its seeds, and mutations of both, the same in every
 // run. A crash or a broken promise ends the program; the input is then in fuzz_corpus_NAME.bin of
-// the current folder. With --seeds FOLDER: writes the seeds to FOLDER/NAME instead, as the
-// beginning of a corpus.
+// the current folder. ARN_FUZZ_TIMES makes so many times as many mutations. With --seeds FOLDER:
+// writes the seeds to FOLDER/NAME instead, as the beginning of a corpus.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -30,10 +31,12 @@ constexpr Fewer kFewer[] = {{"config", 200}, {"http", 300},          {"session",
                             {"state", 100},  {"tokenizer_json", 60}, {"signed_bundle", 300}};
 
 size_t MutationsOf(const std::string& name) {
+  const char* const text = std::getenv("ARN_FUZZ_TIMES");
+  const size_t times = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
   for (const Fewer& fewer : kFewer) {
-    if (name == fewer.name) return fewer.n_mutations;
+    if (name == fewer.name) return times * fewer.n_mutations;
   }
-  return kMutations;
+  return times * kMutations;
 }
 
 // splitmix64.
