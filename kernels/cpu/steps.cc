@@ -245,7 +245,7 @@ class Runner {
   void Run(const Step& step, const LogitsParams& p) const {
     const uint32_t width = Width(step.in);
     const NormArgs norm = {p.norm_kind, Vector(p.norm), Vector(p.bias), p.epsilon, false};
-    // What the logits of the last run are made of must outlive a head that is cut.
+    // Keeps what the logits of the last run are made of: this head may be cut.
     const uint64_t first = args_.best_id != nullptr ? program_.max_logit_rows : 0;
     float* const normed = state_.normed + first * width;
     uint32_t n = 0;
