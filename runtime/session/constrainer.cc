@@ -74,9 +74,9 @@ Status Constrainer::Set(uint32_t sequence, const TokenConstraintOptions& options
   }
   TokenConstraintOptions cancellable = options;
   cancellable.constraint.cancel = &core_.cancel;
-  const Status status = Compile(sequence, cancellable);
-  if (status == Status::kCancelled) core_.ClearCancel();
-  ARN_TRY(status);
+  const Status compiled = Compile(sequence, cancellable);
+  if (compiled == Status::kCancelled) core_.ClearCancel();
+  ARN_TRY(compiled);
   ConstraintUse& use = uses_[sequence];
   if (first == kAtNextChoice) return Status::kOk;
   use.is_pending = false;

@@ -141,13 +141,15 @@ constexpr Endpoint kEndpoints[] = {
 
 const JsonMaterial& BodyMaterial() {
   static const JsonMaterial kMaterial = {json::parse(R"json([
-    null, true, false, 0, 1, 2, 3, -1, 96, 1023, 1024, 2147483647, 4294967296, 18446744073709551615,
-    -9223372036854775808, 0.5, -0.5, 1e300, 1e-300, "", "a", "\u0000", "\ufffd", "<|im_end|>", "auto",
-    "required", "none", "user", "assistant", "system", "tool", "text", "json_object", "json_schema",
-    "regex", "grammar", "served", "low", "high", [], {}, [[]], [{}], ["a", "b"], [1, 2], {"a": 1},
-    {"type": "text", "text": "b"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
-    {"type": "function", "function": {"name": "f"}}, {"type": "json_object"}, {"include_usage": true},
-    {"type": "string", "pattern": "^(a|b)*$"}, {"$ref": "#"}, {"5": 100, "x": 1}])json"),
+    null, true, false, 0, 1, 2, 3, -1, 96, 1023, 1024, 2147483647, 4294967296,
+    18446744073709551615, -9223372036854775808, 0.5, -0.5, 1e300, 1e-300, "", "a", "\u0000",
+    "\ufffd", "<|im_end|>", "auto", "required", "none", "user", "assistant", "system", "tool",
+    "text", "json_object", "json_schema", "regex", "grammar", "served", "low", "high", [], {}, [[]],
+    [{}], ["a", "b"], [1, 2], {"a": 1}, {"type": "text", "text": "b"},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+    {"type": "function", "function": {"name": "f"}}, {"type": "json_object"},
+    {"include_usage": true}, {"type": "string", "pattern": "^(a|b)*$"}, {"$ref": "#"},
+    {"5": 100, "x": 1}])json"),
                                          {"model",
                                           "messages",
                                           "role",

@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 most_bytes=12000 most_inputs=100  # of a target: all of them must stay below 300 kB
 
 minimise() { # NAME FOLDER...
-  local name=$1 program="build/fuzz/bin/fuzz_$1" kept="tests/fuzz/corpus/$1" all merged total=0 n=0 bytes digest file
+  local name=$1 program="build/fuzz/bin/fuzz_$1" kept="tests/fuzz/corpus/$1"
+  local all merged digest file bytes total=0 n=0
   shift
   if [[ ! -x $program ]]; then
     echo "minimise.sh: $program is missing: cmake --build --preset fuzz" >&2

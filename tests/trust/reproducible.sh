@@ -19,13 +19,17 @@ trap 'rm -rf "$work"' EXIT
 unset CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER
 export CCACHE_DISABLE=1
 
-build() { # NAME OF THE FOLDER, TIME ZONE
+copy() { # NAME OF THE FOLDER
   local source="$work/$1" folder
   mkdir -p "$source/.deps"
   git ls-files -z | xargs -0 cp --parents -t "$source"
   for folder in "$deps"/*/; do
     if [[ -e $folder/.arenite-stamp ]]; then cp -a "${folder%/}" "$source/.deps/"; fi
   done
+}
+
+build() { # NAME OF THE FOLDER, TIME ZONE
+  local source="$work/$1"
   export TZ=$2
   {
     cmake -S "$source" -B "$source/out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DARENITE_TESTS=OFF \
@@ -38,6 +42,9 @@ build() { # NAME OF THE FOLDER, TIME ZONE
   }
 }
 
+# Both before the first build, so that what changes meanwhile changes neither.
+copy a
+copy a_folder_with_a_longer_name
 build a UTC
 build a_folder_with_a_longer_name Asia/Kathmandu
 failed=0
@@ -46,7 +53,8 @@ for file in "${files[@]}"; do
   sha256sum "$work"/a*/out/"$file" | sed "s|$work/||"
   cmp "$work/a/out/$file" "$work/a_folder_with_a_longer_name/out/$file" || failed=$((failed + 1))
 done
-# A path that is left in a program is the usual reason.
-if ((failed)); then grep -aoh "$work[^[:cntrl:]]*" "$work"/a/out/bin/arenite* | sort -u | head || true; fi
+if ((failed)); then  # a path that is left in a program is the usual reason
+  grep -aoh "$work[^[:cntrl:]]*" "$work"/a/out/bin/arenite* | sort -u | head || true
+fi
 printf '%-18s %7d %9d\n' all ${#files[@]} $failed
 exit $((failed != 0))
