@@ -17,6 +17,6 @@ esac
 if [[ ! -f build/release/build.ninja ]]; then cmake --preset release; fi
 cmake --build --preset release --target arenite_tool arenite-convert arn_fault_shim arn_disk_log \
   trust_subject trust_confined trust_cve_test trust_sandbox_test trust_soak_test fuzz_test \
-  state_fuzz_test text_fuzz_test constraint_fuzz_test memory_failing_os_test \
+  state_fuzz_test text_fuzz_test constraint_fuzz_test fuzz_corpus_test memory_failing_os_test \
   memory_failing_files_test
 exec python3 -B tests/trust/trust.py "$length"

@@ -129,7 +129,8 @@ struct RunArgs {
   const MatmulObserver* observer = nullptr;
   // Null, or REQUIRES: Backend::host_kv.
   const AttentionObserver* attention_observer = nullptr;
-  // Checked before every step; non-zero ends the run with kCancelled. May be null.
+  // Checked before every step, and between the parts of long ones where the backend can; non-zero
+  // ends the run with kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
   // Null, or one counter for each of StepsOf(program, is_encoder). The run adds each step's time in
   // nanoseconds. A backend that fuses steps adds their time to the first of them.

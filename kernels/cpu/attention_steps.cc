@@ -70,6 +70,7 @@ class AttentionRunner {
     const uint32_t n_segments = SegmentsToShare(n_tasks);
     if (n_segments > 1) return RunSegments(n_tasks, n_segments);
     state_.threads.ForEach(n_tasks, [&](size_t thread, size_t task) {
+      if (IsCut(state_)) return;
       // Late tiles attend to the most tokens, so they go first.
       AttentionTile tile = TileAt(n_tiles_ - 1 - task / kind_.n_kv_heads, task % kind_.n_kv_heads);
       tile.scratch = ScratchOf(thread);
@@ -88,6 +89,7 @@ class AttentionRunner {
       return tile;
     };
     state_.threads.ForEach(size_t{n_tasks} * n_segments, [&](size_t thread, size_t i) {
+      if (IsCut(state_)) return;
       AttentionTile tile = tile_of(i / n_segments, thread);
       const size_t segment = i % n_segments;
       if (segment >= SegmentsOf(tile)) return;
@@ -180,6 +182,7 @@ void RunSelfAttention(const State& state, const Step& step, const RunArgs& args)
   size_t n_tiles = 0;
   for (const SequenceRows& s : parts) n_tiles += CeilDiv(s.n_rows, tile_rows);
   state.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
+    if (IsCut(state)) return;
     size_t tile = task / kind.n_kv_heads;
     const SequenceRows* s = parts.data();
     for (; tile >= CeilDiv(s->n_rows, tile_rows); ++s) tile -= CeilDiv(s->n_rows, tile_rows);

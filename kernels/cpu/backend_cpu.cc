@@ -77,10 +77,12 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   if (RunRows(args) == 0) return Status::kOk;
   StepClock clock(args.step_ns);
   const Span<const Step> steps = StepsOf(*s.program, args.is_encoder);
+  s.cancel = args.cancel;
+  s.is_cut.store(false, std::memory_order_relaxed);
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
-      return Status::kCancelled;
-    }
+    if (IsCut(s) || s.is_cut.load(std::memory_order_relaxed)) return Status::kCancelled;
+    // The logits are written over those of the last token, which a cancelled run must leave.
+    if (steps[i].op() == Op::kLogits && args.best_id == nullptr) s.cancel = nullptr;
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
     const bool is_adapted = kHasAdapters && i + 1 < steps.size() &&
                             steps[i + 1].op() == Op::kAdapt &&
@@ -96,11 +98,12 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     }
     clock.Next();
   }
-  return Status::kOk;
+  return s.is_cut.load(std::memory_order_relaxed) ? Status::kCancelled : Status::kOk;
 }
 
 Status ReadLogits(void* state, Span<float> to, Diag* diag) {
   State& s = *static_cast<State*>(state);
+  s.cancel = nullptr;
   if (to.size() != s.program->vocab) {
     return diag->Fail(Status::kBadArgument, "room for %zu logits, there are %u", to.size(),
                       s.program->vocab);

@@ -111,7 +111,7 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
   }
   for (const Step& step : program.steps) {
     if (step.op() != Op::kLogits) continue;
-    normed_bytes = Max(normed_bytes, uint64_t{program.max_logit_rows} *
+    normed_bytes = Max(normed_bytes, (uint64_t{program.max_logit_rows} + 1) *
                                          program.values[step.in].width * sizeof(float));
   }
   ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));

@@ -13,7 +13,7 @@ enum PlanSlice : uint32_t {
   kRepackedSlice,   // matrices whose stored layout does not suit this CPU
   kQuantizedSlice,  // activations in the format matmuls read; at load, a slab of a matrix being
                     // repacked
-  kNormedSlice,     // normalised rows for the head
+  kNormedSlice,     // normalised rows for the head (State::normed)
   kScratchSlice,    // attention scratch, one part per thread
   kPartialsSlice,   // partial results of attention segments computed by different threads
   kLowRankSlice,    // products with the A of adapters

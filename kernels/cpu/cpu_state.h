@@ -1,6 +1,7 @@
 // State of the CPU backend between load and unload. Placed in Region::kConstants.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,13 +21,26 @@ struct State {
   SimdKernels simd;
   const std::byte** matrices = nullptr;  // [weights]: addresses in the kernels' layouts
   std::byte* quantized = nullptr;        // QuantizedRows of the current matmul
-  float* normed = nullptr;               // [max_logit_rows, hidden]: from the last run with logits
-  std::byte* scratch = nullptr;          // [threads, thread_scratch_bytes]
+  // [max_logit_rows + 1, hidden]: from the last run with logits, and of one that may yet be cut.
+  float* normed = nullptr;
+  std::byte* scratch = nullptr;  // [threads, thread_scratch_bytes]
   uint64_t thread_scratch_bytes = 0;
   float* partials = nullptr;  // [partial_floats]: segments of an attention step
   uint64_t partial_floats = 0;
   float* low_rank = nullptr;  // [max_rows, RankStride of max_rank]
+
+  // The current step's cancel flag; null: the step runs to its end. A part of a step that sees it
+  // set does nothing and sets is_cut: the run has failed, even if the flag is cleared meanwhile.
+  const std::atomic<uint32_t>* cancel = nullptr;
+  mutable std::atomic<bool> is_cut{false};
 };
+
+// True if a part of a step is not to run: its results will not be used.
+inline bool IsCut(const State& state) {
+  if (state.cancel == nullptr || state.cancel->load(std::memory_order_relaxed) == 0) return false;
+  state.is_cut.store(true, std::memory_order_relaxed);
+  return true;
+}
 
 // Called in parallel for columns [first, first + n) of a matmul's output once they are complete in
 // all rows. `first` is a multiple of the weight's nr.

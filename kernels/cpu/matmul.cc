@@ -197,11 +197,13 @@ class PanelMatmul {
 
   uint32_t nr() const { return kernel_.layout.nr; }
 
-  // Calls body(begin, end) in parallel for panels [begin, end).
+  // Calls body(begin, end) in parallel for panels [begin, end), until the step is cut.
   template <typename Body>
   void ForPanels(const Body& body) const {
     const uint64_t n = CeilDiv(weight_.rows, nr());
-    state_.threads.ForTiles(n, TilePanels(state_, n, panel_bytes_), body);
+    state_.threads.ForTiles(n, TilePanels(state_, n, panel_bytes_), [&](size_t begin, size_t end) {
+      if (!IsCut(state_)) body(begin, end);
+    });
   }
   // Number of columns in panels [begin, end).
   uint32_t Columns(size_t begin, size_t end) const {

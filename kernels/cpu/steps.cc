@@ -245,15 +245,20 @@ class Runner {
   void Run(const Step& step, const LogitsParams& p) const {
     const uint32_t width = Width(step.in);
     const NormArgs norm = {p.norm_kind, Vector(p.norm), Vector(p.bias), p.epsilon, false};
+    // Keeps what the logits of the last run are made of: this head may be cut.
+    const uint64_t first = args_.best_id != nullptr ? program_.max_logit_rows : 0;
+    float* const normed = state_.normed + first * width;
     uint32_t n = 0;
     ForEachLogitRow(args_, [&](uint32_t row) {
-      state_.simd.norm(norm, Row(step.in, row), width, state_.normed + uint64_t{n} * width);
+      state_.simd.norm(norm, Row(step.in, row), width, normed + uint64_t{n} * width);
       ++n;
     });
-    Observe(args_, p.weight, state_.normed, n);
+    Observe(args_, p.weight, normed, n);
     if (args_.best_id != nullptr) {
-      *args_.best_id =
-          static_cast<int32_t>(BestColumn(state_, p.weight, state_.normed, p.factor, p.softcap));
+      const uint32_t best = BestColumn(state_, p.weight, normed, p.factor, p.softcap);
+      if (state_.is_cut.load(std::memory_order_relaxed)) return;
+      std::memcpy(state_.normed, normed, width * sizeof(float));
+      *args_.best_id = static_cast<int32_t>(best);
     } else {
       Head(p, n, state_.memory.As<float>(program_.logits));
     }

@@ -76,8 +76,13 @@ Status Constraint::Compile(const ConstraintOptions& options, uint32_t n_states,
                       block.size());
   }
   Term start = kNothing;
+  made->terms_->SetCancel(options.cancel);
   Status status = CompileTerm(options, made->terms_, &tables, &start, diag);
   if (status == Status::kOk) status = made->terms_->Resolve(start, diag);
+  made->terms_->SetCancel(nullptr);
+  if (made->terms_->failure() == TermFailure::kCancelled) {
+    return diag->Fail(Status::kCancelled, "cancelled while the constraint was compiled");
+  }
   if (status == Status::kOutOfMemory && made->terms_->failure() == TermFailure::kBlockFull) {
     char before[Diag::kCapacity];
     std::memcpy(before, diag->text(), sizeof before);

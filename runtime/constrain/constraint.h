@@ -1,6 +1,7 @@
 // Constraint: which bytes may follow, for one or more texts that are being written.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,6 +29,8 @@ struct ConstraintOptions {
   bool any_whitespace = false;  // kJsonSchema: whitespace where JSON permits it, not compact
   bool any_spelling = false;    // kJsonSchema: strings in every way that JSON permits
   ToolCallOptions calls;        // kToolCalls: `text` is the tools
+  // Non-zero ends the compilation with kCancelled. Null: it runs to its end.
+  const std::atomic<uint32_t>* cancel = nullptr;
 };
 
 // A compiled constraint and the states of `n_states` texts. All memory is the caller's block; when

@@ -19,6 +19,7 @@
 // from one. Collect() makes room when the block is full; nothing else moves or releases memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -65,6 +66,7 @@ enum class TermFailure : uint8_t {
   kTooDeep,    // nested deeper than kMaxDepth
   kUndecided,  // whether Both() or Complement() has a string was not found in kMaxDecideSteps
   kTooMany,    // a count above 2^32 - 2, or more than kMaxOps kinds of custom terms
+  kCancelled,
 };
 
 // "needs more memory than it was given" and the like, for the text of an error.
@@ -169,6 +171,9 @@ class Terms {
   uint32_t PushedMark() const { return scratch_used_; }
   uint32_t* PushedSince(uint32_t mark) { return scratch_ + mark; }
   void ReleaseTo(uint32_t mark) { scratch_used_ = mark; }
+
+  // Fails with kCancelled soon after it becomes non-zero. Null: never.
+  void SetCancel(const std::atomic<uint32_t>* cancel) { cancel_ = cancel; }
 
   void Fail(TermFailure failure) {
     if (failure_ == TermFailure::kNone) failure_ = failure;
@@ -354,6 +359,7 @@ class Terms {
   uint32_t depth_ = 0;            // of the custom term that is being derived
   Term looping_rule_ = kNothing;  // FirstBytes() came back to it
   TermFailure failure_ = TermFailure::kNone;
+  const std::atomic<uint32_t>* cancel_ = nullptr;
 };
 
 }  // namespace arn

@@ -9,6 +9,9 @@
 namespace arn {
 namespace {
 
+// New cells between looks at the cancel flag: a millisecond where each is an intersection.
+constexpr uint32_t kCellsPerLook = 256;
+
 uint32_t Mix(uint32_t hash, uint32_t word) {
   hash = (hash ^ word) * 0x9E3779B1u;
   return hash ^ (hash >> 15);
@@ -69,6 +72,7 @@ uint64_t Terms::free_bytes() const {
 }
 
 Status TermFailureStatus(TermFailure failure) {
+  if (failure == TermFailure::kCancelled) return Status::kCancelled;
   return failure == TermFailure::kBlockFull ? Status::kOutOfMemory : Status::kUnsupported;
 }
 
@@ -79,6 +83,7 @@ const char* TermFailureText(TermFailure failure) {
     case TermFailure::kTooDeep: return "is nested too deep";
     case TermFailure::kUndecided: return "has an intersection or complement that is too large";
     case TermFailure::kTooMany: return "has too large a count";
+    case TermFailure::kCancelled: return "was cancelled";
   }
   return "is fine";
 }
@@ -94,6 +99,11 @@ uint32_t Terms::NewCell() {
   const auto* lowest = reinterpret_cast<const std::byte*>(cells_end_ - n_cells_);
   if (n_cells_ == kMaxCells || lowest - words_end < static_cast<ptrdiff_t>(sizeof(Cell))) {
     Fail(TermFailure::kBlockFull);
+    return 0;
+  }
+  if (n_cells_ % kCellsPerLook == 0 && cancel_ != nullptr &&
+      cancel_->load(std::memory_order_relaxed) != 0) {
+    Fail(TermFailure::kCancelled);
     return 0;
   }
   return n_cells_++;

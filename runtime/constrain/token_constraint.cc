@@ -94,6 +94,7 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
   ARN_TRY(Constraint::Compile(constraint, n_states + 1,
                               {static_cast<std::byte*>(memory), static_cast<size_t>(rest)},
                               &constraint_, diag));
+  constraint.cancel = nullptr;
   for (uint32_t s = 0; s < n_states; ++s) Reset(s);
   return Status::kOk;
 }

@@ -72,7 +72,11 @@ Status Constrainer::Set(uint32_t sequence, const TokenConstraintOptions& options
     return core_.diag.Fail(Status::kBadArgument, "first is %u, the sequence has %zu tokens", first,
                            sequences_.Ids(sequence).size());
   }
-  ARN_TRY(Compile(sequence, options));
+  TokenConstraintOptions cancellable = options;
+  cancellable.constraint.cancel = &core_.cancel;
+  const Status compiled = Compile(sequence, cancellable);
+  if (compiled == Status::kCancelled) core_.ClearCancel();
+  ARN_TRY(compiled);
   ConstraintUse& use = uses_[sequence];
   if (first == kAtNextChoice) return Status::kOk;
   use.is_pending = false;

@@ -13,6 +13,8 @@ namespace {
 // Up to this size a rescan of all pairs is cheaper than a heap.
 constexpr size_t kSmall = 32;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
+// A whole text is one piece where nothing splits it: symbols or merges between looks at the budget.
+constexpr size_t kPerLook = 1024;
 constexpr size_t kMaxAffixBytes = 64;
 // Neither byte nor code point: borders next to it are not looked up.
 constexpr uint32_t kNoUnit = 0xFFFFFFFFu;
@@ -30,7 +32,8 @@ struct BpeModel::Chunk {
   const char* begin = nullptr;
   const char* end = nullptr;
   bool is_plain = true;
-  bool overflow = false;
+  size_t since_look = 0;        // symbols
+  Status status = Status::kOk;  // else the rest of the piece is passed over
 };
 
 Status BpeModel::Init(const fbs::Tokenizer& table, bool units_are_bytes, const Vocab* vocab,
@@ -120,7 +123,7 @@ Status BpeModel::Encode(StringView piece, Workspace* workspace, IdSink* out) con
     EncodeCharacters(piece, &chunk);
   }
   Flush(&chunk);
-  return chunk.overflow ? Status::kInternal : Status::kOk;
+  return chunk.status;
 }
 
 void BpeModel::EncodeBytes(StringView piece, Chunk* chunk) const {
@@ -213,7 +216,7 @@ void BpeModel::Append(Chunk* chunk, uint32_t id, uint32_t unit, const char* begi
     Flush(chunk);
   }
   if (chunk->count == chunk->workspace->ids_.size()) {
-    chunk->overflow = true;
+    chunk->status = Status::kInternal;
     return;
   }
   if (chunk->count == 0) chunk->begin = begin;
@@ -231,6 +234,12 @@ void BpeModel::Flush(Chunk* chunk) const {
   const bool is_plain = chunk->is_plain;
   chunk->count = 0;
   chunk->is_plain = true;
+  if (chunk->status != Status::kOk) return;
+  chunk->since_look += count;
+  if (chunk->since_look >= kPerLook) {
+    if (!workspace->budget->Pass(chunk->since_look)) chunk->status = Status::kCancelled;
+    chunk->since_look = 0;
+  }
   if (count == 1) {
     out->Put(ids[0]);
     return;
@@ -248,8 +257,8 @@ void BpeModel::Flush(Chunk* chunk) const {
   if (count <= kSmall) {
     const size_t left = MergeSmall(ids, count);
     for (size_t i = 0; i < left; ++i) out->Put(ids[i]);
-  } else {
-    MergeLarge(workspace, count, out);
+  } else if (!MergeLarge(workspace, count, out)) {
+    chunk->status = Status::kCancelled;
   }
 }
 
@@ -273,7 +282,7 @@ size_t BpeModel::MergeSmall(uint32_t* ids, size_t count) const {
   return count;
 }
 
-void BpeModel::MergeLarge(Workspace* workspace, size_t count, IdSink* out) const {
+bool BpeModel::MergeLarge(Workspace* workspace, size_t count, IdSink* out) const {
   uint32_t* const ids = workspace->ids_.data();
   uint32_t* const next = workspace->next_.data();
   uint32_t* const previous = workspace->previous_.data();
@@ -298,7 +307,8 @@ void BpeModel::MergeLarge(Workspace* workspace, size_t count, IdSink* out) const
     heap[heap_size++] = pair_key(merge.rank, position);
     std::push_heap(heap, heap + heap_size, later);
   };
-  while (heap_size > 0) {
+  for (size_t n = 1; heap_size > 0; ++n) {
+    if (n % kPerLook == 0 && !workspace->budget->Pass(kPerLook)) return false;
     std::pop_heap(heap, heap + heap_size, later);
     const uint64_t top = heap[--heap_size];
     const uint32_t position = static_cast<uint32_t>(top);
@@ -315,6 +325,7 @@ void BpeModel::MergeLarge(Workspace* workspace, size_t count, IdSink* out) const
     if (next[position] != kNone) push(position);
   }
   for (uint32_t i = 0; i != kNone; i = next[i]) out->Put(ids[i]);
+  return true;
 }
 
 }  // namespace arn

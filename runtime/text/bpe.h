@@ -11,6 +11,7 @@
 #include "platform/base/status.h"
 #include "runtime/text/id_sink.h"
 #include "runtime/text/vocab.h"
+#include "runtime/text/work_budget.h"
 
 namespace arn {
 
@@ -30,6 +31,7 @@ class BpeModel {
     static uint64_t Bytes(uint64_t max_symbols);
     // REQUIRES: max_symbols < 2^32.
     Status Init(Arena* scratch, uint64_t max_symbols);
+    WorkBudget* budget = nullptr;  // asked within a piece; must be set
 
    private:
     friend class BpeModel;
@@ -52,7 +54,8 @@ class BpeModel {
   void Append(Chunk* chunk, uint32_t id, uint32_t unit, const char* begin, const char* end) const;
   void Flush(Chunk* chunk) const;
   size_t MergeSmall(uint32_t* ids, size_t count) const;
-  void MergeLarge(Workspace* workspace, size_t count, IdSink* out) const;
+  // Returns false if the budget ends it.
+  bool MergeLarge(Workspace* workspace, size_t count, IdSink* out) const;
 
   const Vocab* vocab_ = nullptr;
   const MergeTable* merges_ = nullptr;

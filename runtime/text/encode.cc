@@ -29,6 +29,7 @@ class EncodingSink : public PieceSink {
   Status Put(StringView piece) override {
     if (!budget_->Pass(piece.size)) return budget_->Fail(diag_);
     const Status status = model_.Encode(piece, workspace_, out_);
+    if (status == Status::kCancelled) return budget_->Fail(diag_);
     if (status != Status::kBadArgument) return status;
     return diag_->Fail(status,
                        "part of the text has no token, and the vocabulary has no unknown token");
@@ -148,6 +149,7 @@ Status Tokenizer::Encode(StringView text, const EncodeOptions& options, Span<std
   if (sizes.matcher > 0) ARN_TRY(matcher.Init(&arena, &budget));
   TextModel::Workspace workspace;
   ARN_TRY(impl.model.InitWorkspace(&model_arena, sizes.limits, &workspace));
+  workspace.bpe.budget = workspace.unigram.budget = &budget;
 
   IdSink out(ids);
   EncodingSink sink(impl.model, &workspace, &out, &budget, diag);

@@ -14,6 +14,8 @@ constexpr uint32_t kNoWay = 0xFFFFFFFFu;
 constexpr uint32_t kUnknownUnit = 0xFFFFFFFEu;
 constexpr size_t kNowhere = SIZE_MAX;
 constexpr size_t kMaxUnitBytes = 4;
+// A whole text is one piece where nothing splits it: bytes between looks at the budget.
+constexpr size_t kBytesPerLook = 1024;
 
 // Size of the score ring: positions of all tokens that begin at one position.
 uint64_t RingSize(uint64_t max_piece_bytes, uint64_t max_token_bytes) {
@@ -96,7 +98,12 @@ Status UnigramModel::Encode(StringView piece, Workspace* workspace, IdSink* out)
   size_t block = 0;
   size_t reached = 0;
   scores[0] = 0;
+  size_t looked = 0;
   for (size_t place = 0; place < piece.size;) {
+    if (place - looked >= kBytesPerLook) {
+      if (!workspace->budget->Pass(place - looked)) return Status::kCancelled;
+      looked = place;
+    }
     if (place == reached && place > block) {
       ARN_TRY(PutBlock(&job, block, place));
       block = place;

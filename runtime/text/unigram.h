@@ -14,6 +14,7 @@
 #include "runtime/text/id_sink.h"
 #include "runtime/text/token_trie.h"
 #include "runtime/text/vocab.h"
+#include "runtime/text/work_budget.h"
 
 namespace arn {
 
@@ -30,6 +31,7 @@ class UnigramModel {
     static uint64_t Bytes(uint64_t max_piece_bytes, uint64_t max_token_bytes);
     // REQUIRES: max_piece_bytes < 2^32.
     Status Init(Arena* scratch, uint64_t max_piece_bytes, uint64_t max_token_bytes);
+    WorkBudget* budget = nullptr;  // asked within a piece; must be set
 
    private:
     friend class UnigramModel;

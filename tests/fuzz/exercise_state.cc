@@ -131,11 +131,29 @@ StateSubject::StateSubject(Kind kind)
 
 arn_status StateSubject::Exercise(const uint8_t* data, size_t bytes, uint32_t verify,
                                   std::vector<int32_t>* tokens, std::string* problem) const {
+  return ExerciseBy(
+      [&](arn_session* session, const arn_restore_options* options) {
+        return arn_session_restore_memory(session, data, bytes, options);
+      },
+      verify, tokens, problem);
+}
+
+arn_status StateSubject::ExerciseFile(const std::string& path, uint32_t verify,
+                                      std::vector<int32_t>* tokens, std::string* problem) const {
+  return ExerciseBy(
+      [&](arn_session* session, const arn_restore_options* options) {
+        return arn_session_restore(session, path.c_str(), options);
+      },
+      verify, tokens, problem);
+}
+
+arn_status StateSubject::ExerciseBy(const Restore& restore, uint32_t verify,
+                                    std::vector<int32_t>* tokens, std::string* problem) const {
   tokens->clear();
   const SessionPtr session = NewInUse();
   arn_restore_options options = ARN_RESTORE_OPTIONS_INIT;
   options.verify = verify;
-  const arn_status status = arn_session_restore_memory(session.get(), data, bytes, &options);
+  const arn_status status = restore(session.get(), &options);
   if (status == ARN_OK) {
     Use(session.get(), tokens, problem);
     Fill(session.get(), problem);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,14 @@ class StateSubject {
   // the decoded `tokens`; describes a wrong result in `problem`.
   arn_status Exercise(const uint8_t* data, size_t bytes, uint32_t verify,
                       std::vector<int32_t>* tokens, std::string* problem) const;
+  // The same from a file, whose pages are mapped.
+  arn_status ExerciseFile(const std::string& path, uint32_t verify, std::vector<int32_t>* tokens,
+                          std::string* problem) const;
 
  private:
+  using Restore = std::function<arn_status(arn_session*, const arn_restore_options*)>;
+  arn_status ExerciseBy(const Restore& restore, uint32_t verify, std::vector<int32_t>* tokens,
+                        std::string* problem) const;
   SessionPtr NewSubject() const;
   // Returns the session to restore into: two of its sequences have tokens.
   SessionPtr NewInUse() const;

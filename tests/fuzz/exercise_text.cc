@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "nlohmann/json.hpp"
+#include "tests/fuzz/json_edits.h"
 
 namespace arn::test {
 namespace {
@@ -42,38 +43,8 @@ std::string FolderOf(const std::string& name) {
   return std::string(ARN_TEXT_TEST_DATA) + "/" + name;
 }
 
-// Reads numbers from the fuzzer's bytes; zeros after their end.
-class Choices {
- public:
-  Choices(const uint8_t* data, size_t size) : data_(data), size_(size) {}
-  size_t left() const { return size_; }
-  size_t Below(size_t limit) {
-    uint32_t value = 0;
-    for (int i = 0; i < 2 && size_ > 0; ++i) {
-      value = value << 8 | *data_++;
-      --size_;
-    }
-    return limit == 0 ? 0 : value % limit;
-  }
-
- private:
-  const uint8_t* data_;
-  size_t size_;
-};
-
-// Picks a random node. Longer lists and objects are picked less often than their items.
-json* PickNode(json* root, Choices* choices) {
-  json* node = root;
-  for (int depth = 0; depth < 6 && node->is_structured() && !node->empty(); ++depth) {
-    const size_t child = choices->Below(node->size() + 1);
-    if (child == node->size()) break;
-    node = &*std::next(node->begin(), static_cast<std::ptrdiff_t>(child));
-  }
-  return node;
-}
-
-json PickValue(const json& root, Choices* choices) {
-  static const json kValues = json::parse(R"json([
+const JsonMaterial& Material() {
+  static const JsonMaterial kMaterial = {json::parse(R"json([
     null, true, false, 0, 1, -1, 4294967295, 1e300, -0.5, "", "a", "▁", "##", "</w>", "Ġ",
     [], {}, "NFC", "NFKC", "NFD", "Lowercase", "StripAccents", "Strip", "Precompiled",
     "BertNormalizer", "Nmt", "Prepend", "Replace", "Sequence", "ByteLevel", "Metaspace",
@@ -85,26 +56,9 @@ json PickValue(const json& root, Choices* choices) {
     {"type": "Prepend", "prepend": "▁"}, {"type": "Strip", "strip_left": true, "strip_right": true},
     {"type": "WordPiece", "prefix": "##", "cleanup": true}, {"type": "BPEDecoder"},
     {"type": "Replace", "pattern": {"Regex": " *"}, "content": "xyz"},
-    {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}])json");
-  if (choices->Below(4) == 0) {
-    json copy = root;
-    return *PickNode(&copy, choices);
-  }
-  return kValues[choices->Below(kValues.size())];
-}
-
-void Change(json* root, Choices* choices) {
-  json* const node = PickNode(root, choices);
-  const size_t kind = choices->Below(4);
-  if (kind == 0 && node->is_array()) {
-    node->push_back(PickValue(*root, choices));
-  } else if (kind == 1 && node->is_structured() && !node->empty()) {
-    node->erase(
-        std::next(node->begin(), static_cast<std::ptrdiff_t>(choices->Below(node->size()))));
-  } else {
-    json value = PickValue(*root, choices);
-    *node = std::move(value);
-  }
+    {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}])json"),
+                                         {}};
+  return kMaterial;
 }
 
 std::string ChangedDocument(const uint8_t* data, size_t size) {
@@ -117,7 +71,7 @@ std::string ChangedDocument(const uint8_t* data, size_t size) {
   }();
   Choices choices(data, size);
   json document = kDocuments[choices.Below(kDocuments.size())];
-  for (int i = 0; i < 8 && choices.left() > 0; ++i) Change(&document, &choices);
+  for (int i = 0; i < 8 && choices.left() > 0; ++i) EditJson(Material(), &document, &choices);
   return document.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

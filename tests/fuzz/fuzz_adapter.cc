@@ -2,36 +2,23 @@
 // hashes, since otherwise the checks after them are never reached. Needs no corpus: the empty input
 // is a valid adapter.
 //
-// Input: edits until the end: a byte of flags, a u16 offset, and the bytes to write there.
-#include <cstdlib>
+// Input: edits (byte_edits.h).
+#include <string>
 #include <vector>
 
+#include "tests/fuzz/byte_edits.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_adapter.h"
 
 namespace arn::test {
 namespace {
 
-constexpr uint8_t kBytesMask = 7;  // number of bytes to write, minus one
-constexpr uint8_t kCut = 8;        // truncates the file at the offset and writes nothing
-constexpr uint8_t kInIndex = 16;   // the offset counts from the end, where the index is
-
 std::vector<uint8_t> Edited(const std::vector<uint8_t>& good, const uint8_t* data, size_t size) {
-  std::vector<uint8_t> file = good;
-  while (size >= 4 && !file.empty()) {
-    const uint8_t flags = data[0];
-    const uint64_t place = (data[1] + (uint64_t{data[2]} << 8)) % file.size();
-    const uint64_t at = (flags & kInIndex) != 0 ? file.size() - 1 - place : place;
-    data += 3;
-    size -= 3;
-    if ((flags & kCut) != 0) {
-      file.resize(at);
-      continue;
-    }
-    for (uint64_t i = 0; i <= (flags & kBytesMask) && size > 0 && at + i < file.size(); ++i) {
-      file[at + i] = *data++;
-      --size;
-    }
-  }
+  // The index is at the end.
+  std::vector<uint8_t> file =
+      EditedBytes(good, data, size, [&](uint8_t flags, uint64_t offset) -> uint64_t {
+        return (flags & kEditAtSecond) != 0 ? good.size() - 1 - offset % good.size() : offset;
+      });
   RepairHashes(file.data(), file.size());
   return file;
 }
@@ -50,7 +37,7 @@ void Use(const Subject& subject, const std::vector<uint8_t>& bytes) {
   const AdapterPtr adapter = file.Open(subject.model.get(), &status, &error);
   if (adapter == nullptr) return;
   arn_adapter_info info = ARN_ADAPTER_INFO_INIT;
-  if (arn_adapter_get_info(adapter.get(), &info) != ARN_OK) std::abort();
+  if (arn_adapter_get_info(adapter.get(), &info) != ARN_OK) EndFuzzing("no information");
   const arn_adapter* handle = adapter.get();
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.n_threads = 1;
@@ -63,18 +50,24 @@ void Use(const Subject& subject, const std::vector<uint8_t>& bytes) {
   }
   const SessionPtr session(made);
   const uint32_t first = 0;
-  if (arn_session_set_adapters(session.get(), &first, nullptr, 1) != ARN_OK) std::abort();
+  if (arn_session_set_adapters(session.get(), &first, nullptr, 1) != ARN_OK) {
+    EndFuzzing("an open adapter cannot be used");
+  }
   const int32_t ids[] = {1, 2, 3};
   int32_t next = 0;
-  if (arn_session_prefill(session.get(), ids, 3) != ARN_OK) std::abort();
+  if (arn_session_prefill(session.get(), ids, 3) != ARN_OK) EndFuzzing("no prefill");
   arn_session_decode(session.get(), &next);  // refused for logits that are not finite
+}
+
+std::vector<std::string> AdapterSeeds() {
+  // The adapter itself, and one of whose index a byte is changed.
+  return {std::string(), std::string("\x10\x20\x00\x01", 4)};
 }
 
 }  // namespace
 }  // namespace arn::test
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(adapter, arn::test::AdapterSeeds) {
   static const arn::test::Subject subject;
   arn::test::Use(subject, arn::test::Edited(subject.adapter, data, size));
-  return 0;
 }

@@ -4,12 +4,11 @@
 //   2: JSON of messages
 //   3: a program
 // The dictionary helps with 0: -dict=tests/fuzz/chat_dict.txt.
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "converter/chat/compile.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/chat/chat_fixture.h"
 
 namespace {
@@ -43,9 +42,7 @@ ChatCase Conversation() {
 }
 
 void Expect(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
+  if (!condition) arn::test::EndFuzzing(what);
 }
 
 bool IsKnown(const Rendered& r) {
@@ -80,10 +77,17 @@ void Json(const std::string& json) {
   arn::test::RenderBytes(program, c);
 }
 
+std::vector<std::string> ChatSeeds() {
+  return {std::string(1, '\0') + kTemplate, "\1\2\3\4",
+          "\2"
+          R"([{"role": "user", "content": "é\\ud83e\\udd8a"}, {"a": [1, -2.5e3, null, true]}])",
+          "\3"};
+}
+
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
+ARN_FUZZ_TARGET(chat, ChatSeeds) {
+  if (size == 0) return;
   const uint8_t kind = data[0] & 3;
   ++data;
   --size;
@@ -91,5 +95,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (kind == 1) Edits(data, size);
   if (kind == 2) Json(std::string(data, data + size));
   if (kind == 3) arn::test::RenderBytes(std::vector<uint8_t>(data, data + size), Conversation());
-  return 0;
 }

@@ -1,13 +1,15 @@
 // libFuzzer: any bytes as a GGUF file, up to the tokenizer tables and the model spec.
-#include <cstdio>
-#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "converter/base/error.h"
 #include "converter/gguf/gguf_lora.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/gguf/gguf_parse.h"
 #include "converter/tensors/tensor_plan.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_checkpoint.h"
+#include "tests/unit/converter/gguf/gguf_fixture.h"
 
 namespace {
 
@@ -18,8 +20,7 @@ using namespace arn::convert;  // NOLINT(google-build-using-namespace)
 void CheckPlaces(const GgufContents& contents, size_t size) {
   for (const SourceTensor& tensor : contents.tensors) {
     if (tensor.offset > size || tensor.bytes > size - tensor.offset) {
-      std::fprintf(stderr, "tensor %s leaves the file\n", tensor.name.c_str());
-      std::abort();
+      test::EndFuzzing("tensor " + tensor.name + " leaves the file");
     }
   }
 }
@@ -32,9 +33,53 @@ void Attempt(Action action) {
   }
 }
 
+std::vector<std::string> GgufSeeds() {
+  test::TinyCheckpoint tiny;
+  tiny.vocab = 4;
+  tiny.hidden = 32;
+  tiny.ffn = 32;
+  tiny.layers = 1;
+  tiny.heads = 2;
+  tiny.kv_heads = 1;
+  tiny.head_dim = 16;
+  std::vector<std::string> seeds;
+  for (const bool has_tokenizer : {false, true}) {
+    test::GgufWriter writer;
+    writer.String("general.architecture", "llama");
+    writer.Uint("llama.block_count", tiny.layers);
+    writer.Uint("llama.context_length", tiny.max_context);
+    writer.Uint("llama.embedding_length", tiny.hidden);
+    writer.Uint("llama.feed_forward_length", tiny.ffn);
+    writer.Uint("llama.attention.head_count", tiny.heads);
+    writer.Uint("llama.attention.head_count_kv", tiny.kv_heads);
+    writer.Uint("llama.attention.key_length", tiny.head_dim);
+    writer.Uint("llama.attention.value_length", tiny.head_dim);
+    writer.Float("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    writer.Float("llama.rope.freq_base", 10000.0f);
+    if (has_tokenizer) {
+      writer.String("tokenizer.ggml.model", "gpt2");
+      writer.String("tokenizer.ggml.pre", "gpt-2");
+      writer.Strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<e>"});
+      writer.Ints("tokenizer.ggml.token_type", {1, 1, 1, 3});
+      writer.Strings("tokenizer.ggml.merges", {"a b"});
+      writer.Uint("tokenizer.ggml.eos_token_id", 3);
+      writer.String("tokenizer.chat_template", "{{ messages }}");
+    }
+    for (const auto& [name, tensor] : test::MakeTinyTensors(tiny)) {
+      const bool is_matrix = has_tokenizer && tensor.shape.size() == 2;
+      const std::vector<float> values = Floats(tensor);
+      writer.Tensor(GgufName(name, false), is_matrix ? test::kGgufQ8_0 : test::kGgufF32,
+                    tensor.shape, is_matrix ? test::EncodeQ8_0(values) : tensor.bytes);
+    }
+    const std::vector<uint8_t> file = writer.Encode();
+    seeds.emplace_back(file.begin(), file.end());
+  }
+  return seeds;
+}
+
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(gguf, GgufSeeds) {
   static const test::TempFolder folder;
   Attempt([&] {
     CheckPlaces(ParseGguf({reinterpret_cast<const std::byte*>(data), size}, "fuzz"), size);
@@ -56,5 +101,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
   });
-  return 0;
 }

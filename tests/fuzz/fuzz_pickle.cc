@@ -1,10 +1,11 @@
 // libFuzzer: any bytes as a file of torch.save, and as the pickle of one, up to its tensors' bytes.
-#include <cstdio>
-#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "converter/base/error.h"
 #include "converter/hf/pickle.h"
 #include "converter/hf/torch_file.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_torch.h"
 
 namespace {
@@ -19,8 +20,7 @@ void ReadTensors(const std::string& bytes) {
   const TorchFile file(folder / "m.bin");
   for (const SourceTensor& tensor : file.tensors()) {
     if (tensor.offset > bytes.size() || tensor.bytes > bytes.size() - tensor.offset) {
-      std::fprintf(stderr, "tensor %s leaves the file\n", tensor.name.c_str());
-      std::abort();
+      test::EndFuzzing("tensor " + tensor.name + " leaves the file");
     }
     char first = 0;
     if (tensor.bytes > 0) file.Read(tensor.offset, &first, 1);
@@ -36,12 +36,24 @@ void Attempt(Action action) {
   }
 }
 
+std::vector<std::string> PickleSeeds() {
+  arn::test::TinyCheckpoint tiny;
+  tiny.vocab = 4;
+  tiny.hidden = 8;
+  tiny.ffn = 8;
+  tiny.layers = 1;
+  tiny.heads = 2;
+  tiny.kv_heads = 1;
+  tiny.head_dim = 4;
+  const arn::test::TinyTensors tensors = arn::test::MakeTinyTensors(tiny);
+  return {arn::test::EncodeTorch(tensors), arn::test::EncodeTorch(tensors, /*is_64=*/true)};
+}
+
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(pickle, PickleSeeds) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   Attempt([&] { ReadPickle(bytes, "fuzz"); });
   Attempt([&] { ReadTensors(bytes); });
   Attempt([&] { ReadTensors(test::EncodeTorchArchive(bytes, {"12345678", bytes})); });
-  return 0;
 }

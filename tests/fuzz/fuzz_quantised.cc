@@ -2,11 +2,14 @@
 // values of its decoded tensors.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/quantised/methods.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_checkpoint.h"
+#include "tests/support/tiny_quantised.h"
 
 namespace {
 
@@ -34,14 +37,35 @@ void Decode(const std::string& line, const uint8_t* file, size_t size) {
   }
 }
 
+std::vector<std::string> QuantisedSeeds() {
+  using arn::test::TinyMethod;
+  arn::test::TinyCheckpoint tiny;
+  tiny.vocab = 8;
+  tiny.layers = 1;
+  std::vector<std::string> seeds;
+  for (const TinyMethod method : {TinyMethod::kGptq, TinyMethod::kAwq, TinyMethod::kCompressedInt4,
+                                  TinyMethod::kCompressedInt8, TinyMethod::kCompressedFloat,
+                                  TinyMethod::kFp8, TinyMethod::kBnbInt8, TinyMethod::kBnbNf4}) {
+    arn::test::TinyTensors tensors = arn::test::MakeTinyTensors(tiny);
+    arn::test::QuantiseTiny(method, &tensors);
+    // One layer's worth of one matrix is enough.
+    std::erase_if(tensors, [](const auto& tensor) {
+      return tensor.first.find("q_proj") == std::string::npos;
+    });
+    const std::vector<uint8_t> file = arn::test::EncodeSafetensors(tensors);
+    seeds.push_back(arn::test::TinyQuantisationConfig(method).dump() + '\n' +
+                    std::string(file.begin(), file.end()));
+  }
+  return seeds;
+}
+
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(quantised, QuantisedSeeds) {
   const uint8_t* end = std::find(data, data + size, '\n');
-  if (end == data + size) return 0;
+  if (end == data + size) return;
   try {
     Decode(std::string(data, end), end + 1, size - static_cast<size_t>(end + 1 - data));
   } catch (const ConvertError&) {
   }
-  return 0;
 }

@@ -2,8 +2,6 @@
 // whether the prompt began the reasoning; the rest is the reply. Checks that cuts do not matter,
 // that events come in order, and that the arguments of a complete call are JSON in every syntax
 // that is turned into it. The dictionary helps: -dict=tests/fuzz/reply_dict.txt.
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,6 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/chat/reply_parser.h"
 #include "runtime/text/utf8.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -47,9 +46,7 @@ ReplyFormat FormatOf(uint8_t choice) {
 }
 
 void Expect(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
+  if (!condition) arn::test::EndFuzzing(what);
 }
 
 struct Log {
@@ -123,17 +120,24 @@ void CheckCalls(const ReplyFormat& format, const Log& log) {
   Expect(!is_open, "a call without an end");
 }
 
+std::vector<std::string> ReplySeeds() {
+  return {std::string(
+              "\0\0Hi <think>\nhm\n</think>\n\n<call>f({\"a\": 1})</call>\n<call>g({})</call>", 63),
+          "\x45\x01{\"name\": \"f(<p a>\n1\n</p>)</call>",
+          "\x02\x83hm\n</think>\n\n<call>f(x=1, y='a')</call>",
+          "\x1b\x02<call>f.0:f|{a:<|q|>b<|q|>})</call>"};
+}
+
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size < 2) return 0;
+ARN_FUZZ_TARGET(reply, ReplySeeds) {
+  if (size < 2) return;
   const ReplyFormat format = FormatOf(data[0]);
   const std::string_view reply(reinterpret_cast<const char*>(data) + 2, size - 2);
-  if (!arn::IsValidUtf8({reply.data(), reply.size()})) return 0;
+  if (!arn::IsValidUtf8({reply.data(), reply.size()})) return;
   const bool in_reasoning = (data[1] & 128) != 0;
   const Log whole = Parse(format, reply, 0, in_reasoning);
   CheckCalls(format, whole);
   const Log cut = Parse(format, reply, 1 + data[1] % 8, in_reasoning);
   Expect(cut.events == whole.events, "the cuts matter");
-  return 0;
 }

@@ -1,15 +1,28 @@
 // libFuzzer: any bytes as a SentencePiece model.
-#include <cstdio>
-#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "tests/fuzz/exercise_text.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+namespace {
+
+std::vector<std::string> SentencepieceSeeds() {
+  std::vector<std::string> seeds;
+  for (const char* name : {"pieces_unigram", "pieces_bpe"}) {
+    const std::string path = std::string(ARN_TEXT_TEST_DATA) + "/" + name + "/tokenizer.model";
+    std::ifstream file(path, std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return seeds;
+}
+
+}  // namespace
+
+ARN_FUZZ_TARGET(sentencepiece, SentencepieceSeeds) {
   std::string problem;
   arn::test::ExerciseSentencePiece(data, size, &problem);
-  if (!problem.empty()) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
-    std::abort();
-  }
-  return 0;
+  arn::test::ExpectNoProblem(problem);
 }

@@ -1,63 +1,66 @@
 // libFuzzer: edits of a valid saved session. Repairs the hashes, since otherwise the checks after
-// them are never reached. Needs no corpus: the empty input is a valid state.
+// them are never reached.
 //
-// Input: one byte that selects the state, then edits until the end: a byte of flags, a u16 offset,
-// and the bytes to write there.
-#include <cstdio>
-#include <cstdlib>
+// Input: one byte that selects the state and whether it is restored from memory or from a file,
+// whose pages are mapped; then edits (byte_edits.h).
 #include <cstring>
+#include <filesystem>
+#include <string>
 #include <vector>
 
+#include "tests/fuzz/byte_edits.h"
 #include "tests/fuzz/exercise_state.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/support/state_bytes.h"
+#include "tests/support/tiny_checkpoint.h"
 
 namespace arn::test {
 namespace {
 
-constexpr uint8_t kBytesMask = 7;  // number of bytes to write, minus one
-constexpr uint8_t kCut = 8;        // truncates the state at the offset and writes nothing
-constexpr uint8_t kInPages = 16;   // the offset counts 8 bytes from the first page on
-
+// The second beginning is the first page; offsets from it count 8 bytes.
 std::vector<uint8_t> Edited(const std::vector<uint8_t>& good, const uint8_t* data, size_t size) {
-  std::vector<uint8_t> state = good;
   const StateHeader header = StateHeaderOf(good);
   const uint64_t pages = header.logits.offset + header.logits.bytes;
-  while (size >= 4 && !state.empty()) {
-    const uint8_t flags = data[0];
-    const uint64_t place = data[1] + (uint64_t{data[2]} << 8);
-    const uint64_t at = ((flags & kInPages) != 0 ? pages + 8 * place : place) % state.size();
-    data += 3;
-    size -= 3;
-    if ((flags & kCut) != 0) {
-      state.resize(at);
-      continue;
-    }
-    for (uint64_t i = 0; i <= (flags & kBytesMask) && size > 0 && at + i < state.size(); ++i) {
-      state[at + i] = *data++;
-      --size;
-    }
-  }
+  std::vector<uint8_t> state =
+      EditedBytes(good, data, size, [&](uint8_t flags, uint64_t offset) -> uint64_t {
+        return (flags & kEditAtSecond) != 0 ? pages + 8 * offset : offset;
+      });
   RepairState(&state);
   return state;
+}
+
+void Exercise(const StateSubject& subject, const std::vector<uint8_t>& state, bool is_mapped) {
+  std::vector<int32_t> tokens;
+  std::string problem;
+  if (is_mapped) {
+    // A new file each time: what is mapped must not be written in place.
+    static const TempFolder folder;
+    const std::filesystem::path path = folder / "state";
+    WriteFile(path, state.data(), state.size());
+    subject.ExerciseFile(path.string(), ARN_VERIFY_TABLES, &tokens, &problem);
+    std::filesystem::remove(path);
+  } else {
+    subject.Exercise(state.data(), state.size(), ARN_VERIFY_TABLES, &tokens, &problem);
+  }
+  ExpectNoProblem(problem);
+}
+
+std::vector<std::string> StateSeeds() {
+  std::vector<std::string> seeds;
+  for (char i = 0; i < 6; ++i) seeds.emplace_back(1, i);
+  return seeds;
 }
 
 }  // namespace
 }  // namespace arn::test
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(state, arn::test::StateSeeds) {
   using arn::test::StateSubject;
   static const StateSubject subjects[3] = {StateSubject(StateSubject::Kind::kActive),
                                            StateSubject(StateSubject::Kind::kQuantised),
                                            StateSubject(StateSubject::Kind::kStates)};
-  const StateSubject& subject = subjects[size == 0 ? 0 : data[0] % 3];
-  const std::vector<uint8_t> state =
-      arn::test::Edited(subject.state(), data + (size > 0 ? 1 : 0), size > 0 ? size - 1 : 0);
-  std::vector<int32_t> tokens;
-  std::string problem;
-  subject.Exercise(state.data(), state.size(), ARN_VERIFY_TABLES, &tokens, &problem);
-  if (!problem.empty()) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
-    std::abort();
-  }
-  return 0;
+  if (size == 0) return;
+  const StateSubject& subject = subjects[data[0] % 3];
+  const bool is_mapped = data[0] / 3 % 2 == 1;
+  arn::test::Exercise(subject, arn::test::Edited(subject.state(), data + 1, size - 1), is_mapped);
 }

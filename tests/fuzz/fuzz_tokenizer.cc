@@ -1,8 +1,9 @@
 // libFuzzer: any bytes as text, for the tokenizer of models/fable.
-#include <cstdio>
-#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "tests/fuzz/exercise.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/harness/bundles.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -12,21 +13,21 @@ arn::test::ModelPtr MakeModel() {
   const arn::test::TempFolder folder;
   if (!arn::test::Convert(arn::test::SourcePath("models/fable/fable-2m"), folder / "t.arn",
                           {"--tokenizer-only"})) {
-    std::fprintf(stderr, "arenite-convert does not run here\n");
-    std::exit(1);
+    arn::test::EndFuzzing("arenite-convert does not run here");
   }
   return arn::test::OpenModel(folder / "t.arn");
 }
 
+std::vector<std::string> TokenizerSeeds() {
+  return {"Once upon a time, the fox's den 123 caf\xC3\xA9",
+          " \r\n\t\x01\xFF<|im_end|>\xF0\x9F\xA6\x8A"};
+}
+
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+ARN_FUZZ_TARGET(tokenizer, TokenizerSeeds) {
   static const arn::test::ModelPtr model = MakeModel();
   std::string problem;
   arn::test::ExerciseTokenizer(model.get(), std::string(data, data + size), &problem);
-  if (!problem.empty()) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
-    std::abort();
-  }
-  return 0;
+  arn::test::ExpectNoProblem(problem);
 }

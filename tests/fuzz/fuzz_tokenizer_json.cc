@@ -1,15 +1,24 @@
 // libFuzzer: a tokenizer.json, either raw or edited from a small one.
-#include <cstdio>
-#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "tests/fuzz/exercise_text.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+namespace {
+
+std::vector<std::string> TokenizerJsonSeeds() {
+  std::vector<std::string> seeds;
+  for (size_t i = 0; i < arn::test::SmallTokenizers().size(); ++i) {
+    seeds.push_back(std::string(2, '\0') + static_cast<char>(i));
+  }
+  return seeds;
+}
+
+}  // namespace
+
+ARN_FUZZ_TARGET(tokenizer_json, TokenizerJsonSeeds) {
   std::string problem;
   arn::test::ExerciseTokenizerJson(data, size, &problem);
-  if (!problem.empty()) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
-    std::abort();
-  }
-  return 0;
+  arn::test::ExpectNoProblem(problem);
 }

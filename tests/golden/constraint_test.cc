@@ -373,6 +373,25 @@ TEST_F(ConstraintTest, Beams_AreAllAllowed_AndOneIsGreedy) {
   }
 }
 
+// A cancel before a costly constraint ends its compilation, once, and leaves no constraint.
+TEST_F(ConstraintTest, Cancelled_CompilationEndsAndTheNextOneWorks) {
+  std::string costly = "{\"allOf\":[";
+  for (int i = 0; i < 16; ++i) {
+    costly += (i == 0 ? "" : ",") + std::string("{\"type\":\"string\",\"pattern\":\"a{") +
+              std::to_string(i) + "}\"}";
+  }
+  costly += "]}";
+  const arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, costly.c_str());
+  const SessionPtr session = NewConstrained();
+  arn_session_cancel(session.get());
+  EXPECT_EQ(ARN_CANCELLED, arn_session_set_constraint(session.get(), &options));
+  EXPECT_NE('\0', arn_session_last_error(session.get())[0]);
+  arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
+  EXPECT_EQ(ARN_NOT_FOUND, arn_session_constraint_stats(session.get(), &stats));
+  EXPECT_EQ(ARN_OK, arn_session_set_constraint(session.get(), &options))
+      << arn_session_last_error(session.get());
+}
+
 TEST_F(ConstraintTest, WhatIsRefused_IsNamed) {
   const SessionPtr session = NewConstrained();
   const std::string schema = R"({"properties": {"a": {"type": "strin"}}})";

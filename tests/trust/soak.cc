@@ -1,6 +1,8 @@
 #include "tests/trust/soak.h"
 
 #include <algorithm>
+#include <random>
+#include <utility>
 
 #include "tests/support/layer_shapes.h"
 #include "tests/support/logits_support.h"
@@ -8,7 +10,6 @@
 namespace arn::test {
 namespace {
 
-constexpr uint32_t kSoakVocab = 61, kSoakContext = 96, kSoakSequences = 3;
 constexpr size_t kMostIds = 90;  // of a sequence that is not to reach its end
 
 TinyBundle BundleOf(const SoakKind& kind) {
@@ -72,16 +73,22 @@ std::vector<SoakKind> SoakKinds() {
   return kinds;
 }
 
-Soak::Soak(const SoakKind& kind, uint32_t seed, const std::string& folder)
-    : kind_(kind),
-      rng_(seed),
-      bytes_(MakeTinyBundle(BundleOf(kind))),
-      model_(OpenBytes(bytes_)),
-      kv_path_(folder + "/" + kind.name + ".kv"),
-      state_path_(folder + "/" + kind.name + ".state"),
-      session_(NewSession(model_.get(), SoakOptions(kind, kv_path_))),
-      twin_(NewSession(model_.get(), TwinOptions())),
+SoakModel::SoakModel(const SoakKind& which)
+    : kind(which), bytes(MakeTinyBundle(BundleOf(which))), model(OpenBytes(bytes)) {}
+
+Soak::Soak(std::shared_ptr<const SoakModel> model, Numbers numbers, const std::string& folder)
+    : subject_(std::move(model)),
+      kind_(subject_->kind),
+      numbers_(std::move(numbers)),
+      kv_path_(folder + "/" + kind_.name + ".kv"),
+      state_path_(folder + "/" + kind_.name + ".state"),
+      session_(NewSession(subject_->model.get(), SoakOptions(kind_, kv_path_))),
+      twin_(NewSession(subject_->model.get(), TwinOptions())),
       sequences_(kSoakSequences) {}
+
+Soak::Numbers Soak::RandomNumbers(uint32_t seed) {
+  return [rng = std::mt19937(seed)]() mutable { return static_cast<uint32_t>(rng()); };
+}
 
 std::string Soak::History() const {
   std::string text;
@@ -265,7 +272,7 @@ void Soak::SetSampling() {
   arn_sampling sampling = ARN_SAMPLING_INIT;
   if (Below(2) == 0) {
     sampling.temperature = 0.8f;
-    sampling.seed = rng_();
+    sampling.seed = numbers_();
   }
   Holds(arn_session_set_sampling(session_.get(), &sampling), "set_sampling");
 }
@@ -285,7 +292,7 @@ void Soak::Compare() {
 
 void Soak::Step() {
   ++n_steps_;
-  switch (Below(16)) {
+  switch (Below(18)) {
     case 0:
     case 1: return Select();
     case 2:
@@ -306,7 +313,8 @@ void Soak::Step() {
             is_trim ? "trim" : "mark");
       return;
     }
-    default: return Compare();
+    case 15: return Compare();
+    default: return Refused();
   }
 }
 

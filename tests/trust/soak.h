@@ -1,17 +1,21 @@
-// Soak: random calls on a session, for as long as one wishes, beside plain lists of the tokens that
-// its sequences must hold and a session without a cache that computes them anew.
+// Soak: calls on a session, valid ones and others, beside plain lists of the tokens that its
+// sequences must hold and a session without a cache that computes them anew. Random numbers or a
+// fuzzer's bytes choose the calls.
 #pragma once
 
 #include <arenite/arenite.h>
 
 #include <deque>
-#include <random>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/support/session_support.h"
 
 namespace arn::test {
+
+inline constexpr uint32_t kSoakVocab = 61, kSoakContext = 96, kSoakSequences = 3;
 
 struct SoakKind {
   const char* name;
@@ -26,10 +30,21 @@ struct SoakKind {
 };
 std::vector<SoakKind> SoakKinds();
 
+// The small model of a kind.
+struct SoakModel {
+  explicit SoakModel(const SoakKind& kind);
+  const SoakKind kind;
+  const BundleBytes bytes;
+  const ModelPtr model;
+};
+
 class Soak {
  public:
-  // `folder`: for its files, its own.
-  Soak(const SoakKind& kind, uint32_t seed, const std::string& folder);
+  using Numbers = std::function<uint32_t()>;
+  // `numbers`: chooses the calls. `folder`: for its files, its own.
+  Soak(std::shared_ptr<const SoakModel> model, Numbers numbers, const std::string& folder);
+  // Random numbers from a seed.
+  static Numbers RandomNumbers(uint32_t seed);
 
   // Makes one call, or a few that belong together. Fails the test if a sequence is not what it must
   // be.
@@ -43,7 +58,7 @@ class Soak {
     bool is_exact = true;  // no token was dropped from its beginning
   };
 
-  uint32_t Below(uint32_t n) { return static_cast<uint32_t>(rng_() % n); }
+  uint32_t Below(uint32_t n) { return numbers_() % n; }
   std::vector<int32_t> NewIds(uint32_t n);
   Sequence& selected() { return sequences_[selected_]; }
   bool Holds(arn_status status, const char* call);
@@ -62,11 +77,16 @@ class Soak {
   void SaveOrRestore();
   void SetSampling();
   void Compare();
+  // Makes a call that must be refused, and change nothing.
+  void Refused();
+  arn_status RefusedTokens();
+  arn_status RefusedSequences();
+  arn_status RefusedState();
+  arn_status RefusedOptions();
 
-  const SoakKind kind_;
-  std::mt19937 rng_;
-  const BundleBytes bytes_;
-  const ModelPtr model_;
+  const std::shared_ptr<const SoakModel> subject_;
+  const SoakKind& kind_;
+  const Numbers numbers_;
   const std::string kv_path_, state_path_;
   SessionPtr session_, twin_;
   std::vector<Sequence> sequences_, saved_sequences_;

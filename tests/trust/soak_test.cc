@@ -36,7 +36,8 @@ class SoakTest : public testing::Test {
   SoakTest() {
     uint32_t seed = 1 + static_cast<uint32_t>(NumberOf("ARN_SOAK_SEED"));
     for (const SoakKind& kind : SoakKinds()) {
-      soaks_.push_back(std::make_unique<Soak>(kind, seed++, folder_.path().string()));
+      soaks_.push_back(std::make_unique<Soak>(
+          std::make_shared<SoakModel>(kind), Soak::RandomNumbers(seed++), folder_.path().string()));
     }
   }
   void Report() const {

@@ -53,6 +53,8 @@ def kinds(length):
                                               "ARN_SOAK_SEED": int(time.time()) % 1000000}
   for name in ("fuzz_test", "state_fuzz_test", "text_fuzz_test", "constraint_fuzz_test"):
     yield f"damaged input: {name}", [TESTS / name], {}
+  yield ("damaged input: fuzz targets", [TESTS / "fuzz_corpus_test"],
+         {"ARN_FUZZ_TIMES": by(1, 50, 1000)})
   if length != "ci":
     for program in sorted(FUZZERS.glob("fuzz_*")):
       yield (f"libFuzzer: {program.name}",
@@ -74,6 +76,9 @@ def counts(text):
   if summary:
     return tuple(map(int, summary[-1]))
   failed = number(r"(\d+) FAILED TESTS?", text) or 0
+  inputs = re.findall(r"^(\d+) kept, (\d+) mutations$", text, re.MULTILINE)
+  if inputs:
+    return sum(int(kept) + int(mutations) for kept, mutations in inputs), failed
   for pattern in (r", (\d+) steps, ", r"^stat::number_of_executed_units: +(\d+)",
                   r"^\[=+\] (\d+) tests? from .* ran", r"^Ran (\d+) tests?"):
     count = number(pattern, text)

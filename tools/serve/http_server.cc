@@ -33,8 +33,49 @@ class Tasks : public httplib::TaskQueue {
   WorkerQueue queue_;
 };
 
+// A connection whose bytes are all here. Its socket is one that nobody writes to: the library asks
+// it whether the client is still there.
+class MemoryStream : public httplib::Stream {
+ public:
+  MemoryStream(std::string_view in, int socket) : in_(in), socket_(socket) {}
+
+  bool has_more() const { return !in_.empty(); }
+  std::string& out() { return out_; }
+
+  bool is_readable() const override { return has_more(); }
+  bool wait_readable() const override { return true; }
+  bool wait_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    const size_t n = in_.copy(to, size);
+    in_.remove_prefix(n);
+    return static_cast<ssize_t>(n);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    out_.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+  time_t duration() const override { return 0; }
+
+ private:
+  std::string_view in_;
+  std::string out_;
+  const int socket_;
+};
+
 // Closes a connection also where it fails for lack of memory.
 class Listener : public httplib::Server {
+ public:
+  void Answer(MemoryStream* stream) {
+    bool is_closed = false;
+    while (!is_closed && stream->has_more()) {
+      if (!process_request(*stream, "", 0, "", 0, false, is_closed, nullptr)) return;
+    }
+  }
+
+ private:
   bool process_and_close_socket(socket_t sock) override {
     const httplib::detail::scope_exit close([sock] {
       httplib::detail::shutdown_socket(sock);
@@ -167,6 +208,19 @@ std::string HttpServer::Listen() {
   }
   impl_->has_ended = true;
   return problem;
+}
+
+std::string HttpServer::Answer(std::string_view bytes) {
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+    throw std::system_error(errno, std::generic_category(), "socketpair");
+  }
+  const httplib::detail::scope_exit close([&] {
+    for (const int socket : sockets) httplib::detail::close_socket(socket);
+  });
+  MemoryStream stream(bytes, sockets[0]);
+  impl_->server.Answer(&stream);
+  return std::move(stream.out());
 }
 
 void HttpServer::Stop() {

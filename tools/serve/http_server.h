@@ -64,6 +64,9 @@ class HttpServer {
   // Answers until Stop(); then waits for the answers that are being sent. Returns why it ended
   // before; "" if it did not.
   std::string Listen();
+  // Answers the requests in `bytes` as those of one connection that ends behind them, without a
+  // socket, on the calling thread. Returns all that is sent.
+  std::string Answer(std::string_view bytes);
   // Callable from any thread, once another one calls Listen() or is about to.
   void Stop();
 

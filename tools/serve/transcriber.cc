@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kErrorBytes = 1024;
 
-ApiError Ending() { return Unavailable("the server is ending", "shutting_down"); }
+ApiError ServerIsEnding() { return Unavailable("the server is ending", "shutting_down"); }
 
 uint64_t PlanBytes(const tool::Model& model, const arn_session_options& options) {
   char error[kErrorBytes] = "";
@@ -120,7 +120,7 @@ Transcriber::~Transcriber() { Stop(); }
 
 void Transcriber::Submit(std::shared_ptr<Transcription> transcription) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (is_stopping_) throw Ending();
+  if (is_stopping_) throw ServerIsEnding();
   waiting_.push_back(std::move(transcription));
   changed_.notify_one();
 }
@@ -136,7 +136,7 @@ void Transcriber::Stop() {
     const std::lock_guard<std::mutex> lock(mutex_);
     is_stopping_ = true;
     if (running_) arn_session_cancel(session_.get());
-    for (const auto& transcription : waiting_) transcription->Fail(Ending());
+    for (const auto& transcription : waiting_) transcription->Fail(ServerIsEnding());
     waiting_.clear();
     changed_.notify_one();
   }
@@ -184,7 +184,7 @@ void Transcriber::Transcribe(Transcription* transcription) {
   const arn_status status =
       arn_transcribe(transcriber_.get(), samples.data(), samples.size(), &options, &result);
   if (receiver.failure) std::rethrow_exception(receiver.failure);
-  if (status == ARN_CANCELLED) throw Ending();
+  if (status == ARN_CANCELLED) throw ServerIsEnding();
   if (status != ARN_OK) {
     throw ApiError(500, "server_error", arn_transcriber_last_error(transcriber_.get()));
   }

@@ -348,6 +348,26 @@ TEST_F(BadTables, SlowRegex_IsStopped) {
   EXPECT_EQ(n_asked, 5);
 }
 
+// Nothing splits the text, so that the model gets all of it at once.
+TEST(TokenizerStop, TextOfOnePiece_IsStoppedWithinIt) {
+  for (const char* name : {"pieces_bpe", "pieces_unigram", "unigram_bytes"}) {
+    const auto t = LoadedTokenizer::FromFolder(std::string(ARN_TEXT_TEST_DATA) + "/" + name);
+    ASSERT_TRUE(t.ok()) << t.error();
+    std::string text;
+    for (uint32_t i = 0; i < 200000; ++i) text += static_cast<char>('a' + i * i % 26);
+    int n_asked = 0;
+    Tokenizer::EncodeOptions options;
+    options.user = &n_asked;
+    options.stop = [](void* user) { return ++*static_cast<int*>(user) == 0 ? 1 : 0; };
+    EXPECT_EQ(t.Encode(text, options).status, Status::kOk) << name;
+    EXPECT_GE(n_asked, 200000 / 16384) << name;
+    n_asked = 0;
+    options.stop = [](void* user) { return ++*static_cast<int*>(user) == 5 ? 1 : 0; };
+    EXPECT_EQ(t.Encode(text, options).status, Status::kCancelled) << name;
+    EXPECT_EQ(n_asked, 5) << name;
+  }
+}
+
 TEST_F(BadTables, RegexThatRefersBack_Refused) {
   tables_.pre_tokenizers[0].regex = "(a*)b\\1";
   ExpectError("pre_tokenizers[0]: the regular expression has a back-reference to group 1");

@@ -96,7 +96,8 @@ typedef struct arn_constraint_stats_data {
  * (arn_session_options.constraint_bytes), and drops its old one, also on failure. `options` NULL:
  * drops it only. ARN_BAD_ARGUMENT and ARN_UNSUPPORTED name the place: JSON pointer and keyword,
  * offset, or rule. ARN_OUT_OF_MEMORY: needs more than constraint_bytes. ARN_BAD_STATE: the session
- * has no constraint_bytes, or max_constraints are in use. */
+ * has no constraint_bytes, or max_constraints are in use. ARN_CANCELLED: arn_session_cancel; a
+ * constraint that compiles within a millisecond may be complete before it is heard. */
 ARN_API arn_status arn_session_set_constraint(arn_session* session,
                                               const arn_constraint_options* options);
 /* Statistics of the selected sequence's constraint, forks included. ARN_NOT_FOUND: it has none. */

@@ -1,0 +1,20 @@
+#include "tests/fuzz/fuzz_target.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace arn::test {
+
+std::vector<FuzzTarget>& FuzzTargets() {
+  static std::vector<FuzzTarget> targets;
+  return targets;
+}
+
+FuzzRegistration::FuzzRegistration(const FuzzTarget& target) { FuzzTargets().push_back(target); }
+
+void EndFuzzing(const std::string& problem) {
+  std::fprintf(stderr, "%s\n", problem.c_str());
+  std::abort();
+}
+
+}  // namespace arn::test
