@@ -52,6 +52,7 @@ struct RequestRecord {
   uint32_t mark = kNoMark;     // position where the recurrent states are kept
   uint32_t border = 0;         // position that a chunk ends at, for a request that waits for it
   uint32_t n_tokens = 0;       // of the reply
+  uint64_t since = 0;          // the step in which it had its last row, or the one before it began
 
   bool is_running() const {
     return phase == RequestPhase::kPrompt || phase == RequestPhase::kReply;

@@ -3,22 +3,27 @@
 #include "platform/base/arith.h"
 
 namespace arn {
+namespace {
 
-void ShareRows(uint32_t budget, uint64_t* turn, Span<RowWish> wishes) {
-  const size_t n = wishes.size();
-  size_t first = 0;
-  while (first < n && wishes[first].request < *turn) ++first;
-  for (RowWish& wish : wishes) wish.rows = 0;
-  uint32_t left = budget;
-  for (size_t i = 0; i < n; ++i) {
-    RowWish& wish = wishes[(first + i) % n];
-    if (left == 0) {
-      *turn = wish.request;
-      return;
-    }
-    wish.rows = 1;
-    --left;
+// Gives a row to the one without that has waited longest; the first of equals.
+void ServeOldest(Span<RowWish> wishes) {
+  RowWish* oldest = nullptr;
+  for (RowWish& wish : wishes) {
+    if (wish.rows == 0 && (oldest == nullptr || wish.since < oldest->since)) oldest = &wish;
   }
+  oldest->rows = 1;
+}
+
+}  // namespace
+
+void ShareRows(uint32_t budget, Span<RowWish> wishes) {
+  const bool is_enough = wishes.size() <= budget;
+  for (RowWish& wish : wishes) wish.rows = is_enough ? 1 : 0;
+  if (!is_enough) {
+    for (uint32_t i = 0; i < budget; ++i) ServeOldest(wishes);
+    return;
+  }
+  auto left = budget - static_cast<uint32_t>(wishes.size());
   for (;;) {
     uint32_t n_hungry = 0;
     for (const RowWish& wish : wishes) n_hungry += wish.rows < wish.most ? 1 : 0;

@@ -26,7 +26,7 @@ Status Scheduler::Open(const SchedulerOptions& options) {
   events_.Init({core_.memory.As<RequestEvent>(plan.events), n * EventRing::kPerRequest});
   wishes_ = {core_.memory.As<RowWish>(plan.wishes), sequences_.size()};
   slots_.Init();
-  turn_ = turn_alone_ = 0;
+  step_ = 0;
   is_open_ = true;
   return Status::kOk;
 }

@@ -93,7 +93,8 @@ class Scheduler {
   void Admit();
   // True if the request should wait for a prompt that begins as its own does.
   bool WaitsForPrefix(const RequestRecord& waiting, uint32_t held);
-  void Begin(RequestRecord* record, uint32_t best, uint32_t common);
+  // Returns false if the request failed and has ended.
+  bool Begin(RequestRecord* record, uint32_t best, uint32_t common);
   // Makes the sequence hold what is there of the prompt, with the request's sampling and
   // constraint.
   Status PrepareSequence(RequestRecord* record);
@@ -132,8 +133,7 @@ class Scheduler {
   Span<RowWish> wishes_;
   bool is_open_ = false;
   uint32_t step_rows_ = 0;
-  uint64_t turn_ = 0;        // the request that comes first in the next step
-  uint64_t turn_alone_ = 0;  // likewise, of those that run alone
+  uint64_t step_ = 0;
 };
 
 }  // namespace arn

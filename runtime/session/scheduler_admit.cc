@@ -37,7 +37,8 @@ void Scheduler::Admit() {
     uint32_t best = 0;
     const uint32_t held = slots_.LongestPrefix(record.request, &best);
     if (WaitsForPrefix(record, held)) continue;
-    Begin(&record, best, held);
+    // The text of a failure is in memory of the sequence that it had: for this step nobody's.
+    if (!Begin(&record, best, held)) return;
   }
 }
 
@@ -56,19 +57,24 @@ bool Scheduler::WaitsForPrefix(const RequestRecord& waiting, uint32_t held) {
   return false;
 }
 
-void Scheduler::Begin(RequestRecord* record, uint32_t best, uint32_t common) {
+bool Scheduler::Begin(RequestRecord* record, uint32_t best, uint32_t common) {
   record->sequence = slots_.Take(record->request, best, common);
   record->phase = RequestPhase::kPrompt;
+  record->since = step_ - 1;  // behind those that waited longer
   new (&TextOf(*record))
       ReplyText(core_.model.tokenizer, record->request.stops, TextBuffer(record->sequence));
   const Status status = PrepareSequence(record);
-  if (status != Status::kOk) return End(record, 0, status);
+  if (status != Status::kOk) {
+    End(record, 0, status);
+    return false;
+  }
   RequestEvent started;
   started.kind = RequestEventKind::kStarted;
   Put(*record, started);
   if (sequences_.Length(record->sequence) == record->n_prompt()) {
     record->phase = RequestPhase::kReply;
   }
+  return true;
 }
 
 Status Scheduler::PrepareSequence(RequestRecord* record) {

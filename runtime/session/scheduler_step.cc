@@ -26,6 +26,7 @@ Status Scheduler::Step(StepCounts* out) {
     return core_.diag.Fail(Status::kCancelled, "the step was cancelled");
   }
   const Selecting selecting(&sequences_);
+  ++step_;
   Admit();
   Status status = RunOneAlone(out);
   if (status == Status::kOk) status = RunTogether(out);
@@ -40,10 +41,10 @@ Status Scheduler::RunOneAlone(StepCounts* out) {
   for (uint32_t i = 0; i < table_.size(); ++i) {
     RequestRecord& record = table_.At(i);
     if (record.phase != RequestPhase::kPrompt || record.is_paused || !record.runs_alone()) continue;
-    if (next == nullptr || (next->id < turn_alone_ && record.id >= turn_alone_)) next = &record;
+    if (next == nullptr || record.since < next->since) next = &record;
   }
   if (next == nullptr) return Status::kOk;
-  turn_alone_ = next->id + 1;
+  next->since = step_;
   sequences_.Select(next->sequence);
   // Ids of embeddings are the session's from one call to the next only.
   KeptPrefix prefix;
@@ -95,7 +96,7 @@ Status Scheduler::CollectWishes(uint32_t* out_n) {
     } else if (record.phase != RequestPhase::kReply || !record.has_chosen) {
       continue;
     }
-    wishes_[(*out_n)++] = {record.id, most, 0};
+    wishes_[(*out_n)++] = {record.id, record.since, most, 0};
   }
   return Status::kOk;
 }
@@ -119,7 +120,7 @@ Status Scheduler::RunTogether(StepCounts* out) {
   uint32_t n_wishes = 0;
   ARN_TRY(CollectWishes(&n_wishes));
   const Span<RowWish> wishes = wishes_.subspan(0, n_wishes);
-  ShareRows(step_rows_, &turn_, wishes);
+  ShareRows(step_rows_, wishes);
   auto* parts = core_.memory.As<SessionPart>(core_.plan.parts);
   size_t n_parts = 0;
   uint32_t n_rows = 0, n_replies = 0;
@@ -158,6 +159,7 @@ Status Scheduler::RunTogether(StepCounts* out) {
 
 void Scheduler::Advance(RequestRecord* record, uint32_t rows) {
   Sequence& sequence = sequences_.At(record->sequence);
+  record->since = step_;
   if (record->phase == RequestPhase::kReply) {
     record->has_chosen = false;
     ++sequence.n_generated;
