@@ -6,13 +6,13 @@
 namespace arn::api {
 namespace {
 
-static_assert(ARN_REQUEST_STARTED == static_cast<uint32_t>(RequestEventKind::kStarted));
-static_assert(ARN_REQUEST_TOKEN == static_cast<uint32_t>(RequestEventKind::kToken));
-static_assert(ARN_REQUEST_ENDED == static_cast<uint32_t>(RequestEventKind::kEnded));
-static_assert(ARN_REQUEST_IS_WAITING == static_cast<uint32_t>(RequestPhase::kWaiting));
-static_assert(ARN_REQUEST_IS_IN_PROMPT == static_cast<uint32_t>(RequestPhase::kPrompt));
-static_assert(ARN_REQUEST_IS_IN_REPLY == static_cast<uint32_t>(RequestPhase::kReply));
-static_assert(ARN_REQUEST_HAS_ENDED == static_cast<uint32_t>(RequestPhase::kEnded));
+static_assert(ARN_REQUEST_EVENT_STARTED == static_cast<uint32_t>(RequestEventKind::kStarted));
+static_assert(ARN_REQUEST_EVENT_TOKEN == static_cast<uint32_t>(RequestEventKind::kToken));
+static_assert(ARN_REQUEST_EVENT_ENDED == static_cast<uint32_t>(RequestEventKind::kEnded));
+static_assert(ARN_REQUEST_STATE_WAITING == static_cast<uint32_t>(RequestPhase::kWaiting));
+static_assert(ARN_REQUEST_STATE_PROMPT == static_cast<uint32_t>(RequestPhase::kPrompt));
+static_assert(ARN_REQUEST_STATE_REPLY == static_cast<uint32_t>(RequestPhase::kReply));
+static_assert(ARN_REQUEST_STATE_ENDED == static_cast<uint32_t>(RequestPhase::kEnded));
 
 // The handle is the session: it has one scheduler.
 Session* SessionOf(arn_scheduler* scheduler) { return reinterpret_cast<Session*>(scheduler); }

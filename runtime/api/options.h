@@ -21,6 +21,7 @@ Status ReadStops(const arn_stop_string* stops, size_t n_stops, Span<const String
                  Diag* diag);
 // Lists of *out are the caller's. `options` may be null. *given: the options with defaults; its
 // reply and reasoning_budget are the caller's to serve or refuse.
-Status ReadGenerateOptions(const arn_generate_options* options, GenerateOptions* out, arn_generate_options* given, Diag* diag);
+Status ReadGenerateOptions(const arn_generate_options* options, GenerateOptions* out,
+                           arn_generate_options* given, Diag* diag);
 
 }  // namespace arn::api

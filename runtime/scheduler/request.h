@@ -10,15 +10,15 @@
 
 namespace arn {
 
-// What the caller asks for. Arrays and texts are the caller's, unchanged until the request has
-// ended.
+// A prompt and how its reply is made. Arrays and texts are the caller's, unchanged until the
+// request has ended.
 struct Request {
   Span<const int32_t> prompt;
   Span<const float> embeddings;  // in place of some of its tokens; empty: none
   SamplingOptions sampling;
   TokenConstraintOptions constraint;
   bool has_constraint = false;
-  bool constraint_waits = false;  // it begins when the caller says so
+  bool constraint_waits = false;          // it begins when the caller says so
   Span<const uint32_t> adapters;          // indices of the session's
   const float* adapter_scales = nullptr;  // null: 1
   Span<const int32_t> extra_eos_ids;

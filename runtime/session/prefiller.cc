@@ -77,9 +77,8 @@ Status Prefiller::RunChunk(Span<const int32_t> ids, size_t marked, size_t* done)
   const SessionPart part{selected, left.subspan(0, n)};
   // A cancelled call must leave logits, or a state they can be recomputed from.
   const bool needs_logits =
-      n == left.size() ||
-      !(core_.plan.options.no_cache ||
-        cache().CanRewindFrom(sequences_.length() + static_cast<uint32_t>(n)));
+      n == left.size() || !(core_.plan.options.no_cache ||
+                            cache().CanRewindFrom(sequences_.length() + static_cast<uint32_t>(n)));
   ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1),
                       needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
   sequences_.At(selected).n_generated = 0;

@@ -111,8 +111,7 @@ Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, Span<const f
   // Marks this border: the tokens to follow next often change from the same one on.
   const Status status = view.prefiller.PrefillMixed(prefix.rest, prefix.n_again);
   const uint32_t length = view.sequences.length();
-  view.core.stats.recomputed_tokens +=
-      Min(prefix.n_again, length - Min(length, prefix.n_kept));
+  view.core.stats.recomputed_tokens += Min(prefix.n_again, length - Min(length, prefix.n_kept));
   return status;
 }
 

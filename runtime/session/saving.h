@@ -55,7 +55,7 @@ Status Save(const SavingView& view, const StateSink& sink);
 Status Restore(const SavingView& view, const StateSource& source);
 // Makes the selected sequence the bundle's prefix, without running it. kNotFound if it has none.
 Status UsePrefix(const SavingView& view);
-// What a sequence has of the tokens that it is to hold.
+// A part of the tokens that a sequence is to hold: those it has, and the rest.
 struct KeptPrefix {
   uint32_t n_kept = 0;       // leading tokens that it holds
   Span<const int32_t> rest;  // the others, in memory of the caller or the session

@@ -91,8 +91,7 @@ Status Scheduler::Check(const Request& request) const {
   }
   ARN_TRY(sequences_.CheckAdapters(request.adapters, request.adapter_scales));
   if (core_.model.tokenizer == nullptr && !request.stops.empty()) {
-    return diag.Fail(Status::kUnsupported,
-                     "stop strings need a tokenizer, the bundle has none");
+    return diag.Fail(Status::kUnsupported, "stop strings need a tokenizer, the bundle has none");
   }
   for (const StringView& stop : request.stops) {
     if (stop.size != 0 && stop.size <= kMaxStopBytes) continue;

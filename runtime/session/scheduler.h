@@ -37,7 +37,7 @@ struct StepCounts {
 
 class Scheduler {
  public:
-  // What is viewed must outlive the part.
+  // The parts of the session must outlive it.
   explicit Scheduler(const SavingView& session)
       : session_(session),
         core_(session.core),

@@ -31,7 +31,7 @@ void Scheduler::Admit() {
   for (uint32_t i = 0; i < table_.size(); ++i) {
     RequestRecord& record = table_.At(i);
     if (record.phase != RequestPhase::kWaiting) continue;
-    // Those behind wait too: a request that needs much is not overtaken for ever.
+    // Lets those behind wait too, so that a request that needs much is not overtaken for ever.
     if (!slots_.HasRoomFor(record.request)) return;
     if (record.request.has_constraint && !session_.constrainer.HasFree()) return;
     uint32_t best = 0;
@@ -100,8 +100,8 @@ Status Scheduler::PrepareSequence(RequestRecord* record) {
 
 Status Scheduler::SetConstraint(const RequestRecord& record) {
   const Request& request = record.request;
-  ARN_TRY(session_.constrainer.Set(record.sequence, request.constraint,
-                                   Constrainer::kAtNextChoice));
+  ARN_TRY(
+      session_.constrainer.Set(record.sequence, request.constraint, Constrainer::kAtNextChoice));
   session_.constrainer.SetEnds(record.sequence, request.extra_eos_ids, !request.ignore_eos);
   return Status::kOk;
 }

@@ -103,8 +103,7 @@ Status Scheduler::CollectWishes(uint32_t* out_n) {
 
 SessionPart Scheduler::PartOf(const RequestRecord& record, uint32_t rows) const {
   if (record.phase == RequestPhase::kReply) return {record.sequence, {&record.chosen, 1}};
-  return {record.sequence,
-          record.request.prompt.subspan(sequences_.Length(record.sequence), rows)};
+  return {record.sequence, record.request.prompt.subspan(sequences_.Length(record.sequence), rows)};
 }
 
 Status Scheduler::RunParts(Span<const SessionPart> parts, bool needs_logits) {
@@ -134,8 +133,7 @@ Status Scheduler::RunTogether(StepCounts* out) {
     youngest = &record;
     const bool is_reply = record.phase == RequestPhase::kReply;
     n_replies += is_reply ? 1 : 0;
-    needs_logits |=
-        is_reply || sequences_.Length(record.sequence) + wish.rows == record.n_prompt();
+    needs_logits |= is_reply || sequences_.Length(record.sequence) + wish.rows == record.n_prompt();
   }
   if (n_parts == 0) return Status::kOk;
   const uint64_t start = MonotonicNs();
@@ -248,8 +246,8 @@ void Scheduler::PutToken(RequestRecord* record, int32_t id) {
   event.kind = RequestEventKind::kToken;
   event.id = id;
   ReplyText& text = TextOf(*record);
-  const bool has_stopped = finish == Finish::kNone ? text.Add(id, &event.text)
-                                                   : text.AddLast(id, &event.text);
+  const bool has_stopped =
+      finish == Finish::kNone ? text.Add(id, &event.text) : text.AddLast(id, &event.text);
   if (has_stopped) finish = Finish::kStop;
   Put(*record, event);
   if (finish != Finish::kNone) return End(record, static_cast<uint32_t>(finish), Status::kOk);

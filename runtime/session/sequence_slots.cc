@@ -98,8 +98,8 @@ uint32_t SequenceSlots::Take(const Request& request, uint32_t best, uint32_t com
   for (const SequenceSlot& slot : slots_) n_free += slot.is_busy ? 0 : 1;
   // A prompt that leaves most of what a sequence holds goes to another one, with a copy of the
   // beginning, so that the first conversation can still go on.
-  const bool goes_on = common > 0 && !slots_[best].is_busy &&
-                       (2 * common >= sequences_.Length(best) || n_free == 1);
+  const bool goes_on =
+      common > 0 && !slots_[best].is_busy && (2 * common >= sequences_.Length(best) || n_free == 1);
   uint32_t taken = goes_on ? best : FindEmpty();
   if (taken == kNone) taken = Oldest(common > 0 && n_free > 1 ? best : kNone);
   sequences_.Select(taken);

@@ -34,7 +34,8 @@ class SequenceSlots {
   uint32_t n_pages() const;
   // True if a sequence and its pages are free for the request.
   bool HasRoomFor(const Request& request) const;
-  // Returns how many tokens of its prompt a sequence with its adapters holds, at most. *best: which.
+  // Returns how many tokens of its prompt a sequence with its adapters holds, at most. *best:
+  // which.
   uint32_t LongestPrefix(const Request& request, uint32_t* best);
   // Takes and selects a sequence with the request's adapters, which may begin as its prompt does.
   // REQUIRES: HasRoomFor(request); best, common: of LongestPrefix().

@@ -140,8 +140,8 @@ class FableSchedulerTest : public testing::Test {
       } else {
         reply.text.append(event.text, event.text_bytes);
       }
-      if (event.kind == ARN_REQUEST_TOKEN) reply.ids.push_back(event.id);
-      if (event.kind == ARN_REQUEST_ENDED) {
+      if (event.kind == ARN_REQUEST_EVENT_TOKEN) reply.ids.push_back(event.id);
+      if (event.kind == ARN_REQUEST_EVENT_ENDED) {
         reply.finish = event.finish;
         reply.status = event.status;
       }
@@ -236,23 +236,22 @@ TEST_F(FableSchedulerTest, BadConstraint_EndsItsRequestOnly) {
   while (Step(scheduler)) {
   }
   EXPECT_EQ(ARN_BAD_ARGUMENT, replies[1].status);
-  EXPECT_NE(std::string::npos, replies[1].error.find("#/type: unknown type"))
-      << replies[1].error;
+  EXPECT_NE(std::string::npos, replies[1].error.find("#/type: unknown type")) << replies[1].error;
   EXPECT_TRUE(replies[1].ids.empty());
   EXPECT_EQ(GenerateAlone(model_, requests[0]).text, replies[0].text);
   EXPECT_EQ(GenerateAlone(model_, requests[1]).text, replies[2].text);
   arn_scheduler_destroy(scheduler);
 }
 
-// A constraint that waits leaves the reply free until it begins: from there on the text is that of a
-// constraint set between the two tokens.
+// A constraint that waits leaves the reply free until it begins: from there on the text is that of
+// a constraint set between the two tokens.
 TEST_F(FableSchedulerTest, ConstraintThatWaits_BeginsWhereItIsTold) {
   constexpr uint32_t kFree = 9;
   TextRequest request = Requests()[2];
   const SessionPtr alone = NewSession(model_, FableOptions(1));
   TextReply expected;
-  ASSERT_EQ(ARN_OK, arn_session_prefill(alone.get(), request.prompt_ids.data(),
-                                        request.prompt_ids.size()));
+  ASSERT_EQ(ARN_OK,
+            arn_session_prefill(alone.get(), request.prompt_ids.data(), request.prompt_ids.size()));
   arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
   generate.user = &expected.ids;
   generate.callback = [](void* user, int32_t id, const char*, size_t) {

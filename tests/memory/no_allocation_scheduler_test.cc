@@ -82,8 +82,8 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
         check(arn_scheduler_step(scheduler, &result));
         arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
         while (arn_scheduler_next_event(scheduler, &event) == ARN_OK) {
-          n_tokens += event.kind == ARN_REQUEST_TOKEN ? 1 : 0;
-          n_ended += event.kind == ARN_REQUEST_ENDED ? 1 : 0;
+          n_tokens += event.kind == ARN_REQUEST_EVENT_TOKEN ? 1 : 0;
+          n_ended += event.kind == ARN_REQUEST_EVENT_ENDED ? 1 : 0;
           n_failed += event.status == ARN_OK ? 0 : 1;
         }
         if (n_tokens == 20) check(arn_scheduler_cancel(scheduler, numbers[kRequests - 1]));

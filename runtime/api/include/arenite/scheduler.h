@@ -56,8 +56,8 @@ ARN_API void arn_scheduler_destroy(arn_scheduler* scheduler);
 ARN_API const char* arn_scheduler_last_error(const arn_scheduler* scheduler);
 
 /* Arrays and texts are not copied, those inside of `sampling` and `constraint` neither: they must
- * stay valid and unchanged until ARN_REQUEST_ENDED has been taken. The structs that `sampling` and
- * `constraint` point to are read during the call only. */
+ * stay valid and unchanged until ARN_REQUEST_EVENT_ENDED has been taken. The structs that
+ * `sampling` and `constraint` point to are read during the call only. */
 typedef struct arn_request {
   size_t struct_size;
   const int32_t* ids; /* the prompt */
@@ -65,7 +65,7 @@ typedef struct arn_request {
   const float* embeddings; /* as in arn_session_follow_embeddings; NULL: none. Such a prompt runs in
                               chunks of prefill_chunk, in runs of its own, one in a step. */
   size_t n_embeddings;
-  const arn_sampling* sampling; /* NULL: greedy */
+  const arn_sampling* sampling;             /* NULL: greedy */
   const arn_constraint_options* constraint; /* of the reply; `first` is ARN_AT_NEXT_TOKEN */
   uint32_t constraint_waits; /* 1: the constraint is compiled when the request starts, and begins
                                 with arn_scheduler_begin_constraint: behind a reasoning */
@@ -81,14 +81,16 @@ typedef struct arn_request {
   size_t n_stops;
   void* user; /* of its events */
 } arn_request;
-#define ARN_REQUEST_INIT \
-  { sizeof(arn_request), NULL, 0, NULL, 0, NULL, NULL, 0, 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0, \
-        NULL }
+#define ARN_REQUEST_INIT                                                                         \
+  {                                                                                              \
+    sizeof(arn_request), NULL, 0, NULL, 0, NULL, NULL, 0, 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0, \
+        NULL                                                                                     \
+  }
 
 /* Queues a request. *out_request: its number, from 1, never used again. Computes nothing.
  * ARN_BAD_STATE, and nothing changes: max_requests are here, which wait, run, or have an event
- * ARN_REQUEST_ENDED that was not taken. ARN_CONTEXT_FULL: prompt and max_tokens never fit, with the
- * reason. Other failures as those of arn_session_follow, arn_session_set_sampling,
+ * ARN_REQUEST_EVENT_ENDED that was not taken. ARN_CONTEXT_FULL: prompt and max_tokens never fit,
+ * with the reason. Other failures as those of arn_session_follow, arn_session_set_sampling,
  * arn_session_set_adapters and arn_session_generate. A constraint is compiled when the request
  * starts: a mistake in it is in its last event. */
 ARN_API arn_status arn_scheduler_submit(arn_scheduler* scheduler, const arn_request* request,
@@ -96,12 +98,11 @@ ARN_API arn_status arn_scheduler_submit(arn_scheduler* scheduler, const arn_requ
 
 /* Each of the next four returns ARN_NOT_FOUND unless the request waits or runs. */
 
-/* Ends a request: at once, with ARN_REQUEST_ENDED as its next event. */
+/* Ends a request: at once, with ARN_REQUEST_EVENT_ENDED as its next event. */
 ARN_API arn_status arn_scheduler_cancel(arn_scheduler* scheduler, uint64_t request);
 /* pauses 1: the request runs nothing more, but keeps its sequence; 0: it goes on. For readers that
  * are slower than the model. */
-ARN_API arn_status arn_scheduler_pause(arn_scheduler* scheduler, uint64_t request,
-                                       uint32_t pauses);
+ARN_API arn_status arn_scheduler_pause(arn_scheduler* scheduler, uint64_t request, uint32_t pauses);
 /* Makes n tokens the next ones of the reply, instead of chosen ones: behind the one of its last
  * event. They count, have events, and do not end the reply as stop tokens would. They must stay
  * valid until they have come. ARN_BAD_TOKEN. */
@@ -117,7 +118,7 @@ typedef struct arn_step_result {
   uint32_t n_prompt_rows; /* part of them: tokens of prompts */
   uint32_t n_chosen;      /* replies that went on or ended */
   uint32_t n_running;     /* requests that have a sequence now */
-  uint32_t n_waiting;     /* requests that wait for one, or for the pages or the prefix of another */
+  uint32_t n_waiting; /* requests that wait for one, or for the pages or the prefix of another */
 } arn_step_result;
 #define ARN_STEP_RESULT_INIT \
   { sizeof(arn_step_result), 0, 0, 0, 0, 0 }
@@ -130,16 +131,16 @@ typedef struct arn_step_result {
 ARN_API arn_status arn_scheduler_step(arn_scheduler* scheduler, arn_step_result* out_result);
 
 enum {
-  ARN_REQUEST_STARTED = 1, /* has a sequence; n_kept is known */
-  ARN_REQUEST_TOKEN = 2,   /* a token of the reply, which has not run yet */
-  ARN_REQUEST_ENDED = 3    /* the last event of a request, whose place is free again */
+  ARN_REQUEST_EVENT_STARTED = 1, /* has a sequence; n_kept is known */
+  ARN_REQUEST_EVENT_TOKEN = 2,   /* a token of the reply, which has not run yet */
+  ARN_REQUEST_EVENT_ENDED = 3    /* the last event of a request, whose place is free again */
 };
 typedef struct arn_scheduler_event {
   size_t struct_size;
-  uint32_t kind; /* ARN_REQUEST_... */
-  uint32_t finish;  /* ENDED: ARN_FINISH_...; NONE: the request failed */
-  uint64_t request; /* number */
-  void* user;       /* of the request */
+  uint32_t kind;     /* ARN_REQUEST_EVENT_... */
+  uint32_t finish;   /* ENDED: ARN_FINISH_...; NONE: the request failed */
+  uint64_t request;  /* number */
+  void* user;        /* of the request */
   arn_status status; /* ENDED: ARN_OK, or why the request failed */
   int32_t id;        /* TOKEN */
   /* TOKEN and ENDED: text that is ready to show, as in arn_token_callback; of a failed request the
@@ -159,14 +160,14 @@ ARN_API arn_status arn_scheduler_next_event(arn_scheduler* scheduler,
                                             arn_scheduler_event* out_event);
 
 enum {
-  ARN_REQUEST_IS_WAITING = 1,
-  ARN_REQUEST_IS_IN_PROMPT = 2,
-  ARN_REQUEST_IS_IN_REPLY = 3,
-  ARN_REQUEST_HAS_ENDED = 4
+  ARN_REQUEST_STATE_WAITING = 1,
+  ARN_REQUEST_STATE_PROMPT = 2,
+  ARN_REQUEST_STATE_REPLY = 3,
+  ARN_REQUEST_STATE_ENDED = 4
 };
 typedef struct arn_request_info {
   size_t struct_size;
-  uint32_t state; /* ARN_REQUEST_IS_..., ARN_REQUEST_HAS_ENDED */
+  uint32_t state; /* ARN_REQUEST_STATE_... */
   /* While it runs: the sequence of the session, to select it and read its tokens, logits and
    * log-probabilities. Behind an event TOKEN the logits are those that the token was chosen from.
    * Else 0. */
@@ -183,7 +184,7 @@ ARN_API arn_status arn_scheduler_get_request(const arn_scheduler* scheduler, uin
 
 typedef struct arn_scheduler_info {
   size_t struct_size;
-  uint32_t step_rows;    /* after defaults are applied */
+  uint32_t step_rows; /* after defaults are applied */
   uint32_t max_requests;
   uint32_t n_waiting;
   uint32_t n_running;
