@@ -181,8 +181,8 @@ arn_status arn_scheduler_get_request(const arn_scheduler* scheduler, uint64_t re
   if (record == nullptr) return ARN_NOT_FOUND;
   arn_request_info out = ARN_REQUEST_INFO_INIT;
   out.state = static_cast<uint32_t>(record->phase);
+  out.sequence = record->sequence;
   if (record->is_running()) {
-    out.sequence = record->sequence;
     const uint32_t length = session.sequences().Length(record->sequence);
     out.n_prompt_done = length < record->n_prompt() ? length : record->n_prompt();
   }

@@ -168,9 +168,9 @@ enum {
 typedef struct arn_request_info {
   size_t struct_size;
   uint32_t state; /* ARN_REQUEST_STATE_... */
-  /* While it runs: the sequence of the session, to select it and read its tokens, logits and
-   * log-probabilities. Behind an event TOKEN the logits are those that the token was chosen from.
-   * Else 0. */
+  /* From STARTED until the next step after ENDED: the sequence of the session, to select it and
+   * read its tokens, logits and log-probabilities. Behind an event TOKEN the logits are those that
+   * the token was chosen from. Before: 0. */
   uint32_t sequence;
   uint32_t n_prompt_done; /* tokens of the prompt that have run or were kept, while it runs */
   uint32_t n_tokens;      /* of the reply */
