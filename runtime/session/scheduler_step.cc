@@ -204,6 +204,13 @@ Status Scheduler::ChooseNext(RequestRecord* record) {
   const uint32_t s = record->sequence;
   const Request& request = record->request;
   Constrainer& constrainer = session_.constrainer;
+  // A constraint that begins now begins behind forced tokens.
+  if (const Span<const int32_t> forced = record->forced; !forced.empty()) {
+    ARN_TRY(session_.chooser.Need(s));
+    record->forced = forced.subspan(1, forced.size() - 1);
+    PutToken(record, forced[0]);
+    return Status::kOk;
+  }
   if (constrainer.Has(s)) {
     ARN_TRY(constrainer.Read(s));
     if (constrainer.MustEnd(s)) {
@@ -213,19 +220,14 @@ Status Scheduler::ChooseNext(RequestRecord* record) {
     }
   }
   ARN_TRY(session_.chooser.Need(s));
+  const bool is_last = request.max_tokens != 0 && record->n_tokens + 1 == request.max_tokens;
   int32_t id = 0;
-  if (!record->forced.empty()) {
-    id = record->forced[0];
-    record->forced = record->forced.subspan(1, record->forced.size() - 1);
+  ARN_TRY(session_.chooser.Choose(s, {request.extra_eos_ids, is_last}, &id));
+  if (IsStopId(request, id)) {
+    EndText(record);
   } else {
-    const bool is_last = request.max_tokens != 0 && record->n_tokens + 1 == request.max_tokens;
-    ARN_TRY(session_.chooser.Choose(s, {request.extra_eos_ids, is_last}, &id));
-    if (IsStopId(request, id)) {
-      EndText(record);
-      return Status::kOk;
-    }
+    PutToken(record, id);
   }
-  PutToken(record, id);
   return Status::kOk;
 }
 

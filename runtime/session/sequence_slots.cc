@@ -19,7 +19,8 @@ uint32_t SequenceSlots::PagesOf(uint64_t n_tokens) const {
 
 uint32_t SequenceSlots::PagesFor(const Request& request) const {
   if (request.max_tokens == 0) return PagesOf(UINT64_MAX);
-  return PagesOf(uint64_t{request.max_tokens} + request.prompt.size());
+  // The last token does not run.
+  return PagesOf(uint64_t{request.max_tokens} - 1 + request.prompt.size());
 }
 
 uint32_t SequenceSlots::n_pages() const {

@@ -281,6 +281,28 @@ TEST_F(FableSchedulerTest, ConstraintThatWaits_BeginsWhereItIsTold) {
   arn_scheduler_destroy(scheduler);
 }
 
+// Forced tokens come before the first token of a constraint that begins at the same time.
+TEST_F(FableSchedulerTest, ForcedTokens_ComeBeforeTheConstraint) {
+  TextRequest request = Requests()[4];  // digits
+  const std::vector<int32_t> forced = Tokenize(model_, " a, b, c:", ARN_TOKENIZE_NO_SPECIAL);
+  const SessionPtr session = NewSession(model_, FableOptions(2));
+  arn_scheduler* scheduler = nullptr;
+  ASSERT_EQ(ARN_OK, arn_scheduler_create(session.get(), nullptr, nullptr, 0, &scheduler));
+  TextReply reply;
+  const uint64_t number = Submit(scheduler, request, &reply, true);
+  while (reply.ids.size() < 3) Step(scheduler);
+  ASSERT_EQ(ARN_OK, arn_scheduler_force(scheduler, number, forced.data(), forced.size()));
+  ASSERT_EQ(ARN_OK, arn_scheduler_begin_constraint(scheduler, number));
+  while (Step(scheduler)) {
+  }
+  ASSERT_EQ(ARN_OK, reply.status) << reply.error;
+  const size_t at = reply.text.find(" a, b, c:");
+  ASSERT_NE(std::string::npos, at) << reply.text;
+  EXPECT_EQ(at + 9, reply.text.find_first_of("0123456789", at)) << reply.text;
+  EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_EOS), reply.finish);
+  arn_scheduler_destroy(scheduler);
+}
+
 // More constrained requests than constraints: they wait for each other.
 TEST_F(FableSchedulerTest, TooFewConstraints_AreWaitedFor) {
   arn_session_options options = FableOptions(4);

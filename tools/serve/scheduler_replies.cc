@@ -16,7 +16,8 @@ uint32_t Scheduler::MostTokens(const Work& work) const {
   // Without a limit the replies may fill what pages there are.
   const uint32_t each = plan_.kv_tokens / plan_.kv_page_tokens / work.n * plan_.kv_page_tokens;
   const auto n_prompt = static_cast<uint32_t>(work.ids.size());
-  return std::max(1u, std::min(each, plan_.context_tokens) - std::min(each, n_prompt));
+  // The last token does not run.
+  return 1 + std::min(each, plan_.context_tokens) - std::min(each, n_prompt);
 }
 
 void Scheduler::Begin(Running* running) {
