@@ -35,7 +35,7 @@ Status PlanScheduler(const Model& model, const SessionObjects& objects, SessionP
   ARN_ASSIGN(plan.events,
              layout->AddArray(Region::kIo, n * EventRing::kPerRequest, sizeof(RequestEvent)));
   ARN_ASSIGN(plan.wishes, layout->AddArray(Region::kIo, n_sequences, sizeof(RowWish)));
-  ARN_ASSIGN(plan.slots, layout->AddArray(Region::kIo, n_sequences, objects.slot_bytes));
+  ARN_ASSIGN(plan.leases, layout->AddArray(Region::kIo, n_sequences, objects.lease_bytes));
   ARN_ASSIGN(plan.replies, layout->AddArray(Region::kIo, n_sequences, objects.reply_text_bytes));
   plan.text_bytes = out->text.bytes;
   ARN_ASSIGN(plan.text, layout->AddArray(Region::kIo, n_sequences, plan.text_bytes));

@@ -169,12 +169,12 @@ struct SchedulerPlan {
   Slice order;              // u32 [max_requests]
   Slice events;             // RequestEvent [max_requests, EventRing::kPerRequest]
   Slice wishes;             // RowWish [max_sequences]
-  Slice slots;              // SequenceSlot [max_sequences]
+  Slice leases;             // SequenceLease [max_sequences]
   Slice replies;            // ReplyText [max_sequences]
   Slice text;               // [max_sequences, text_bytes]
   uint64_t text_bytes = 0;  // as SessionPlan::text
   uint64_t TotalBytes() const {
-    return requests.bytes + order.bytes + events.bytes + wishes.bytes + slots.bytes +
+    return requests.bytes + order.bytes + events.bytes + wishes.bytes + leases.bytes +
            replies.bytes + text.bytes;
   }
 };
@@ -273,7 +273,7 @@ struct SessionObjects {
   uint64_t sequence_bytes = 0;
   uint64_t constraint_use_bytes = 0;
   uint64_t draft_bytes = 0;       // of a DraftModel
-  uint64_t slot_bytes = 0;        // of a SequenceSlot
+  uint64_t lease_bytes = 0;       // of a SequenceLease
   uint64_t reply_text_bytes = 0;  // of a ReplyText
 };
 

@@ -25,7 +25,7 @@ Status Scheduler::Open(const SchedulerOptions& options) {
               {core_.memory.As<uint32_t>(plan.order), n});
   events_.Init({core_.memory.As<RequestEvent>(plan.events), n * EventRing::kPerRequest});
   wishes_ = {core_.memory.As<RowWish>(plan.wishes), sequences_.size()};
-  slots_.Init();
+  leases_.Init();
   step_ = 0;
   is_open_ = true;
   return Status::kOk;
@@ -75,12 +75,12 @@ Status Scheduler::Check(const Request& request) const {
   const SessionOptions& options = core_.plan.options;
   Diag& diag = core_.diag;
   ARN_TRY(CheckPrompt(request));
-  if (slots_.PagesFor(request) > slots_.n_pages()) {
+  if (leases_.PagesFor(request) > leases_.n_pages()) {
     return diag.Fail(Status::kContextFull,
                      "%zu tokens and a reply of up to %u need %u pages, the session has %u "
                      "(kv_tokens)",
-                     request.prompt.size(), request.max_tokens, slots_.PagesFor(request),
-                     slots_.n_pages());
+                     request.prompt.size(), request.max_tokens, leases_.PagesFor(request),
+                     leases_.n_pages());
   }
   ARN_TRY(CheckSampling(request.sampling, sequences_.sampling_limits(), &diag));
   if (request.has_constraint && options.constraint_bytes == 0) {
@@ -189,7 +189,7 @@ void Scheduler::End(RequestRecord* record, uint32_t finish, Status status, Strin
       event.text = StringView(buffer.data(), n);
     }
     session_.constrainer.Drop(record->sequence);
-    slots_.Release(record->sequence);
+    leases_.Release(record->sequence);
   }
   record->phase = RequestPhase::kEnded;
   Put(*record, event);

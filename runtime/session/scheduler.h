@@ -19,7 +19,7 @@
 #include "runtime/scheduler/step_policy.h"
 #include "runtime/session/reply_text.h"
 #include "runtime/session/saving.h"
-#include "runtime/session/sequence_slots.h"
+#include "runtime/session/sequence_leases.h"
 
 namespace arn {
 
@@ -42,7 +42,7 @@ class Scheduler {
       : session_(session),
         core_(session.core),
         sequences_(session.sequences),
-        slots_(&session.core, &session.sequences) {}
+        leases_(&session.core, &session.sequences) {}
 
   // Takes the session over. kUnsupported without memory for requests, kBadState if it is open.
   Status Open(const SchedulerOptions& options);
@@ -77,7 +77,7 @@ class Scheduler {
   uint32_t n_running() const {
     return CountOf(RequestPhase::kPrompt) + CountOf(RequestPhase::kReply);
   }
-  uint64_t n_dropped() const { return slots_.n_dropped(); }
+  uint64_t n_dropped() const { return leases_.n_dropped(); }
   uint32_t step_rows() const { return step_rows_; }
 
  private:
@@ -127,7 +127,7 @@ class Scheduler {
   SavingView session_;
   SessionCore& core_;
   Sequences& sequences_;
-  SequenceSlots slots_;
+  SequenceLeases leases_;
   RequestTable table_;
   EventRing events_;
   Span<RowWish> wishes_;

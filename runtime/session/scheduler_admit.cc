@@ -32,10 +32,10 @@ void Scheduler::Admit() {
     RequestRecord& record = table_.At(i);
     if (record.phase != RequestPhase::kWaiting) continue;
     // Lets those behind wait too, so that a request that needs much is not overtaken for ever.
-    if (!slots_.HasRoomFor(record.request)) return;
+    if (!leases_.HasRoomFor(record.request)) return;
     if (record.request.has_constraint && !session_.constrainer.HasFree()) return;
     uint32_t best = 0;
-    const uint32_t held = slots_.LongestPrefix(record.request, &best);
+    const uint32_t held = leases_.LongestPrefix(record.request, &best);
     if (WaitsForPrefix(record, held)) continue;
     // The text of a failure is in memory of the sequence that it had: for this step nobody's.
     if (!Begin(&record, best, held)) return;
@@ -50,7 +50,7 @@ bool Scheduler::WaitsForPrefix(const RequestRecord& waiting, uint32_t held) {
     if (!HaveSameAdapters(other.request, waiting.request)) continue;
     const uint32_t common = CountCommonTokens(other.request.prompt, waiting.request.prompt);
     const uint32_t done = sequences_.Length(other.sequence);
-    if (common < SequenceSlots::kLeastShared || common <= held || common <= done) continue;
+    if (common < SequenceLeases::kLeastShared || common <= held || common <= done) continue;
     if (other.border == 0 || common < other.border) other.border = common;
     return true;
   }
@@ -58,7 +58,7 @@ bool Scheduler::WaitsForPrefix(const RequestRecord& waiting, uint32_t held) {
 }
 
 bool Scheduler::Begin(RequestRecord* record, uint32_t best, uint32_t common) {
-  record->sequence = slots_.Take(record->request, best, common);
+  record->sequence = leases_.Take(record->request, best, common);
   record->phase = RequestPhase::kPrompt;
   record->since = step_ - 1;  // behind those that waited longer
   new (&TextOf(*record))
@@ -89,7 +89,7 @@ Status Scheduler::PrepareSequence(RequestRecord* record) {
   Status status = Status::kOk;
   do {
     status = KeepPrefix(session_, request.prompt, request.embeddings, &prefix);
-  } while (status == Status::kContextFull && slots_.DropOldest());
+  } while (status == Status::kContextFull && leases_.DropOldest());
   ARN_TRY(status);
   record->n_kept = prefix.n_kept;
   if (!prefix.rest.empty()) record->mark = prefix.n_kept + prefix.n_again;

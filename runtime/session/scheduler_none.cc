@@ -1,4 +1,4 @@
-// Replaces scheduler*.cc and sequence_slots.cc in libraries without the scheduler
+// Replaces scheduler*.cc and sequence_leases.cc in libraries without the scheduler
 // (ARENITE_SCHEDULER): the plan refuses max_requests, so that none is ever opened.
 #include "runtime/scheduler/availability.h"
 #include "runtime/session/scheduler.h"

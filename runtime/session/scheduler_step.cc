@@ -54,7 +54,7 @@ Status Scheduler::RunOneAlone(StepCounts* out) {
   if (status == Status::kOk && !prefix.rest.empty()) {
     do {
       status = session_.prefiller.PrefillFirstChunk(prefix.rest, mark, &n);
-    } while (status == Status::kContextFull && slots_.DropOldest());
+    } while (status == Status::kContextFull && leases_.DropOldest());
   }
   if (EndsStep(status)) return status;
   if (status != Status::kOk) {
@@ -109,7 +109,7 @@ SessionPart Scheduler::PartOf(const RequestRecord& record, uint32_t rows) const 
 Status Scheduler::RunParts(Span<const SessionPart> parts, bool needs_logits) {
   const LogitRows rows = needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone;
   Status status = session_.runner.Run(parts, rows);
-  while (status == Status::kContextFull && slots_.DropOldest()) {
+  while (status == Status::kContextFull && leases_.DropOldest()) {
     status = session_.runner.Run(parts, rows);
   }
   return status;

@@ -39,8 +39,8 @@ class Session {
     int kv_file = -1;       // of KvPager::MakeFile
   };
   static SessionObjects Objects() {
-    return {sizeof(Session),    sizeof(Sequence),     sizeof(ConstraintUse),
-            sizeof(DraftModel), sizeof(SequenceSlot), sizeof(ReplyText)};
+    return {sizeof(Session),    sizeof(Sequence),      sizeof(ConstraintUse),
+            sizeof(DraftModel), sizeof(SequenceLease), sizeof(ReplyText)};
   }
   // Builds a session in `block`. REQUIRES: block has plan.TotalBytes() bytes, aligned to
   // kRegionAlign. Destroy() releases the `owned` pages, if any. On failure the block is unused and

@@ -1,4 +1,4 @@
-// SequenceSlots: which sequence a scheduler's request gets, and which pages it may count on.
+// SequenceLeases: which sequence a scheduler's request gets, and which pages it may count on.
 //
 // A sequence whose request has ended keeps its tokens, so that later prompts that begin alike go on
 // from them, until another request takes it or its pages are needed: the least recently used one
@@ -14,18 +14,18 @@
 
 namespace arn {
 
-struct SequenceSlot {
+struct SequenceLease {
   bool is_busy = false;
   uint32_t pages = 0;    // reserved while busy
   uint64_t used_at = 0;  // greater: later
 };
 
-class SequenceSlots {
+class SequenceLeases {
  public:
   // Tokens for which a copy of a sequence is worth its while.
   static constexpr uint32_t kLeastShared = 8;
 
-  SequenceSlots(SessionCore* core, Sequences* sequences) : core_(*core), sequences_(*sequences) {}
+  SequenceLeases(SessionCore* core, Sequences* sequences) : core_(*core), sequences_(*sequences) {}
 
   // All are free. They keep their tokens.
   void Init();
@@ -44,7 +44,7 @@ class SequenceSlots {
   void Release(uint32_t sequence);
   // Drops the tokens of the least recently used free sequence. Returns false if there are none.
   bool DropOldest();
-  bool is_busy(uint32_t sequence) const { return slots_[sequence].is_busy; }
+  bool is_busy(uint32_t sequence) const { return leases_[sequence].is_busy; }
   uint64_t n_dropped() const { return n_dropped_; }
 
  private:
@@ -59,7 +59,7 @@ class SequenceSlots {
 
   SessionCore& core_;
   Sequences& sequences_;
-  Span<SequenceSlot> slots_;
+  Span<SequenceLease> leases_;
   uint64_t clock_ = 0;
   uint64_t n_dropped_ = 0;  // sequences whose tokens went for the pages of others
 };
