@@ -1,5 +1,4 @@
 #include "runtime/memory/session_plan.h"
-#include "runtime/scheduler/availability.h"
 #include "runtime/scheduler/event_ring.h"
 #include "runtime/scheduler/request.h"
 #include "runtime/scheduler/step_policy.h"
@@ -8,7 +7,6 @@ namespace arn {
 namespace {
 
 Status CheckSchedulerOptions(const Model& model, const SessionOptions& options, Diag* diag) {
-  if (!kHasScheduler) return diag->Fail(Status::kUnsupported, "%s", kNoScheduler);
   if (options.max_requests > kMaxRequests) {
     return diag->Fail(Status::kBadArgument, "max_requests is %u, expected at most %u",
                       options.max_requests, kMaxRequests);
@@ -27,7 +25,6 @@ Status CheckSchedulerOptions(const Model& model, const SessionOptions& options, 
 Status PlanScheduler(const Model& model, const SessionObjects& objects, SessionPlan* out,
                      Layout* layout, Diag* diag) {
   const uint64_t n = out->options.max_requests, n_sequences = out->options.max_sequences;
-  if (n == 0) return Status::kOk;
   ARN_TRY(CheckSchedulerOptions(model, out->options, diag));
   SchedulerPlan& plan = out->scheduler;
   ARN_ASSIGN(plan.requests, layout->AddArray(Region::kIo, n, sizeof(RequestRecord)));

@@ -288,8 +288,8 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
 Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObjects& objects,
                  SessionPlan* out, Diag* diag);
 
-// Lays out the memory of a scheduler, if out->options ask for one. kUnsupported for a model with an
-// encoder, and beside options that change what sequences hold. REQUIRES: out->options are applied.
+// Lays out the memory of a scheduler. kUnsupported for a model with an encoder, and beside options
+// that change what sequences hold. REQUIRES: out->options are applied and have max_requests.
 Status PlanScheduler(const Model& model, const SessionObjects& objects, SessionPlan* out,
                      Layout* layout, Diag* diag);
 

@@ -61,7 +61,8 @@ class ExamplesTest(unittest.TestCase):
                      [line[3:] for line in alone.splitlines() if line.startswith("0: ")])
 
   def test_requests(self):
-    prompts = ["Once upon a time", "Once upon a time, a little fox", "In the garden"]
+    prompts = ["Once upon a time, there was a little girl", "Once upon a time, there was a fox",
+               "In the garden behind the house"]
     shown = self.program("requests", *prompts)
     texts = dict(re.findall(r"^(\d): (?!\d+ tokens)(.+?)(?=\n\d: |\Z)", shown, re.S | re.M))
     kept = {n: (int(all), int(k)) for n, all, k in

@@ -42,9 +42,10 @@ struct Measurement {
 
 class Bench {
  public:
-  // Decodes a batch of `n_sequences` sequences. `session` and `encoder_input` must outlive it.
+  // Decodes a batch of `n_sequences` sequences: in a loop of its own, or as requests of a
+  // scheduler. `session` and `encoder_input` must outlive it.
   Bench(const Session& session, const EncoderInput& encoder_input, uint32_t vocab,
-        uint32_t n_sequences);
+        uint32_t n_sequences, bool schedules);
 
   // Runs at least `repeats` times and at least `seconds` seconds. Takes the profile in an extra
   // run, so that it does not slow down the others.
@@ -61,12 +62,15 @@ class Bench {
   double DecodeAll(uint32_t n_tokens);
   double GenerateAll(uint32_t n_tokens);
   void Generate(uint32_t n_tokens);
+  // Decodes as requests, whose prompt all sequences hold. Returns the bytes read per token.
+  double Schedule(const std::vector<int32_t>& prompt, uint32_t n_tokens);
   // Measures tokens/s of all sequences together.
   void RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile = nullptr);
 
   const Session& session_;
   const EncoderInput& encoder_input_;
   uint32_t vocab_;
+  bool schedules_;
   std::vector<uint32_t> sequences_;
 };
 
