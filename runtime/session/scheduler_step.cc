@@ -4,6 +4,7 @@
 #include "runtime/session/generator.h"
 #include "runtime/session/scheduler.h"
 #include "runtime/session/scheduler_selecting.h"
+#include "runtime/session/timer.h"
 
 namespace arn {
 namespace {
@@ -175,6 +176,7 @@ void Scheduler::Advance(RequestRecord* record, uint32_t rows) {
 }
 
 void Scheduler::ChooseAll(StepCounts* out) {
+  const Timer timer(&core_.stats.decode_ns);
   for (uint32_t i = 0; i < table_.size(); ++i) {
     RequestRecord& record = table_.At(i);
     const bool is_next =
