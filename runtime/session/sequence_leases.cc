@@ -24,7 +24,12 @@ uint32_t SequenceLeases::PagesFor(const Request& request) const {
 }
 
 uint32_t SequenceLeases::n_pages() const {
-  return core_.plan.options.kv_tokens / core_.plan.options.kv_page_tokens;
+  const SessionOptions& options = core_.plan.options;
+  // As PlanSession() sizes the pools: no more pages than all sequences could fill.
+  const uint32_t all = options.max_sequences * PagesOf(options.context_tokens);
+  const uint64_t of_tokens = CeilDiv(uint64_t{options.kv_tokens}, uint64_t{options.kv_page_tokens});
+  const bool has_all = options.kv_tokens == options.max_sequences * options.context_tokens;
+  return has_all ? all : Min(all, static_cast<uint32_t>(of_tokens));
 }
 
 bool SequenceLeases::HasRoomFor(const Request& request) const {

@@ -31,6 +31,7 @@ arn_session_options WithRequests(arn_session_options options) {
   return options;
 }
 
+// Pages of the library's scheduler, for messages: it refuses what does not fit, too.
 uint32_t PagesOf(const arn_memory_plan& plan, uint64_t n_tokens) {
   const uint64_t most = std::min<uint64_t>(n_tokens, plan.kv_tokens);
   return static_cast<uint32_t>((most + plan.kv_page_tokens - 1) / plan.kv_page_tokens);

@@ -156,6 +156,27 @@ TEST_F(SchedulerTest, OneRow_GoesRound) {
   for (const auto& asked : all) CheckAsAlone(model_.get(), options, *asked);
 }
 
+// A context that is no multiple of a page: all sequences may be full at once.
+TEST_F(SchedulerTest, FullContexts_RunTogether) {
+  arn_session_options options = Options(3);
+  options.context_tokens = 33;
+  const SessionPtr session = NewSession(model_.get(), options);
+  const SchedulerPtr scheduler = NewScheduler(session.get());
+  std::vector<std::unique_ptr<Asked>> all;
+  for (int32_t i = 0; i < 3; ++i) {
+    all.push_back(Ask({i, 2, 3}, 0));
+    ASSERT_EQ(ARN_OK, Submit(scheduler.get(), all.back().get()));
+  }
+  EXPECT_EQ(3u, Step(scheduler.get()).n_running);
+  TakeEvents(scheduler.get());
+  RunToEnd(scheduler.get());
+  for (const auto& asked : all) {
+    EXPECT_EQ(31u, asked->tokens.size());
+    EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_CONTEXT), asked->finish);
+    CheckAsAlone(model_.get(), options, *asked);
+  }
+}
+
 TEST_F(SchedulerTest, FullQueue_RefusesAndChangesNothing) {
   arn_session_options options = Options(1);
   options.max_requests = 3;
