@@ -23,8 +23,8 @@ const Session& SessionOf(const arn_scheduler* scheduler) {
 // Runs `call`, a Status(Scheduler&, Diag*). REQUIRES: scheduler is not null.
 template <typename Call>
 arn_status OnScheduler(arn_scheduler* scheduler, const Call& call) {
-  return OnSession(reinterpret_cast<arn_session*>(scheduler),
-                   [&](Session& s) { return call(s.scheduler(), s.diag()); });
+  return BesideScheduler(reinterpret_cast<arn_session*>(scheduler),
+                         [&](Session& s) { return call(s.scheduler(), s.diag()); });
 }
 
 Status CheckList(const char* name, const void* list, size_t n, Diag* diag) {
@@ -96,7 +96,7 @@ arn_status arn_scheduler_create(arn_session* session, const arn_scheduler_option
   *out_scheduler = nullptr;
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   Session& s = *ToSession(session);
-  const arn_status status = OnSession(session, [&](Session&) {
+  const arn_status status = BesideScheduler(session, [&](Session&) {
     arn_scheduler_options read = ARN_SCHEDULER_OPTIONS_INIT;
     ARN_TRY(ReadStruct(options, "arn_scheduler_options", &read, s.diag()));
     return s.scheduler().Open({read.step_rows});

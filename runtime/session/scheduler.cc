@@ -26,6 +26,7 @@ Status Scheduler::Open(const SchedulerOptions& options) {
   events_.Init({core_.memory.As<RequestEvent>(plan.events), n * EventRing::kPerRequest});
   wishes_ = {core_.memory.As<RowWish>(plan.wishes), sequences_.size()};
   leases_.Init();
+  session_.constrainer.DropAll();  // they are the requests' now
   step_ = 0;
   is_open_ = true;
   return Status::kOk;

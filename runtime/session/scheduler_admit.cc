@@ -28,6 +28,7 @@ bool HaveSameAdapters(const Request& a, const Request& b) {
 
 void Scheduler::Admit() {
   for (uint32_t i = 0; i < table_.size(); ++i) table_.At(i).border = 0;
+  uint32_t n_apart = 0;  // that wait for a prefix
   for (uint32_t i = 0; i < table_.size(); ++i) {
     RequestRecord& record = table_.At(i);
     if (record.phase != RequestPhase::kWaiting) continue;
@@ -36,7 +37,11 @@ void Scheduler::Admit() {
     if (record.request.has_constraint && !session_.constrainer.HasFree()) return;
     uint32_t best = 0;
     const uint32_t held = leases_.LongestPrefix(record.request, &best);
-    if (WaitsForPrefix(record, held)) continue;
+    if (WaitsForPrefix(record, held)) {
+      // There are no sequences for more of them.
+      if (++n_apart == sequences_.size()) return;
+      continue;
+    }
     // The text of a failure is in memory of the sequence that it had: for this step nobody's.
     if (!Begin(&record, best, held)) return;
   }

@@ -93,7 +93,15 @@ Status Scheduler::CollectWishes(uint32_t* out_n) {
     if (record.is_paused) continue;
     uint32_t most = 1;
     if (record.phase == RequestPhase::kPrompt && !record.runs_alone()) {
-      ARN_TRY(FindRows(record, &most));
+      Status status = FindRows(record, &most);
+      while (status == Status::kContextFull && leases_.DropOldest()) {
+        status = FindRows(record, &most);
+      }
+      if (status == Status::kContextFull) {
+        End(&record, 0, status);
+        continue;
+      }
+      ARN_TRY(status);
     } else if (record.phase != RequestPhase::kReply || !record.has_chosen) {
       continue;
     }

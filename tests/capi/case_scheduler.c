@@ -92,6 +92,7 @@ int capi_scheduler_errors(capi_env* env) {
   char error[256] = "";
   const int32_t ids[] = {3, 10, 17};
   uint64_t number = 5;
+  int32_t id = 0;
   arn_scheduler* other = NULL;
   arn_request request = ARN_REQUEST_INIT;
   arn_step_result result = ARN_STEP_RESULT_INIT;
@@ -141,10 +142,25 @@ int capi_scheduler_errors(capi_env* env) {
   CHECK(arn_scheduler_request_of(f.scheduler, 99) == 0);
   CHECK(arn_scheduler_last_error(NULL)[0] == '\0');
   CHECK_STATUS(ARN_OK, arn_scheduler_step(f.scheduler, NULL));
+  /* The sequences are the scheduler's. */
+  CHECK_STATUS(ARN_BAD_STATE, arn_session_reset(f.session));
+  CHECK(strstr(arn_session_last_error(f.session), "scheduler") != NULL);
+  CHECK_STATUS(ARN_BAD_STATE, arn_session_prefill(f.session, ids, 3));
+  CHECK_STATUS(ARN_BAD_STATE, arn_session_fork(f.session, 0, 1));
+  CHECK_STATUS(ARN_BAD_STATE, arn_session_decode(f.session, &id));
+  CHECK_STATUS(ARN_OK, arn_session_select(f.session, 1));
+  CHECK_STATUS(ARN_OK, arn_session_select(f.session, 0));
+  CHECK_STATUS(ARN_OK, arn_session_trim(f.session, NULL));
+  CHECK_STATUS(ARN_OK, arn_session_reset_stats(f.session));
+  CHECK(arn_session_length(f.session) == 3);
   CHECK_STATUS(ARN_BAD_STATE, arn_scheduler_step(f.scheduler, &result));
   CHECK(result.n_rows == 0);
   while (arn_scheduler_next_event(f.scheduler, &event) == ARN_OK) CHECK(event.request == number);
   arn_scheduler_destroy(NULL);
+  arn_scheduler_destroy(f.scheduler);
+  f.scheduler = NULL;
+  CHECK_STATUS(ARN_OK, arn_session_decode(f.session, &id));
+  CHECK_STATUS(ARN_OK, arn_session_reset(f.session));
   end(&f);
   return 0;
 }

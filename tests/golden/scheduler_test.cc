@@ -308,9 +308,12 @@ TEST_F(FableSchedulerTest, TooFewConstraints_AreWaitedFor) {
   arn_session_options options = FableOptions(4);
   options.max_constraints = 1;
   const SessionPtr session = NewSession(model_, options);
+  // What the session had before does not take their place.
+  const std::vector<TextRequest> requests = Requests();
+  const arn_constraint_options own = requests[2].Constraint();
+  ASSERT_EQ(ARN_OK, arn_session_set_constraint(session.get(), &own));
   arn_scheduler* scheduler = nullptr;
   ASSERT_EQ(ARN_OK, arn_scheduler_create(session.get(), nullptr, nullptr, 0, &scheduler));
-  const std::vector<TextRequest> requests = Requests();
   std::vector<TextReply> replies(3);
   for (size_t i = 0; i < 3; ++i) Submit(scheduler, requests[2 + i], &replies[i]);
   while (Step(scheduler)) {

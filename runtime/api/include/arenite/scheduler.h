@@ -25,10 +25,11 @@ extern "C" {
  * session held before. Of requests with the same beginning the first computes it, and the others
  * get forks: to ask for n replies, submit the same prompt n times, with other seeds.
  *
- * The session's rules hold for its scheduler: one thread at a time uses the two. Between steps
- * these calls on the session are allowed: those that change nothing, arn_session_select,
- * arn_session_trim, and saving. arn_session_cancel ends a step, from any thread. A session that is
- * restored is restored before. Speculation guesses nothing in steps. */
+ * The session's rules hold for its scheduler: one thread at a time uses the two. While there is a
+ * scheduler, calls that change the session's sequences return ARN_BAD_STATE: allowed are those that
+ * take a const arn_session, arn_session_select, arn_session_trim, saving, statistics and profiles.
+ * arn_session_cancel ends a step, from any thread. A session that is to be restored is restored
+ * before. Speculation guesses nothing in steps. */
 typedef struct arn_scheduler arn_scheduler;
 
 typedef struct arn_scheduler_options {
@@ -44,8 +45,8 @@ typedef struct arn_scheduler_options {
 
 /* Makes the scheduler of a session, which must outlive it, in memory that the session has for it
  * (arn_session_options.max_requests; arn_memory_plan.scheduler_bytes). Nothing allocates
- * afterwards. `options` may be NULL. ARN_UNSUPPORTED: max_requests is 0. ARN_BAD_STATE: the session
- * has one. */
+ * afterwards. The sequences keep their tokens and lose their constraints. `options` may be NULL.
+ * ARN_UNSUPPORTED: max_requests is 0. ARN_BAD_STATE: the session has one. */
 ARN_API arn_status arn_scheduler_create(arn_session* session, const arn_scheduler_options* options,
                                         char* error, size_t error_bytes,
                                         arn_scheduler** out_scheduler);
