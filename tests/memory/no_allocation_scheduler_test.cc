@@ -81,15 +81,15 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
       arn_step_result result = ARN_STEP_RESULT_INIT;
       do {
         check(arn_scheduler_step(scheduler, &result));
+        if (n_tokens >= 20 && !has_cancelled) {
+          has_cancelled = true;
+          check(arn_scheduler_cancel(scheduler, numbers[kRequests - 1]));
+        }
         arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
         while (arn_scheduler_next_event(scheduler, &event) == ARN_OK) {
           n_tokens += event.kind == ARN_REQUEST_EVENT_TOKEN ? 1 : 0;
           n_ended += event.kind == ARN_REQUEST_EVENT_ENDED ? 1 : 0;
           n_failed += event.status == ARN_OK ? 0 : 1;
-        }
-        if (n_tokens >= 20 && !has_cancelled) {
-          has_cancelled = true;
-          check(arn_scheduler_cancel(scheduler, numbers[kRequests - 1]));
         }
       } while (n_ended < kRequests && worst == ARN_OK);
       arn_scheduler_destroy(scheduler);
