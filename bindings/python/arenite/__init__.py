@@ -32,6 +32,7 @@ __all__ = [
     "Detokenizer", "Embedder", "Event", "Generation", "Image",
     "ImageEncoder", "ImageInfo", "Model", "NotFound", "OutOfMemory",
     "Piece", "Reply", "Request", "Scheduler", "SchedulerEvent", "Segment", "Session",
-    "TemplateError", "TokenLogprobs", "Transcriber", "Transcript", "Unsupported", "cpu_clusters", "random_seed", "version",
+    "TemplateError", "TokenLogprobs", "Transcriber", "Transcript", "Unsupported",
+    "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

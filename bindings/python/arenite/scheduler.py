@@ -143,8 +143,9 @@ class Scheduler(Closing):
 
   def _take(self) -> list[SchedulerEvent]:
     events, struct = [], _abi.arn_scheduler_event()
+    take = self._library.arn_scheduler_next_event
     with self._handle.use():
-      while self._library.arn_scheduler_next_event(self._pointer, ctypes.byref(struct)) == Status.OK:
+      while take(self._pointer, ctypes.byref(struct)) == Status.OK:
         events.append(self._event(struct))
     return events
 

@@ -57,8 +57,9 @@ class SchedulerTest(unittest.TestCase):
 
   def test_constraints_and_mistakes_in_them(self):
     with arenite.Scheduler(self.session) as scheduler:
-      good = scheduler.submit("The number is ", constraint=(arenite.ConstraintKind.REGEX, "[0-9]{3}"))
-      bad = scheduler.submit("The number is ", constraint=(arenite.ConstraintKind.REGEX, "(["))
+      regex = arenite.ConstraintKind.REGEX
+      good = scheduler.submit("The number is ", constraint=(regex, "[0-9]{3}"))
+      bad = scheduler.submit("The number is ", constraint=(regex, "(["))
       text, errors = "", {}
       for event in scheduler:
         text += event.text if event.request is good else ""
