@@ -111,7 +111,7 @@ class Scheduler {
   // Counts rows of a request that have run.
   void Advance(RequestRecord* record, uint32_t rows);
   // Chooses the next token of each reply that has none.
-  void ChooseAll(StepCounts* out);
+  Status ChooseAll(StepCounts* out);
   Status ChooseNext(RequestRecord* record);
   bool IsStopId(const Request& request, int32_t id) const;
   void PutToken(RequestRecord* record, int32_t id);

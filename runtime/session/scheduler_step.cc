@@ -31,7 +31,9 @@ Status Scheduler::Step(StepCounts* out) {
   Admit();
   Status status = RunOneAlone(out);
   if (status == Status::kOk) status = RunTogether(out);
-  ChooseAll(out);
+  if (status == Status::kOk) status = ChooseAll(out);
+  // Failures of requests are in their events, and what was tried again went well.
+  if (status == Status::kOk) core_.diag.Clear();
   out->n_running = n_running();
   out->n_waiting = n_waiting();
   return status;
@@ -183,7 +185,7 @@ void Scheduler::Advance(RequestRecord* record, uint32_t rows) {
   if (length == record->n_prompt()) record->phase = RequestPhase::kReply;
 }
 
-void Scheduler::ChooseAll(StepCounts* out) {
+Status Scheduler::ChooseAll(StepCounts* out) {
   const Timer timer(&core_.stats.decode_ns);
   for (uint32_t i = 0; i < table_.size(); ++i) {
     RequestRecord& record = table_.At(i);
@@ -191,12 +193,13 @@ void Scheduler::ChooseAll(StepCounts* out) {
         record.phase == RequestPhase::kReply && !record.has_chosen && !record.is_paused;
     if (!is_next) continue;
     const Status status = ChooseNext(&record);
-    if (status != Status::kOk) {
-      End(&record, 0, status);
-      core_.diag.Clear();  // the event has it
-    }
+    // Logits may have to be computed again, or fetched from a device.
+    const bool is_of_device = status == Status::kDevice || status == Status::kDeviceLost;
+    if (status == Status::kCancelled || is_of_device) return status;
+    if (status != Status::kOk) End(&record, 0, status);
     out->n_chosen += status == Status::kOk ? 1 : 0;
   }
+  return Status::kOk;
 }
 
 bool Scheduler::IsStopId(const Request& request, int32_t id) const {
