@@ -57,13 +57,13 @@ class Bench {
   void Begin(const std::vector<int32_t>& ids, size_t n);
   // Returns the bytes that the last step read, per sequence.
   double BytesOfStep() const;
+  // Decodes as requests, whose prompt all sequences hold. Returns the bytes read per token.
+  double Schedule(const std::vector<int32_t>& prompt, uint32_t n_tokens);
   // Decode n_tokens and return the bytes read per token. GenerateAll: for a single sequence, with
   // arn_session_generate(), so that a device that samples itself can run ahead.
   double DecodeAll(uint32_t n_tokens);
   double GenerateAll(uint32_t n_tokens);
   void Generate(uint32_t n_tokens);
-  // Decodes as requests, whose prompt all sequences hold. Returns the bytes read per token.
-  double Schedule(const std::vector<int32_t>& prompt, uint32_t n_tokens);
   // Measures tokens/s of all sequences together.
   void RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile = nullptr);
 
