@@ -6,6 +6,7 @@
 #include "platform/os/clock.h"
 #include "platform/os/pages.h"
 #include "runtime/api/handles.h"
+#include "runtime/api/options.h"
 #include "runtime/chat/reply_format.h"
 
 namespace arn::api {
@@ -95,6 +96,15 @@ Status ReadConstraintOptions(const Model& model, const arn_constraint_options* o
   *first = read.first;
   return Status::kOk;
 }
+
+}  // namespace
+
+Status ReadConstraint(const Model& model, const arn_constraint_options& options,
+                      TokenConstraintOptions* out, uint32_t* first, Diag* diag) {
+  return ReadConstraintOptions(model, &options, out, first, diag);
+}
+
+namespace {
 
 Status WriteStats(const TokenConstraint& constraint, arn_constraint_stats_data* out_stats) {
   arn_constraint_stats_data out = ARN_CONSTRAINT_STATS_INIT;

@@ -1,7 +1,13 @@
 // Implements arn_constraint_* for libraries without constraints (ARENITE_CONSTRAINTS):
 // arn_constraint_create and arn_session_set_constraint return ARN_UNSUPPORTED.
 #include "runtime/api/handles.h"
+#include "runtime/api/options.h"
 #include "runtime/constrain/availability.h"
+
+arn::Status arn::api::ReadConstraint(const Model&, const arn_constraint_options&,
+                                     TokenConstraintOptions*, uint32_t*, Diag* diag) {
+  return diag->Fail(Status::kUnsupported, "%s", kNoConstraints);
+}
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
 using namespace arn::api;  // NOLINT(google-build-using-namespace)

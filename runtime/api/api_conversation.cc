@@ -114,10 +114,9 @@ Status CheckReplyOptions(const GenerateOptions& options, const arn_generate_opti
 
 Status Reply(Conversation* conversation, const arn_generate_options* options, Receiver receiver,
              ReplyResult* result) {
-  StringView stops[kMaxStops];
   GenerateOptions read;
   arn_generate_options given;
-  ARN_TRY(ReadGenerateOptions(options, stops, &read, &given, conversation->diag()));
+  ARN_TRY(ReadGenerateOptions(options, &read, &given, conversation->diag()));
   ARN_TRY(CheckReplyOptions(read, given, conversation->diag()));
   return conversation->Reply(read, {OnEvent, &receiver}, result);
 }

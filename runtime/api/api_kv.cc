@@ -25,7 +25,8 @@ arn_status arn_session_kv_layer(const arn_session* session, uint32_t layer,
 arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uint32_t first, uint32_t n,
                                float* keys, float* values) {
   if (session == nullptr || (keys == nullptr && values == nullptr)) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [&](Session& s) { return s.ReadKv(layer, first, n, keys, values); });
+  return BesideScheduler(session,
+                         [&](Session& s) { return s.ReadKv(layer, first, n, keys, values); });
 }
 
 arn_status arn_session_write_kv(arn_session* session, const int32_t* ids, size_t n,

@@ -7,7 +7,7 @@ using namespace arn::api;  // NOLINT(google-build-using-namespace)
 arn_status arn_session_observe_matmuls(arn_session* session, arn_matmul_observer observer,
                                        void* user) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [&](Session& s) {
+  return BesideScheduler(session, [&](Session& s) {
     s.executor().ObserveMatmuls(observer, user);
     return Status::kOk;
   });

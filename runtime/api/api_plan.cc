@@ -112,6 +112,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.no_cache = read.no_cache == 1;
   session.splits_rows = read.activation_bits == 16;
   session.embedding_rows = read.embedding_rows;
+  session.max_requests = read.max_requests;
   session.kv_in_file = read.kv_file != nullptr;
   session.context_tokens = read.context_tokens;
   session.prefill_chunk = read.prefill_chunk;
@@ -181,6 +182,8 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->speculation_bytes = plan.speculation_bytes;
   out->max_guesses = plan.options.max_guesses;
   out->draft_bytes = plan.draft.bytes;
+  out->scheduler_bytes = plan.scheduler.TotalBytes();
+  out->max_requests = plan.options.max_requests;
   if (const Model* draft = plan.options.draft) out->draft_weights_bytes = draft->spec.weight_bytes;
   if (kHasAdapters) FillAdapters(plan, out);
   out->total_bytes = plan.TotalBytes();

@@ -23,7 +23,7 @@ uint64_t arn_session_profile_bytes(const arn_session* session) {
 
 arn_status arn_session_profile_start(arn_session* session, void* memory, uint64_t bytes) {
   if (session == nullptr || memory == nullptr) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [&](Session& s) {
+  return BesideScheduler(session, [&](Session& s) {
     const uint64_t needed = arn_session_profile_bytes(session);
     if (bytes < needed || reinterpret_cast<uintptr_t>(memory) % alignof(uint64_t) != 0) {
       return s.diag()->Fail(Status::kBadArgument,
@@ -38,7 +38,7 @@ arn_status arn_session_profile_start(arn_session* session, void* memory, uint64_
 
 arn_status arn_session_profile_stop(arn_session* session) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [](Session& s) {
+  return BesideScheduler(session, [](Session& s) {
     s.executor().profile().Stop();
     return Status::kOk;
   });

@@ -3,6 +3,7 @@
 
 #include "platform/os/random_number.h"
 #include "runtime/api/handles.h"
+#include "runtime/api/options.h"
 #include "runtime/sampling/logprobs.h"
 #include "runtime/sampling/sampling_options.h"
 
@@ -42,6 +43,13 @@ arn_sampling SamplingToC(const SamplingOptions& from) {
 }
 
 }  // namespace
+
+Status ReadSampling(const arn_sampling* sampling, SamplingOptions* out, Diag* diag) {
+  arn_sampling read = ARN_SAMPLING_INIT;
+  ARN_TRY(ReadStruct(sampling, "arn_sampling", &read, diag));
+  return SamplingFromC(read, out, diag);
+}
+
 }  // namespace arn::api
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
@@ -92,10 +100,8 @@ uint64_t arn_random_seed(void) { return RandomNumber() >> 11; }
 arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling) {
   if (session == nullptr || sampling == nullptr) return ARN_BAD_ARGUMENT;
   return OnSession(session, [&](Session& s) {
-    arn_sampling read = ARN_SAMPLING_INIT;
-    ARN_TRY(ReadStruct(sampling, "arn_sampling", &read, s.diag()));
     SamplingOptions options;
-    ARN_TRY(SamplingFromC(read, &options, s.diag()));
+    ARN_TRY(ReadSampling(sampling, &options, s.diag()));
     return s.SetSampling(options);
   });
 }

@@ -84,14 +84,14 @@ arn_status arn_session_mark(arn_session* session) {
 arn_status arn_session_trim(arn_session* session, uint64_t* out_bytes) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   uint64_t bytes = 0;
-  const arn_status status = OnSession(session, [&](Session& s) { return s.Trim(&bytes); });
+  const arn_status status = BesideScheduler(session, [&](Session& s) { return s.Trim(&bytes); });
   if (out_bytes != nullptr) *out_bytes = bytes;
   return status;
 }
 
 arn_status arn_session_select(arn_session* session, uint32_t sequence) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [&](Session& s) { return s.Select(sequence); });
+  return BesideScheduler(session, [&](Session& s) { return s.Select(sequence); });
 }
 
 uint32_t arn_session_selected(const arn_session* session) {

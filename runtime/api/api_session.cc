@@ -94,22 +94,35 @@ struct ReplyFeed {
   }
 };
 
-Status ReadGenerateOptions(const arn_generate_options* options, StringView* stops,
-                           GenerateOptions* out, arn_generate_options* given, Diag* diag) {
+Status ReadStops(const arn_stop_string* stops, size_t n_stops, Span<const StringView>* out,
+                 Diag* diag) {
+  if (n_stops > kMaxStops || (n_stops > 0 && stops == nullptr)) {
+    return diag->Fail(Status::kBadArgument, "%zu stop strings (at most %zu) or a NULL list",
+                      n_stops, kMaxStops);
+  }
+  for (size_t i = 0; i < n_stops; ++i) {
+    if (stops[i].text == nullptr) {
+      return diag->Fail(Status::kBadArgument, "stop string %zu is NULL", i);
+    }
+  }
+  // The two structs are the same.
+  static_assert(sizeof(arn_stop_string) == sizeof(StringView) &&
+                offsetof(arn_stop_string, text) == offsetof(StringView, data) &&
+                offsetof(arn_stop_string, bytes) == offsetof(StringView, size));
+  *out = {reinterpret_cast<const StringView*>(stops), n_stops};
+  return Status::kOk;
+}
+
+Status ReadGenerateOptions(const arn_generate_options* options, GenerateOptions* out,
+                           arn_generate_options* given, Diag* diag) {
   arn_generate_options read = ARN_GENERATE_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_generate_options", &read, diag));
   *given = read;
   ARN_TRY(CheckFlag("ignore_eos", read.ignore_eos, diag));
-  if (read.n_stops > kMaxStops || (read.n_stops > 0 && read.stops == nullptr) ||
-      (read.n_extra_eos_ids > 0 && read.extra_eos_ids == nullptr)) {
-    return diag->Fail(Status::kBadArgument, "%zu stop strings (at most %zu) or a NULL list",
-                      read.n_stops, kMaxStops);
-  }
-  for (size_t i = 0; i < read.n_stops; ++i) {
-    if (read.stops[i].text == nullptr) {
-      return diag->Fail(Status::kBadArgument, "stop string %zu is NULL", i);
-    }
-    stops[i] = StringView(read.stops[i].text, read.stops[i].bytes);
+  ARN_TRY(ReadStops(read.stops, read.n_stops, &out->stops, diag));
+  if (read.n_extra_eos_ids > 0 && read.extra_eos_ids == nullptr) {
+    return diag->Fail(Status::kBadArgument, "extra_eos_ids is NULL, n_extra_eos_ids %zu",
+                      read.n_extra_eos_ids);
   }
   ARN_TRY(CheckFlag("no_guesses", read.no_guesses, diag));
   ARN_TRY(CheckFlag("with_logprobs", read.with_logprobs, diag));
@@ -124,7 +137,6 @@ Status ReadGenerateOptions(const arn_generate_options* options, StringView* stop
   static_assert(sizeof(arn_token_logprob) == sizeof(TokenLogprob));
   out->logprobs = {reinterpret_cast<TokenLogprob*>(read.logprobs), read.logprobs_capacity};
   out->n_top = read.n_top_logprobs;
-  out->stops = {stops, read.n_stops};
   out->extra_eos_ids = {read.extra_eos_ids, read.n_extra_eos_ids};
   out->callback = read.callback;
   out->user = read.user;
@@ -277,11 +289,10 @@ arn_status arn_session_generate(arn_session* session, const arn_generate_options
                                 arn_generate_result* out_result) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   return OnSession(session, [&](Session& s) {
-    StringView stops[kMaxStops];
     GenerateOptions read;
     ReplyFeed feed;
     arn_generate_options given;
-    ARN_TRY(ReadGenerateOptions(options, stops, &read, &given, s.diag()));
+    ARN_TRY(ReadGenerateOptions(options, &read, &given, s.diag()));
     ARN_TRY(FeedReply(given, &read, &feed, s.diag()));
     GenerateResult result;
     const Status status = s.Generate(read, &result);

@@ -128,14 +128,14 @@ arn_status arn_session_save_memory(arn_session* session, void* buffer, uint64_t 
   if (out_bytes == nullptr) return ARN_BAD_ARGUMENT;
   *out_bytes = 0;
   if (session == nullptr || (buffer == nullptr && capacity > 0)) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [&](Session& s) {
+  return BesideScheduler(session, [&](Session& s) {
     return SaveOnceOrTwice(s, [&] { return SaveMemory(&s, buffer, capacity, out_bytes); });
   });
 }
 
 arn_status arn_session_save(arn_session* session, const char* path) {
   if (session == nullptr || path == nullptr) return ARN_BAD_ARGUMENT;
-  return OnSession(
+  return BesideScheduler(
       session, [&](Session& s) { return SaveOnceOrTwice(s, [&] { return SavePath(&s, path); }); });
 }
 

@@ -89,7 +89,7 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
 
 arn_status arn_session_reset_stats(arn_session* session) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [](Session& s) {
+  return BesideScheduler(session, [](Session& s) {
     s.ResetStats();
     return Status::kOk;
   });

@@ -10,6 +10,17 @@ constexpr size_t kMaxStructBytes = 4096;
 
 }  // namespace
 
+Status CheckFree(Session* session, bool works_beside_scheduler) {
+  if (session->is_in_callback()) {
+    return session->diag()->Fail(
+        Status::kBadState,
+        "the session is in a call; its callback may only read the session or cancel");
+  }
+  if (works_beside_scheduler || !session->scheduler().is_open()) return Status::kOk;
+  return session->diag()->Fail(Status::kBadState,
+                               "the session has a scheduler, which alone changes its sequences");
+}
+
 Status ReadStruct(const void* in, const char* name, void* out, size_t size, Diag* diag) {
   if (in == nullptr) return Status::kOk;
   size_t given = 0;

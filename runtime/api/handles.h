@@ -28,19 +28,25 @@ inline const AdapterBundle* ToAdapter(const arn_adapter* adapter) {
   return reinterpret_cast<const AdapterBundle*>(adapter);
 }
 
-// Runs `call`, a Status(Session&) that may change the session. Refuses with kBadState inside a
-// callback of that session. Clears the last error first, so that arn_session_last_error reports the
-// latest failure. REQUIRES: session is not null.
+// kBadState inside a callback of the session, and while it has a scheduler unless the call works
+// beside one.
+Status CheckFree(Session* session, bool works_beside_scheduler);
+
+// Runs `call`, a Status(Session&) that may change the session. Refuses as CheckFree(). Clears the
+// last error first, so that arn_session_last_error reports the latest failure. REQUIRES: session is
+// not null.
 template <typename Call>
-arn_status OnSession(arn_session* session, const Call& call) {
+arn_status OnSession(arn_session* session, const Call& call, bool works_beside_scheduler = false) {
   Session& s = *ToSession(session);
-  if (s.is_in_callback()) {
-    return ToC(s.diag()->Fail(
-        Status::kBadState,
-        "the session is in a call; its callback may only read the session or cancel"));
-  }
+  const Status free = CheckFree(&s, works_beside_scheduler);
+  if (free != Status::kOk) return ToC(free);
   s.diag()->Clear();
   return ToC(call(s));
+}
+// As above for calls that change no sequence.
+template <typename Call>
+arn_status BesideScheduler(arn_session* session, const Call& call) {
+  return OnSession(session, call, true);
 }
 
 // Copies a caller's option struct to *out, size bytes whose defaults are set. An older (shorter)

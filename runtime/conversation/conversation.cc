@@ -284,6 +284,10 @@ Status Conversation::AddReplyMessage(bool begins_in_reasoning, ReplyResult* out)
 Status Conversation::Reply(const GenerateOptions& options, const chat::ReplyCallback& callback,
                            ReplyResult* out) {
   *out = ReplyResult();
+  if (session_.scheduler().is_open()) {
+    return diag_.Fail(Status::kBadState,
+                      "the session has a scheduler, which alone changes its sequences");
+  }
   const size_t n = messages_.size();
   if (n == 0) return diag_.Fail(Status::kBadState, "there is no message to reply to");
   if (messages_.role(n - 1) == MessageRole::kAssistant) {

@@ -6,6 +6,7 @@
 #include "runtime/memory/activation_plan.h"
 #include "runtime/memory/placement.h"
 #include "runtime/model/image_place.h"
+#include "runtime/scheduler/availability.h"
 #include "runtime/speculate/availability.h"
 
 namespace arn {
@@ -577,6 +578,10 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   // Text held back (at most a stop string less one byte) plus the piece added to it.
   const uint64_t piece = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   ARN_ASSIGN(out->text, layout.Add(Region::kIo, kMaxStopBytes + 2 * piece));
+  if (out->options.max_requests != 0) {
+    if (!kHasScheduler) return diag->Fail(Status::kUnsupported, "%s", kNoScheduler);
+    ARN_TRY(PlanScheduler(model, objects, out, &layout, diag));
+  }
   for (uint32_t r = 0; r < kRegionCount; ++r) {
     out->region_bytes[r] = layout.RegionBytes(static_cast<Region>(r));
   }

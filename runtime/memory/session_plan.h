@@ -112,6 +112,7 @@ struct SessionOptions {
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
   // Embeddings in place of tokens (those of images) that the sequences may hold at a time.
   uint32_t embedding_rows = 0;
+  uint32_t max_requests = 0;  // of a scheduler, those that wait included; 0: none
   // That sequences may use; each must outlive the session, the array only its planning.
   Span<const AdapterBundle* const> adapters = {};
   const char* system_root = nullptr;  // prepended to /sys; null: "". Lifetime as `device`
@@ -136,6 +137,7 @@ inline constexpr uint32_t kMaxSamplingWords = 1u << 20;
 inline constexpr uint32_t kMaxStateSnapshots = 1024;
 inline constexpr uint32_t kMaxAdapters = 1024;
 inline constexpr uint32_t kMaxEmbeddingRows = 1u << 20;
+inline constexpr uint32_t kMaxRequests = 1u << 16;
 // Maximum bytes of a stop string that a session holds back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
@@ -158,6 +160,22 @@ struct ConstraintsPlan {
   Slice encode;             // scratch of the tokenizer for forced text
   uint64_t TotalBytes() const {
     return blocks.bytes + uses.bytes + masked.bytes + found.bytes + encode.bytes;
+  }
+};
+
+// Memory of a scheduler; empty without max_requests.
+struct SchedulerPlan {
+  Slice requests;           // RequestRecord [max_requests]
+  Slice order;              // u32 [max_requests]
+  Slice events;             // RequestEvent [max_requests, EventRing::kPerRequest]
+  Slice wishes;             // RowWish [max_sequences]
+  Slice leases;             // SequenceLease [max_sequences]
+  Slice replies;            // ReplyText [max_sequences]
+  Slice text;               // [max_sequences, text_bytes]
+  uint64_t text_bytes = 0;  // as SessionPlan::text
+  uint64_t TotalBytes() const {
+    return requests.bytes + order.bytes + events.bytes + wishes.bytes + leases.bytes +
+           replies.bytes + text.bytes;
   }
 };
 
@@ -205,6 +223,7 @@ struct SessionPlan {
   Slice beam_sequences;            // u32 [max_sequences]
   Slice beam_logits;               // const float* [max_sequences]
   Slice sequence_logits;           // f32 [max_sequences, vocab] if there are several, else empty
+  SchedulerPlan scheduler;
   Slice text;  // text that may still become a stop string, and the piece being written
   uint64_t region_bytes[kRegionCount] = {};  // kWeights: the mapped bytes
   Topology topology;
@@ -253,7 +272,9 @@ struct SessionObjects {
   uint64_t session_bytes = 0;
   uint64_t sequence_bytes = 0;
   uint64_t constraint_use_bytes = 0;
-  uint64_t draft_bytes = 0;  // of a DraftModel
+  uint64_t draft_bytes = 0;       // of a DraftModel
+  uint64_t lease_bytes = 0;       // of a SequenceLease
+  uint64_t reply_text_bytes = 0;  // of a ReplyText
 };
 
 // Checks the options against the model and lays out all memory.
@@ -266,6 +287,11 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
 // have a draft and are applied.
 Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObjects& objects,
                  SessionPlan* out, Diag* diag);
+
+// Lays out the memory of a scheduler. kUnsupported for a model with an encoder, and beside options
+// that change what sequences hold. REQUIRES: out->options are applied and have max_requests.
+Status PlanScheduler(const Model& model, const SessionObjects& objects, SessionPlan* out,
+                     Layout* layout, Diag* diag);
 
 // Returns the regions of a block of TotalBytes(), aligned to kRegionAlign.
 Memory PartitionBlock(const SessionPlan& plan, std::byte* block);

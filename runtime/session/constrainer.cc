@@ -64,6 +64,8 @@ Span<std::byte> Constrainer::FreeSlot() const {
   return {};
 }
 
+bool Constrainer::HasFree() const { return !FreeSlot().empty(); }
+
 Status Constrainer::Set(uint32_t sequence, const TokenConstraintOptions& options, uint32_t first) {
   if (core_.plan.constraints.bytes_each == 0) {
     return core_.diag.Fail(Status::kBadState, "the session was created with constraint_bytes = 0");

@@ -44,6 +44,8 @@ class Constrainer {
   }
   void DropAll();
   bool HasSome() const;
+  // True if Set() finds room for one more constraint.
+  bool HasFree() const;
   // Returns what Restore() needs to go on with the sequence's constraint. The texts are those of
   // the constraint.
   SavedConstraint ToSave(uint32_t sequence);

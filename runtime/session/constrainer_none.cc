@@ -13,6 +13,7 @@ Status Constrainer::Set(uint32_t, const TokenConstraintOptions&, uint32_t) {
 
 void Constrainer::DropAll() {}
 bool Constrainer::HasSome() const { return false; }
+bool Constrainer::HasFree() const { return false; }
 SavedConstraint Constrainer::ToSave(uint32_t) { return {}; }
 Status Constrainer::Restore(uint32_t, const SavedConstraint&) { return Status::kOk; }
 TokenConstraint* Constrainer::Find(uint32_t) const { return nullptr; }

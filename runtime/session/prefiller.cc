@@ -53,41 +53,58 @@ Status Prefiller::Prefill(Span<const int32_t> ids, size_t marked) {
   return PrefillMixed(ids, marked);
 }
 
-Status Prefiller::PrefillMixed(Span<const int32_t> ids, size_t marked) {
+Status Prefiller::CheckPrompt(Span<const int32_t> ids) {
   const uint32_t selected = sequences_.selected();
   if (ids.empty()) return core_.diag.Fail(Status::kBadArgument, "no tokens to prefill");
   ARN_TRY(sequences_.CheckRoom(selected, ids.size()));
   // Before pages are reserved, which drops what only the last token sees, should it have to run
   // again.
-  ARN_TRY(runner_.HeedCancel(selected));
+  return runner_.HeedCancel(selected);
+}
+
+Status Prefiller::RunChunk(Span<const int32_t> ids, size_t marked, size_t* done) {
+  const uint32_t selected = sequences_.selected();
+  if (*done == marked && sequences_.At(selected).n_pending == 0) {
+    cache().KeepSnapshot(selected, true);
+  }
+  const Span<const int32_t> left = ids.subspan(*done, ids.size() - *done);
+  size_t n = 0;
+  ARN_TRY(NextChunk(selected, left.size(), &n));
+  ARN_TRY(runner_.RunPending(selected, 1));
+  n = Min<size_t>(n, runner_.RunTokens(selected) - sequences_.At(selected).n_pending);
+  if (*done < marked && cache().snapshots().is_on()) n = Min(n, marked - *done);
+  ARN_TRY(KeepImagesWhole(left, &n));
+  const SessionPart part{selected, left.subspan(0, n)};
+  // A cancelled call must leave logits, or a state they can be recomputed from.
+  const bool needs_logits =
+      n == left.size() || !(core_.plan.options.no_cache ||
+                            cache().CanRewindFrom(sequences_.length() + static_cast<uint32_t>(n)));
+  ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1),
+                      needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
+  sequences_.At(selected).n_generated = 0;
+  core_.stats.prefill_tokens += n;
+  *done += n;
+  return Status::kOk;
+}
+
+Status Prefiller::PrefillMixed(Span<const int32_t> ids, size_t marked) {
+  ARN_TRY(CheckPrompt(ids));
   Timer timer(&core_.stats.prefill_ns);
   for (size_t done = 0; done < ids.size();) {
-    if (done == marked && sequences_.At(selected).n_pending == 0) {
-      cache().KeepSnapshot(selected, true);
-    }
-    size_t n = 0;
-    ARN_TRY(NextChunk(selected, ids.size() - done, &n));
-    ARN_TRY(runner_.RunPending(selected, 1));
-    n = Min<size_t>(n, runner_.RunTokens(selected) - sequences_.At(selected).n_pending);
-    if (done < marked && cache().snapshots().is_on()) n = Min(n, marked - done);
-    ARN_TRY(KeepImagesWhole(ids.subspan(done, ids.size() - done), &n));
-    const SessionPart part{selected, ids.subspan(done, n)};
-    // A cancelled call must leave logits, or a state they can be recomputed from.
-    const bool is_last = done + n == ids.size();
-    const bool needs_logits =
-        is_last || !(core_.plan.options.no_cache ||
-                     cache().CanRewindFrom(sequences_.length() + static_cast<uint32_t>(n)));
-    ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1),
-                        needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
-    sequences_.At(selected).n_generated = 0;
-    core_.stats.prefill_tokens += n;
-    done += n;
-    if (IsEnded(done, ids.size()) && !is_last) {
+    ARN_TRY(RunChunk(ids, marked, &done));
+    if (IsEnded(done, ids.size()) && done < ids.size()) {
       return core_.diag.Fail(Status::kCancelled, "ended by the callback after %zu of %zu tokens",
                              done, ids.size());
     }
   }
   return Status::kOk;
+}
+
+Status Prefiller::PrefillFirstChunk(Span<const int32_t> ids, size_t marked, size_t* out_tokens) {
+  *out_tokens = 0;
+  ARN_TRY(CheckPrompt(ids));
+  Timer timer(&core_.stats.prefill_ns);
+  return RunChunk(ids, marked, out_tokens);
 }
 
 Status Prefiller::PrefillLogits(Span<const int32_t> ids, const float** out_logits) {

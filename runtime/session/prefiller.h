@@ -26,6 +26,8 @@ class Prefiller {
   Status Prefill(Span<const int32_t> ids, size_t marked = kNoMark);
   // As above for ids of Sequences::TakeEmbeddings.
   Status PrefillMixed(Span<const int32_t> ids, size_t marked = kNoMark);
+  // As above for the first chunk only, with logits if it is the last. *out_tokens: how many ran.
+  Status PrefillFirstChunk(Span<const int32_t> ids, size_t marked, size_t* out_tokens);
   // As above for one chunk, with the logits of all of its tokens: f32 [ids, vocab], valid until the
   // next run. kBadState unless the session has all_logits.
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits);
@@ -46,6 +48,10 @@ class Prefiller {
 
  private:
   Status CheckMask(size_t n_ids, const RowMask& mask, bool wants_logits) const;
+  // Refuses a prompt before any of it runs.
+  Status CheckPrompt(Span<const int32_t> ids);
+  // Runs the chunk of the prompt `ids` that begins at *done, and moves that on.
+  Status RunChunk(Span<const int32_t> ids, size_t marked, size_t* done);
   // Runs the part in one run. out_logits: as PrefillLogits; null: logits of the last token only.
   Status PrefillChunk(const SessionPart& part, const float** out_logits);
   // Number of prefill tokens for the next run, at least one. Shifts when the context is full.

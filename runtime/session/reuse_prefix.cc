@@ -50,10 +50,10 @@ Status CountPrefix(const SavingView& view, Span<const int32_t> ids, uint32_t kep
 
 }  // namespace
 
-Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, Span<const float> embeddings,
-                   uint32_t* out_kept) {
+Status KeepPrefix(const SavingView& view, Span<const int32_t> ids, Span<const float> embeddings,
+                  KeptPrefix* out) {
   const uint32_t selected = view.sequences.selected();
-  *out_kept = 0;
+  *out = KeptPrefix();
   if (ids.empty())
     return view.core.diag.Fail(Status::kBadArgument, "no tokens to reuse a prefix for");
   if (ids.size() > view.cache().capacity()) {
@@ -68,7 +68,7 @@ Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, Span<const f
     ARN_TRY(view.sequences.CheckMixed(ids, embeddings));
   }
   if (common == ids.size() && common == view.sequences.length() && view.logits().Has(selected)) {
-    *out_kept = view.sequences.length();
+    out->n_kept = view.sequences.length();
     view.sequences.At(selected).n_generated = 0;  // they are all the prompt now
     return Status::kOk;
   }
@@ -92,16 +92,26 @@ Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, Span<const f
   } else {
     ARN_TRY(view.sequences.Rewind(kept));
   }
-  *out_kept = kept;
+  out->n_kept = kept;
   if (kept == ids.size()) return Status::kOk;
   if (!embeddings.empty()) {
     ARN_TRY(view.sequences.TakeEmbeddings(ids, embeddings, common, common, &ids));
   }
+  out->rest = ids.subspan(kept, ids.size() - kept);
+  out->n_again = border - Min(border, kept);
+  return Status::kOk;
+}
+
+Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, Span<const float> embeddings,
+                   uint32_t* out_kept) {
+  KeptPrefix prefix;
+  const Status kept = KeepPrefix(view, ids, embeddings, &prefix);
+  *out_kept = prefix.n_kept;
+  if (kept != Status::kOk || prefix.rest.empty()) return kept;
   // Marks this border: the tokens to follow next often change from the same one on.
-  const uint32_t n_again = border - Min(border, kept);
-  const Status status = view.prefiller.PrefillMixed(ids.subspan(kept, ids.size() - kept), n_again);
+  const Status status = view.prefiller.PrefillMixed(prefix.rest, prefix.n_again);
   const uint32_t length = view.sequences.length();
-  view.core.stats.recomputed_tokens += Min(n_again, length - Min(length, kept));
+  view.core.stats.recomputed_tokens += Min(prefix.n_again, length - Min(length, prefix.n_kept));
   return status;
 }
 

@@ -55,6 +55,16 @@ Status Save(const SavingView& view, const StateSink& sink);
 Status Restore(const SavingView& view, const StateSource& source);
 // Makes the selected sequence the bundle's prefix, without running it. kNotFound if it has none.
 Status UsePrefix(const SavingView& view);
+// A part of the tokens that a sequence is to hold: those it has, and the rest.
+struct KeptPrefix {
+  uint32_t n_kept = 0;       // leading tokens that it holds
+  Span<const int32_t> rest;  // the others, in memory of the caller or the session
+  uint32_t n_again = 0;      // how many of the rest had run before
+};
+// The part of ReusePrefix() that runs nothing. After it the selected sequence holds the kept tokens
+// only; with all of them, it has logits.
+Status KeepPrefix(const SavingView& view, Span<const int32_t> ids, Span<const float> embeddings,
+                  KeptPrefix* out);
 // Makes the selected sequence `ids`, with logits of the last one. Keeps the tokens that it begins
 // with, up to a snapshot of the recurrent states, or takes those of the bundle's prefix, and
 // prefills the rest. Marks the states where the tokens begin to differ. *out_kept: tokens not run.

@@ -135,14 +135,8 @@ void Sequences::CopyAdapters(uint32_t from, uint32_t to) {
   }
 }
 
-Status Sequences::SetAdapters(Span<const uint32_t> adapters, const float* scales) {
+Status Sequences::CheckAdapters(Span<const uint32_t> adapters, const float* scales) const {
   const Span<const AdapterBundle* const> resident = core_.plan.options.adapters;
-  if (length() != 0) {
-    return core_.diag.Fail(Status::kBadState,
-                           "sequence %u has %u tokens: adapters are set on an empty one; reset it, "
-                           "or rewind it to 0, first",
-                           selected_, length());
-  }
   for (size_t i = 0; i < adapters.size(); ++i) {
     if (adapters[i] >= resident.size()) {
       return core_.diag.Fail(Status::kBadArgument, "adapter %u, the session has %zu", adapters[i],
@@ -156,6 +150,18 @@ Status Sequences::SetAdapters(Span<const uint32_t> adapters, const float* scales
       return core_.diag.Fail(Status::kBadArgument, "adapter %u is given twice", adapters[i]);
     }
   }
+  return Status::kOk;
+}
+
+Status Sequences::SetAdapters(Span<const uint32_t> adapters, const float* scales) {
+  const Span<const AdapterBundle* const> resident = core_.plan.options.adapters;
+  if (length() != 0) {
+    return core_.diag.Fail(Status::kBadState,
+                           "sequence %u has %u tokens: adapters are set on an empty one; reset it, "
+                           "or rewind it to 0, first",
+                           selected_, length());
+  }
+  ARN_TRY(CheckAdapters(adapters, scales));
   ActiveAdapter* active = AdapterSlots(selected_);
   for (size_t i = 0; i < adapters.size(); ++i) {
     active[i] = {&resident[adapters[i]]->adapter, scales == nullptr ? 1.0f : scales[i]};

@@ -141,6 +141,8 @@ class Sequences {
 
   // Adapters that a sequence uses, or while beams run, the sequence they come from.
   Span<const ActiveAdapter> AdaptersOf(uint32_t sequence) const;
+  // kBadArgument for an index or scale out of range.
+  Status CheckAdapters(Span<const uint32_t> adapters, const float* scales) const;
   // Makes the selected sequence use these of the plan's adapters; scales: null: 1. kBadArgument for
   // an index or scale out of range, kBadState unless the sequence is empty.
   Status SetAdapters(Span<const uint32_t> adapters, const float* scales);

@@ -26,6 +26,7 @@ SessionOptions OnCpu(SessionOptions options) {
   options.speculation = Speculation::kNone;
   options.max_guesses = 0;
   options.draft = nullptr;
+  options.max_requests = 0;
   if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
@@ -53,7 +54,8 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
       generator_(&core_, &sequences_, &constrainer_, &runner_, &chooser_, &decoder_, &speculator_),
       beams_(&core_, &sequences_, &constrainer_, &chooser_, &decoder_),
       kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_),
-      kv_writer_(&core_, &executor_, &sequences_, &runner_, &kv_reader_) {}
+      kv_writer_(&core_, &executor_, &sequences_, &runner_, &kv_reader_),
+      scheduler_(Saving()) {}
 
 Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                        const Owned& owned, Session** out, Diag* diag) {

@@ -23,6 +23,7 @@
 #include "runtime/session/recompute.h"
 #include "runtime/session/runner.h"
 #include "runtime/session/saving.h"
+#include "runtime/session/scheduler.h"
 #include "runtime/session/self_test.h"
 #include "runtime/session/sequences.h"
 #include "runtime/session/speculator.h"
@@ -38,7 +39,8 @@ class Session {
     int kv_file = -1;       // of KvPager::MakeFile
   };
   static SessionObjects Objects() {
-    return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse), sizeof(DraftModel)};
+    return {sizeof(Session),    sizeof(Sequence),      sizeof(ConstraintUse),
+            sizeof(DraftModel), sizeof(SequenceLease), sizeof(ReplyText)};
   }
   // Builds a session in `block`. REQUIRES: block has plan.TotalBytes() bytes, aligned to
   // kRegionAlign. Destroy() releases the `owned` pages, if any. On failure the block is unused and
@@ -148,6 +150,9 @@ class Session {
   const Sequences& sequences() const { return sequences_; }
   const Constrainer& constrainer() const { return constrainer_; }
   const Throttle& throttle() const { return throttle_; }
+  // Runs many requests, if the plan has memory for them; closed in a new session.
+  Scheduler& scheduler() { return scheduler_; }
+  const Scheduler& scheduler() const { return scheduler_; }
   KvFileStats kv_file_stats() const { return runner_.pager().stats(); }
 
  private:
@@ -174,6 +179,7 @@ class Session {
   BeamDriver beams_;
   KvReader kv_reader_;
   KvWriter kv_writer_;
+  Scheduler scheduler_;
 };
 
 }  // namespace arn

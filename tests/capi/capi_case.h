@@ -58,6 +58,9 @@ int capi_null_session(capi_env* env);
 
 int capi_adapter(capi_env* env);
 
+int capi_scheduler(capi_env* env);
+int capi_scheduler_errors(capi_env* env);
+
 int capi_device(capi_env* env);
 int capi_device_structs(capi_env* env);
 

@@ -115,6 +115,10 @@ INSTANTIATE_TEST_SUITE_P(Device, Capi, testing::Values(ARN_CASE(device), ARN_CAS
 INSTANTIATE_TEST_SUITE_P(Profile, Capi,
                          testing::Values(ARN_CASE(profile), ARN_CASE(profile_errors)), Name);
 INSTANTIATE_TEST_SUITE_P(Adapter, Capi, testing::Values(ARN_CASE(adapter)), Name);
+#ifndef ARENITE_NO_SCHEDULER
+INSTANTIATE_TEST_SUITE_P(Scheduler, Capi,
+                         testing::Values(ARN_CASE(scheduler), ARN_CASE(scheduler_errors)), Name);
+#endif
 INSTANTIATE_TEST_SUITE_P(Transcribe, Capi, testing::Values(ARN_CASE(transcribe)), Name);
 INSTANTIATE_TEST_SUITE_P(Generate, Capi,
                          testing::Values(ARN_CASE(generate), ARN_CASE(generate_errors),

@@ -60,6 +60,19 @@ class ExamplesTest(unittest.TestCase):
     self.assertEqual([line[3:] for line in lines if line.startswith("1: ")],
                      [line[3:] for line in alone.splitlines() if line.startswith("0: ")])
 
+  def test_requests(self):
+    prompts = ["Once upon a time, there was a little girl", "Once upon a time, there was a fox",
+               "In the garden behind the house"]
+    shown = self.program("requests", *prompts)
+    texts = dict(re.findall(r"^(\d): (?!\d+ tokens)(.+?)(?=\n\d: |\Z)", shown, re.S | re.M))
+    kept = {n: (int(all), int(k)) for n, all, k in
+            re.findall(r"^(\d): (\d+) tokens, (\d+) of them known already$", shown, re.M)}
+    self.assertEqual([str(i) for i in range(6)], sorted(texts))
+    for i in range(0, 6, 2):
+      self.assertNotEqual(texts[str(i)], texts[str(i + 1)], "another seed")
+      n, known = kept[str(i + 1)]
+      self.assertIn(known, (n - 1, n), "the second of two is a copy")
+
   def test_save_restore(self):
     name = self.folder / "saved"
     first = self.program("save_restore", name)

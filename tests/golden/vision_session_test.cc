@@ -324,6 +324,74 @@ TEST_P(VisionSessionTest, PenaltiesAndGuesses_WorkBesideImages) {
   EXPECT_NE(golden_.greedy, Decode(session.get()));
 }
 
+#ifndef ARENITE_NO_SCHEDULER
+// Prompts with images run by themselves, beside texts in the same steps; a second turn keeps them.
+TEST_P(VisionSessionTest, Scheduler_AnswersImagesBesideTexts) {
+  arn_session_options options = Options(ARN_BACKEND_CPU);
+  options.max_sequences = 3;
+  options.embedding_rows *= 2;
+  options.max_requests = 4;
+  options.state_snapshots = 8;  // for layers with states
+  options.snapshot_every = 8;
+  const SessionPtr session = NewSession(model_.get(), options);
+  arn_scheduler* scheduler = nullptr;
+  ASSERT_EQ(ARN_OK, arn_scheduler_create(session.get(), nullptr, nullptr, 0, &scheduler));
+  std::vector<float> changed = rows_;
+  changed[0] += 1.0f;
+  const std::vector<int32_t> text = {3, 1, 4, 1, 5, 9, 2, 6};
+  struct Reply {
+    std::vector<int32_t> ids;
+    uint32_t n_kept = 0;
+  } replies[4];
+  const auto submit = [&](const std::vector<int32_t>& ids, const std::vector<float>* rows,
+                          Reply* reply) {
+    arn_request request = ARN_REQUEST_INIT;
+    request.ids = ids.data();
+    request.n_ids = ids.size();
+    if (rows != nullptr) request.embeddings = rows->data();
+    if (rows != nullptr) request.n_embeddings = n_places();
+    request.max_tokens = static_cast<uint32_t>(golden_.greedy.size());
+    request.ignore_eos = 1;
+    request.user = reply;
+    uint64_t number = 0;
+    EXPECT_EQ(ARN_OK, arn_scheduler_submit(scheduler, &request, &number))
+        << arn_scheduler_last_error(scheduler);
+  };
+  const auto run = [&] {
+    arn_step_result result = ARN_STEP_RESULT_INIT;
+    do {
+      ASSERT_EQ(ARN_OK, arn_scheduler_step(scheduler, &result))
+          << arn_scheduler_last_error(scheduler);
+      arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
+      while (arn_scheduler_next_event(scheduler, &event) == ARN_OK) {
+        auto* reply = static_cast<Reply*>(event.user);
+        EXPECT_EQ(ARN_OK, event.status) << std::string(event.text, event.text_bytes);
+        reply->n_kept = event.n_kept;
+        if (event.kind == ARN_REQUEST_EVENT_TOKEN) reply->ids.push_back(event.id);
+      }
+    } while (result.n_running + result.n_waiting > 0);
+  };
+  submit(golden_.prompt, &rows_, &replies[0]);
+  submit(text, nullptr, &replies[1]);
+  submit(golden_.prompt, &changed, &replies[2]);
+  run();
+  EXPECT_EQ(golden_.greedy, replies[0].ids);
+  const SessionPtr alone = NewSession(model_.get(), Options(ARN_BACKEND_CPU));
+  ASSERT_EQ(ARN_OK, arn_session_prefill(alone.get(), text.data(), text.size()));
+  EXPECT_EQ(Decode(alone.get()), replies[1].ids);
+  uint32_t kept = 0;
+  ASSERT_EQ(ARN_OK, Follow(alone.get(), golden_.prompt, changed, &kept));
+  EXPECT_EQ(Decode(alone.get()), replies[2].ids);
+  submit(golden_.prompt, &rows_, &replies[3]);
+  run();
+  EXPECT_EQ(golden_.greedy, replies[3].ids);
+  if (!SeesBothWays()) {
+    EXPECT_GT(replies[3].n_kept, 0u);
+  }
+  arn_scheduler_destroy(scheduler);
+}
+#endif
+
 TEST_P(VisionSessionTest, Refusals_SayWhy_AndChangeNothing) {
   const SessionPtr session = NewSession(model_.get(), Options(ARN_BACKEND_CPU));
   ASSERT_NE(nullptr, session);

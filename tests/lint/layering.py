@@ -57,6 +57,9 @@ MAY_INCLUDE = {
     "runtime/chat": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/cache": ("platform/", *CONTRACT),
     "runtime/sampling": ("platform/", *CONTRACT),
+    "runtime/scheduler": (
+        "platform/", "runtime/bundle/", "runtime/text/", "runtime/sampling/", "runtime/constrain/",
+    ),
     "runtime/speculate": ("platform/",),
     "runtime/model": (
         "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "runtime/text/",
@@ -65,15 +68,18 @@ MAY_INCLUDE = {
     "runtime/memory": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
         "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/speculate/",
+        "runtime/scheduler/",
     ),
     "runtime/state": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
         "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/speculate/",
+        "runtime/scheduler/",
         "runtime/memory/",
     ),
     "runtime/session": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
         "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/speculate/",
+        "runtime/scheduler/",
         "runtime/memory/", "runtime/state/", "runtime/backends.h",
     ),
     "runtime/conversation": (

@@ -35,6 +35,7 @@ struct BenchArguments {
   double seconds = 0;
   bool profile = false;
   bool limits = false;
+  bool schedules = false;
   bool json = false;
 };
 
@@ -244,6 +245,7 @@ int Run(const BenchArguments& arguments) {
   }
   const Adapters adapters(model, arguments.adapters);
   adapters.AddTo(&options);
+  if (arguments.schedules) options.max_requests = options.max_sequences;
   std::vector<Measurement> measurements;
   LimitsByThreads limits;
   if (arguments.limits) {
@@ -263,7 +265,8 @@ int Run(const BenchArguments& arguments) {
       const Session session(model, options);
       adapters.Use(session, options.max_sequences);
       const CancelOnSignal cancel(session.get());
-      Bench bench(session, encoder_input, model.info().vocab, options.max_sequences);
+      Bench bench(session, encoder_input, model.info().vocab, options.max_sequences,
+                  arguments.schedules);
       for (const Case& c : cases) {
         measurements.push_back(
             bench.Run(c, arguments.repeats, arguments.seconds, arguments.profile));
@@ -316,6 +319,8 @@ Command AddBench(CLI::App* app) {
                   "Number of sequences that decode together; tokens/s is their total")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
+  sub->add_flag("--scheduler", arguments->schedules,
+                "Decodes them as requests of a scheduler (arn_scheduler)");
   AddNoCacheOption(sub, &arguments->session);
   AddAdapterOption(sub, &arguments->adapters);
   CLI::Option* rows = sub->add_option(

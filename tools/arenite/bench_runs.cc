@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <memory>
 
 #include "tools/arenite/io.h"
 
@@ -52,8 +53,8 @@ double Measurement::joules_per_token() const {
 }
 
 Bench::Bench(const Session& session, const EncoderInput& encoder_input, uint32_t vocab,
-             uint32_t n_sequences)
-    : session_(session), encoder_input_(encoder_input), vocab_(vocab) {
+             uint32_t n_sequences, bool schedules)
+    : session_(session), encoder_input_(encoder_input), vocab_(vocab), schedules_(schedules) {
   for (uint32_t i = 0; i < n_sequences; ++i) sequences_.push_back(i);
 }
 
@@ -119,7 +120,8 @@ void Bench::RunOnce(const Case& what, Measurement* m, std::optional<Profile>* pr
   if (is_prefill) {
     session_.Check(arn_session_prefill(session_.get(), ids.data() + before, what.tokens));
   } else {
-    m->bytes_per_token = DecodeAll(what.tokens);
+    m->bytes_per_token = schedules_ ? Schedule({ids.begin(), ids.begin() + before}, what.tokens)
+                                    : DecodeAll(what.tokens);
   }
   const arn_session_stats_data stats = session_.Stats();
   const uint64_t tokens = is_prefill ? stats.prefill_tokens : stats.decode_tokens;
@@ -149,6 +151,32 @@ double Bench::DecodeAll(uint32_t n_tokens) {
         arn_session_decode_batch(session_.get(), sequences_.data(), sequences_.size(), out.data()));
     bytes += BytesOfStep();
   }
+  return bytes / n_tokens;
+}
+
+double Bench::Schedule(const std::vector<int32_t>& prompt, uint32_t n_tokens) {
+  arn_scheduler* created = nullptr;
+  session_.Check(arn_scheduler_create(session_.get(), nullptr, nullptr, 0, &created));
+  const std::unique_ptr<arn_scheduler, decltype(&arn_scheduler_destroy)> scheduler(
+      created, arn_scheduler_destroy);
+  arn_request request = ARN_REQUEST_INIT;
+  request.ids = prompt.data();
+  request.n_ids = prompt.size();
+  request.max_tokens = n_tokens + 1;  // the last one does not run
+  request.ignore_eos = 1;
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    uint64_t number = 0;
+    session_.Check(arn_scheduler_submit(scheduler.get(), &request, &number));
+  }
+  arn_step_result step = ARN_STEP_RESULT_INIT;
+  double bytes = 0;
+  do {
+    session_.Check(arn_scheduler_step(scheduler.get(), &step));
+    if (step.n_rows != 0) bytes += BytesOfStep();
+    arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
+    while (arn_scheduler_next_event(scheduler.get(), &event) == ARN_OK)
+      session_.Check(event.status);
+  } while (step.n_running + step.n_waiting > 0);
   return bytes / n_tokens;
 }
 

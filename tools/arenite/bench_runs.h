@@ -47,9 +47,10 @@ struct Measurement {
 
 class Bench {
  public:
-  // Decodes a batch of `n_sequences` sequences. `session` and `encoder_input` must outlive it.
+  // Decodes a batch of `n_sequences` sequences: in a loop of its own, or as requests of a
+  // scheduler. `session` and `encoder_input` must outlive it.
   Bench(const Session& session, const EncoderInput& encoder_input, uint32_t vocab,
-        uint32_t n_sequences);
+        uint32_t n_sequences, bool schedules);
 
   // Runs at least `repeats` times and at least `seconds` seconds. Takes the profile in an extra
   // run, so that it does not slow down the others.
@@ -61,6 +62,8 @@ class Bench {
   void Begin(const std::vector<int32_t>& ids, size_t n);
   // Returns the bytes that the last step read, per sequence.
   double BytesOfStep() const;
+  // Decodes as requests, whose prompt all sequences hold. Returns the bytes read per token.
+  double Schedule(const std::vector<int32_t>& prompt, uint32_t n_tokens);
   // Decode n_tokens and return the bytes read per token. GenerateAll: for a single sequence, with
   // arn_session_generate(), so that a device that samples itself can run ahead.
   double DecodeAll(uint32_t n_tokens);
@@ -73,6 +76,7 @@ class Bench {
   const Session& session_;
   const EncoderInput& encoder_input_;
   uint32_t vocab_;
+  bool schedules_;
   std::vector<uint32_t> sequences_;
 };
 

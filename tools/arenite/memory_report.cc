@@ -54,6 +54,9 @@ std::string PlanTable(const arn_memory_plan& plan) {
   if (plan.speculation_bytes != 0) {
     io += "; " + HumanBytes(plan.speculation_bytes) + " of it speculation";
   }
+  if (plan.scheduler_bytes != 0) {
+    io += "; " + HumanBytes(plan.scheduler_bytes) + " of it requests";
+  }
   text += Row("io", plan.io_bytes, io);
   if (plan.device_bytes != 0) {
     text += Row("device", plan.device_bytes,

@@ -27,6 +27,7 @@ static arn_session* make_session(const arn_model* model, void** out_block) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.context_tokens = 512;
   options.max_sequences = 2;
+  options.max_requests = 8; /* of a scheduler */
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   arn_session* session = NULL;
   if (arn_session_plan(model, &options, error, sizeof error, &plan) != ARN_OK) return NULL;
@@ -128,6 +129,38 @@ static arn_status two_ways(arn_session* session, int32_t first, int32_t second) 
 }
 /* [end] */
 
+/* [schedule] */
+typedef struct prompt {
+  const int32_t* ids;
+  size_t n_ids;
+} prompt;
+
+/* Answers prompts, as many at a time as the session has sequences, each with up to 32 tokens. */
+static arn_status answer_all(arn_session* session, const prompt* prompts, size_t n) {
+  char error[512] = "";
+  arn_scheduler* scheduler = NULL;
+  arn_status status = arn_scheduler_create(session, NULL, error, sizeof error, &scheduler);
+  for (size_t i = 0; status == ARN_OK && i < n; ++i) {
+    arn_request request = ARN_REQUEST_INIT;
+    uint64_t number = 0;
+    request.ids = prompts[i].ids; /* read until the request has ended */
+    request.n_ids = prompts[i].n_ids;
+    request.max_tokens = 32;
+    status = arn_scheduler_submit(scheduler, &request, &number);
+  }
+  arn_step_result step = ARN_STEP_RESULT_INIT;
+  do {
+    if (status == ARN_OK) status = arn_scheduler_step(scheduler, &step);
+    arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
+    while (arn_scheduler_next_event(scheduler, &event) == ARN_OK) {
+      printf("%llu: %.*s\n", (unsigned long long)event.request, (int)event.text_bytes, event.text);
+    }
+  } while (status == ARN_OK && step.n_running + step.n_waiting > 0);
+  arn_scheduler_destroy(scheduler);
+  return status;
+}
+/* [end] */
+
 /* [cancel] */
 /* Called on any other thread: the running call returns ARN_CANCELLED within one layer's time. */
 static void on_stop_button(arn_session* session) { arn_session_cancel(session); }
@@ -161,6 +194,11 @@ int main(int argc, char** argv) {
     return fail("restored tokens");
   }
   if (two_ways(session, tokens[0], tokens[1]) != ARN_OK) return fail("fork");
+  int32_t ids[32];
+  for (uint32_t i = 0; i < 32; ++i) ids[i] = tokens[i % before];
+  const prompt prompts[] = {{ids, 32}, {ids, 5}, {ids, 32}};
+  if (answer_all(session, prompts, 3) != ARN_OK) return fail("schedule");
+  if (arn_session_select(session, 0) != ARN_OK) return fail("select");
   on_stop_button(session); /* without a running call, cancels the next one */
   if (arn_session_decode(session, &id) != ARN_CANCELLED) return fail("cancel");
   arn_session_destroy(session);

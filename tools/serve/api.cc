@@ -309,7 +309,7 @@ HttpReply Api::Status() const {
   const SchedulerStatus status = text_->scheduler.Status();
   const arn_memory_plan& plan = status.plan;
   Json sequences = Json::array();
-  for (const Slots::Use& use : status.sequences) {
+  for (const SequenceUse& use : status.sequences) {
     sequences.push_back({{"tokens", use.n_tokens}, {"busy", use.is_busy}});
   }
   Json adapters = Json::array();

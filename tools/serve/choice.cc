@@ -1,7 +1,5 @@
 #include "tools/serve/choice.h"
 
-#include <algorithm>
-
 namespace arn::serve {
 
 Choice::Choice(const arn_model* model, const Work& work, uint32_t index, void* block,
@@ -42,26 +40,15 @@ bool Choice::IsInReasoning() const {
   return reply_ != nullptr && arn_reply_in_reasoning(reply_.get()) != 0;
 }
 
-std::optional<int32_t> Choice::Forced() {
-  const std::vector<int32_t>& close = settings_->reasoning_close;
-  if (!is_closing_ && settings_->reasoning_budget && n_reasoning_ >= *settings_->reasoning_budget &&
-      IsInReasoning()) {
-    is_closing_ = true;
-  }
-  if (!is_closing_ || n_forced_ == close.size()) return std::nullopt;
-  return close[n_forced_++];
+const std::vector<int32_t>* Choice::Forced() {
+  const bool closes = !is_closing_ && settings_->reasoning_budget &&
+                      n_reasoning_ >= *settings_->reasoning_budget && IsInReasoning();
+  if (!closes) return nullptr;
+  is_closing_ = true;
+  return &settings_->reasoning_close;
 }
 
-bool Choice::IsStopToken(int32_t id) const {
-  if (settings_->ignore_eos) return false;
-  arn_model_info info = ARN_MODEL_INFO_INIT;
-  arn_model_get_info(model_, &info);
-  return std::find(info.eos_ids, info.eos_ids + info.n_eos_ids, static_cast<uint32_t>(id)) !=
-         info.eos_ids + info.n_eos_ids;
-}
-
-uint32_t Choice::Take(const arn_session* session, int32_t id) {
-  if (IsStopToken(id)) return ARN_FINISH_EOS;
+bool Choice::Take(const arn_session* session, int32_t id) {
   const bool in_reasoning = IsInReasoning();
   ++n_tokens_;
   if (in_reasoning) ++n_reasoning_;
@@ -75,8 +62,7 @@ uint32_t Choice::Take(const arn_session* session, int32_t id) {
                          piece_.size(), &bytes);
     PutText({piece_.data(), bytes});
   }
-  if (stops_.has_stopped()) return ARN_FINISH_STOP;
-  return n_tokens_ == settings_->max_tokens ? ARN_FINISH_LENGTH : ARN_FINISH_NONE;
+  return !stops_.has_stopped();
 }
 
 void Choice::End(uint32_t finish, uint32_t n_prompt, uint32_t n_cached) {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "tools/arenite/guard.h"
@@ -25,12 +24,13 @@ class Choice {
   uint32_t n_tokens() const { return n_tokens_; }
   // True until the reasoning, which no schema describes, has ended.
   bool IsInReasoning() const;
-  // Returns the token that must come next, of a sentence that ends the reasoning.
-  std::optional<int32_t> Forced();
+  // Returns the tokens that must come next, once: a sentence that ends the reasoning. They live as
+  // long as the settings. Null: the model chooses.
+  const std::vector<int32_t>* Forced();
 
-  // Takes the next token, with the session at its logits. Returns ARN_FINISH_NONE if the reply
-  // goes on.
-  uint32_t Take(const arn_session* session, int32_t id);
+  // Takes the next token, with the session at its logits. Returns false if the reply ends with it:
+  // there is a stop string.
+  bool Take(const arn_session* session, int32_t id);
   // Ends the reply: the events that were held back, and the last one.
   void End(uint32_t finish, uint32_t n_prompt, uint32_t n_cached);
 
@@ -44,7 +44,6 @@ class Choice {
   static int32_t OnEvent(void* user, uint32_t event, const char* text, size_t bytes);
   void TakeEvent(uint32_t event, std::string_view text);
   void PutLogprobs(const arn_session* session, int32_t id);
-  bool IsStopToken(int32_t id) const;
 
   const arn_model* model_;
   std::shared_ptr<const Settings> settings_;
@@ -54,8 +53,7 @@ class Choice {
   arn_detokenizer detokenizer_ = {};                // others
   std::vector<char> piece_;
   StopFilter stops_;
-  size_t n_forced_ = 0;  // of reasoning_close
-  bool is_closing_ = false;
+  bool is_closing_ = false;  // reasoning_close was given
   uint32_t n_tokens_ = 0, n_reasoning_ = 0;
   tool::Guard guard_;
 };

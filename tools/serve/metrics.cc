@@ -51,7 +51,7 @@ std::string MetricsText(const Metrics& metrics, const SchedulerStatus& status) {
   Add("model_seconds_total", "counter", "Time that the model ran.",
       static_cast<double>(metrics.busy_ns) / 1e9, &text);
   uint64_t n_busy = 0, n_kept = 0;
-  for (const Slots::Use& use : status.sequences) {
+  for (const SequenceUse& use : status.sequences) {
     n_busy += use.is_busy ? 1 : 0;
     n_kept += !use.is_busy && use.n_tokens > 0 ? 1 : 0;
   }

@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "tools/arenite/error.h"
 #include "tools/cli/format.h"
 
 namespace arn::serve {
@@ -24,6 +25,18 @@ arn_image_info ImageInfoOf(const tool::Model& model) {
   return info;
 }
 
+// The library has no more requests than sequences: the others wait here.
+arn_session_options WithRequests(arn_session_options options) {
+  options.max_requests = std::max(options.max_sequences, 1u);
+  return options;
+}
+
+// Pages of the library's scheduler, for messages: it refuses what does not fit, too.
+uint32_t PagesOf(const arn_memory_plan& plan, uint64_t n_tokens) {
+  const uint64_t most = std::min<uint64_t>(n_tokens, plan.kv_tokens);
+  return static_cast<uint32_t>((most + plan.kv_page_tokens - 1) / plan.kv_page_tokens);
+}
+
 ApiError Ending() { return Unavailable("the server is ending", "shutting_down"); }
 
 }  // namespace
@@ -36,18 +49,22 @@ Scheduler::Scheduler(const tool::Model& model, const arn_session_options& sessio
                      SchedulerOptions options, Metrics* metrics)
     : model_(model),
       metrics_(*metrics),
-      plan_(model.Plan(session_options)),
+      session_options_(WithRequests(session_options)),
+      plan_(model.Plan(session_options_)),
       options_(std::move(options)),
-      session_(model, session_options),
-      image_(ImageInfoOf(model)),
-      slots_(session_.get(), plan_, image_.token_id) {
+      session_(model, session_options_),
+      image_(ImageInfoOf(model)) {
   for (uint32_t s = 0; s < plan_.max_sequences; ++s) {
     blocks_.emplace_back(::operator new (kReplyBytes, std::align_val_t{kBlockAlign}));
+    free_blocks_.push_back(blocks_.back().get());
   }
-  // Ends each call behind its first chunk.
-  arn_session_set_prefill_callback(
-      session_.get(), [](void*, uint64_t, uint64_t) { return int32_t{1}; }, nullptr);
   Restore();
+  char error[512] = "";
+  arn_scheduler* scheduler = nullptr;
+  if (arn_scheduler_create(session_.get(), nullptr, error, sizeof error, &scheduler) != ARN_OK) {
+    throw tool::Error(error);
+  }
+  scheduler_.reset(scheduler);
   Publish();
   thread_ = std::thread([this] { Loop(); });
 }
@@ -74,14 +91,15 @@ void Scheduler::Submit(std::vector<Work> parts) {
                                 work.param.c_str(), n_prompt, plan_.context_tokens,
                                 plan_.context_tokens - 1));
     }
-    const uint32_t pages = slots_.PagesFor(n_prompt + work.settings->max_tokens);
-    if (uint64_t{work.n} * pages > slots_.n_pages()) {
-      throw TooLong("max_tokens",
-                    cli::Format("%u repl%s of up to %u tokens to %zu tokens need%s %u pages of %u "
-                                "tokens, the server has %u (--kv-tokens)",
-                                work.n, work.n == 1 ? "y" : "ies", work.settings->max_tokens,
-                                n_prompt, work.n == 1 ? "s" : "", work.n * pages,
-                                plan_.kv_page_tokens, slots_.n_pages()));
+    const uint64_t most = uint64_t{work.settings->max_tokens} + n_prompt;
+    const uint32_t pages = PagesOf(plan_, most), n_pages = PagesOf(plan_, plan_.kv_tokens);
+    if (uint64_t{work.n} * pages > n_pages) {
+      throw TooLong(
+          "max_tokens",
+          cli::Format("%u repl%s of up to %u tokens to %zu tokens need%s %u pages of %u "
+                      "tokens, the server has %u (--kv-tokens)",
+                      work.n, work.n == 1 ? "y" : "ies", work.settings->max_tokens, n_prompt,
+                      work.n == 1 ? "s" : "", work.n * pages, plan_.kv_page_tokens, n_pages));
     }
   }
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -105,11 +123,21 @@ SchedulerStatus Scheduler::Status() const {
 }
 
 void Scheduler::Publish() {
-  std::vector<Slots::Use> uses = slots_.Uses();
+  std::vector<SequenceUse> uses;
+  for (uint32_t s = 0; s < plan_.max_sequences; ++s) {
+    arn_session_select(session_.get(), s);
+    uses.push_back(
+        {arn_session_length(session_.get()), arn_scheduler_request_of(scheduler_.get(), s) != 0});
+  }
   const uint64_t used = session_.Stats().kv_used_bytes;
+  arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
+  arn_scheduler_get_info(scheduler_.get(), &info);
+  metrics_.evictions = info.n_dropped;
+  const auto n_waiting = std::count_if(running_.begin(), running_.end(),
+                                       [](const auto& running) { return !running->has_begun; });
   const std::lock_guard<std::mutex> lock(mutex_);
   status_.plan = plan_;
-  status_.n_waiting = static_cast<uint32_t>(waiting_.size());
+  status_.n_waiting = static_cast<uint32_t>(waiting_.size() + n_waiting);
   status_.queue_capacity = options_.queue_capacity;
   status_.kv_used_bytes = used;
   status_.sequences = std::move(uses);
@@ -133,30 +161,32 @@ void Scheduler::Loop() {
 void Scheduler::RunOnce() {
   DropClosed();
   Admit();
-  Publish();
-  {
+  if (running_.empty()) {
+    Publish();
     std::unique_lock<std::mutex> lock(mutex_);
-    if (running_.empty()) {
-      // A waiting prompt that no sequence runs for is a deadline's or a closed box's business.
-      if (!waiting_.empty() || WaitForWork(&lock)) return;
-      lock.unlock();
-      Save();
-      return;
-    }
+    // A waiting prompt that no sequence runs for is a deadline's or a closed box's business.
+    if (!waiting_.empty() || WaitForWork(&lock)) return;
+    lock.unlock();
+    Save();
+    return;
   }
   is_saved_ = false;
-  RunChunk();
-  RunReplies();
-  const auto has_ended = [](const std::unique_ptr<Running>& running) {
-    return std::all_of(running->choices.begin(), running->choices.end(),
-                       [](const auto& choice) { return choice == nullptr; });
-  };
-  running_.erase(std::remove_if(running_.begin(), running_.end(), has_ended), running_.end());
+  PauseFull();
+  Step();
+  RemoveEnded();
+  Publish();
+}
+
+void Scheduler::RemoveEnded() {
+  TakeEvents();  // those left name what is removed
+  running_.erase(std::remove_if(running_.begin(), running_.end(),
+                                [](const auto& running) { return running->HasEnded(); }),
+                 running_.end());
 }
 
 void Scheduler::EndAll() {
   for (const auto& running : running_) Fail(running.get(), Ending());
-  running_.clear();
+  RemoveEnded();
   if (!is_saved_) Save();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Work& work : waiting_) Report(work, Ending());
@@ -164,8 +194,11 @@ void Scheduler::EndAll() {
 }
 
 void Scheduler::BreakAll() {
-  for (const auto& running : running_) Break(running.get());
-  running_.clear();
+  for (const auto& running : running_) {
+    Cancel(running.get());
+    running->work.mailbox->Break();
+  }
+  RemoveEnded();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Work& work : waiting_) work.mailbox->Break();
   waiting_.clear();
@@ -221,9 +254,7 @@ void Scheduler::DropClosed() {
       Fail(running.get(), late("while it was answered"));
     }
   }
-  running_.erase(std::remove_if(running_.begin(), running_.end(),
-                                [](const auto& running) { return running->choices.empty(); }),
-                 running_.end());
+  RemoveEnded();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (auto work = waiting_.begin(); work != waiting_.end();) {
     if (work->mailbox->IsClosed()) {
@@ -244,147 +275,18 @@ void Scheduler::Admit() {
     auto running = std::make_unique<Running>();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (waiting_.empty()) return;
-      const Work& first = waiting_.front();
-      const uint64_t n_reply =
-          first.settings->max_tokens == 0 ? plan_.context_tokens : first.settings->max_tokens;
-      // Without a limit a reply may fill the context, or what pages there are.
-      const uint32_t pages =
-          std::min(slots_.PagesFor(first.ids.size() + n_reply), slots_.n_pages() / first.n);
-      auto taken = slots_.Take(first.ids, first.settings->adapters, first.n, pages);
-      if (!taken) return;
-      running->sequences = std::move(*taken);
-      running->most_tokens = std::min(plan_.context_tokens, pages * plan_.kv_page_tokens);
+      if (waiting_.empty() || waiting_.front().n > free_blocks_.size()) return;
       running->work = std::move(waiting_.front());
       waiting_.pop_front();
     }
     Running* const begun = running.get();
     try {
       running_.push_back(std::move(running));
-      Begin(begun);
     } catch (const std::bad_alloc&) {
-      if (running) Break(begun);
+      begun->work.mailbox->Break();
       throw;
     }
-  }
-}
-
-void Scheduler::Begin(Running* running) {
-  const Work& w = running->work;
-  try {
-    if (slots_.AdaptersOf(running->sequences[0]) != w.settings->adapters) {
-      throw SessionError("the adapters cannot be used");
-    }
-    for (uint32_t i = 0; i < w.n; ++i) {
-      running->choices.push_back(std::make_unique<Choice>(
-          model_.get(), w, w.first_choice + i, blocks_[running->sequences[i]].get(), kReplyBytes));
-    }
-    SetConstraint(w, running->sequences[0]);
-    const bool is_schema =
-        w.settings->constraint && w.settings->constraint->kind != ARN_CONSTRAINT_TOOL_CALLS;
-    running->constrains_later = is_schema && running->choices[0]->IsInReasoning();
-    SetSampling(w, running->sequences[0], 0);
-  } catch (const ApiError& error) {
-    Fail(running, error);
-    return;
-  }
-  metrics_.prompt_tokens += w.ids.size();
-  Event started;
-  started.choice = w.first_choice;
-  w.mailbox->Put(std::move(started));
-}
-
-ApiError Scheduler::SessionError(const std::string& what) const {
-  return ApiError(500, "server_error", what + ": " + arn_session_last_error(session_.get()), "",
-                  "session_error");
-}
-
-void Scheduler::SetConstraint(const Work& work, uint32_t sequence) {
-  arn_session_select(session_.get(), sequence);
-  if (!work.settings->constraint) {
-    arn_session_set_constraint(session_.get(), nullptr);
-    return;
-  }
-  const RequestConstraint& spec = *work.settings->constraint;
-  const arn_constraint_options options = spec.Options(work.prompt_tail);
-  const arn_status status = arn_session_set_constraint(session_.get(), &options);
-  if (status == ARN_OK) return;
-  // Models whose calls are not known may still be offered tools: the reply is then a text.
-  if (spec.kind == ARN_CONSTRAINT_TOOL_CALLS && spec.tool_choice == ARN_TOOL_CHOICE_AUTO &&
-      status == ARN_UNSUPPORTED && !spec.single_call) {
-    return;
-  }
-  throw BadField(spec.param,
-                 std::string("cannot be enforced: ") + arn_session_last_error(session_.get()));
-}
-
-void Scheduler::SetSampling(const Work& work, uint32_t sequence, uint32_t choice) {
-  arn_sampling sampling = work.settings->sampling;
-  sampling.seed += choice;
-  arn_session_select(session_.get(), sequence);
-  if (arn_session_set_sampling(session_.get(), &sampling) != ARN_OK) {
-    // The sentence begins with the name of the option.
-    const std::string why = arn_session_last_error(session_.get());
-    throw ApiError(400, "invalid_request_error", why, why.substr(0, why.find(' ')),
-                   "invalid_value");
-  }
-}
-
-void Scheduler::RunChunk() {
-  const size_t n = running_.size();
-  size_t at = n;
-  for (size_t i = 0; i < n && at == n; ++i) {
-    const size_t next = (turn_ + i) % n;
-    if (running_[next]->phase == Phase::kPrompt && !running_[next]->choices.empty()) at = next;
-  }
-  if (at == n) return;
-  turn_ = at + 1;
-  Running* running = running_[at].get();
-  const BusyTime timer(&metrics_);
-  arn_session_select(session_.get(), running->sequences[0]);
-  uint32_t kept = 0;
-  const std::vector<int32_t>& ids = running->work.ids;
-  const std::vector<float>& rows = running->work.embeddings;
-  const arn_status status =
-      rows.empty() ? arn_session_follow(session_.get(), ids.data(), ids.size(), &kept)
-                   : arn_session_follow_embeddings(session_.get(), ids.data(), ids.size(),
-                                                   rows.data(), rows.size() / image_.width, &kept);
-  if (!running->has_begun) {
-    running->has_begun = true;
-    running->n_cached = kept;
-    metrics_.cached_tokens += kept;
-  }
-  if (status == ARN_OK) {
-    BeginReplies(running);
-  } else if (status == ARN_CONTEXT_FULL) {
-    if (slots_.DropOldest()) {
-      ++metrics_.evictions;
-    } else {
-      Fail(running, Unavailable("no KV pages are free for the prompt", "kv_exhausted"));
-    }
-  } else if (status != ARN_CANCELLED) {
-    Fail(running, SessionError("the prompt cannot be computed"));
-  }
-}
-
-void Scheduler::BeginReplies(Running* running) {
-  running->phase = Phase::kReply;
-  const Work& work = running->work;
-  try {
-    for (uint32_t i = 1; i < work.n; ++i) {
-      if (slots_.Fork(running->sequences[0], running->sequences[i]) != ARN_OK) {
-        throw SessionError("the prompt cannot be copied for another reply");
-      }
-      SetSampling(work, running->sequences[i], i);
-    }
-    if (!running->constrains_later) return;
-    // It was compiled to find its mistakes; the reasoning is free.
-    for (const uint32_t sequence : running->sequences) {
-      arn_session_select(session_.get(), sequence);
-      arn_session_set_constraint(session_.get(), nullptr);
-    }
-  } catch (const ApiError& error) {
-    Fail(running, error);
+    Begin(begun);
   }
 }
 

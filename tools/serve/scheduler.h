@@ -1,8 +1,6 @@
-// Scheduler: one thread that runs one session for all requests.
-//
-// Each round computes one chunk of one prompt, then one token of each reply, in one run. Prompts
-// take turns. So a long prompt delays the replies by a chunk at a time, and replies never wait for
-// each other's clients.
+// Scheduler: one thread that answers all requests with one session, by the library's scheduler
+// (arn_scheduler): it hands over what may run, and what comes of it to the mailboxes. Replies never
+// wait for each other's clients.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -21,16 +19,20 @@
 #include "tools/arenite/model.h"
 #include "tools/serve/choice.h"
 #include "tools/serve/metrics.h"
-#include "tools/serve/slots.h"
 #include "tools/serve/work.h"
 
 namespace arn::serve {
+
+struct SequenceUse {
+  uint32_t n_tokens;
+  bool is_busy;
+};
 
 struct SchedulerStatus {
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   uint32_t n_waiting = 0, queue_capacity = 0;
   uint64_t kv_used_bytes = 0;
-  std::vector<Slots::Use> sequences;
+  std::vector<SequenceUse> sequences;
 };
 
 struct SchedulerOptions {
@@ -67,61 +69,81 @@ class Scheduler {
   void Stop();
 
  private:
-  enum class Phase : uint8_t { kPrompt, kReply };
+  struct Running;
+  // A reply that the library's scheduler has as a request.
+  struct Reply {
+    Running* running = nullptr;
+    uint32_t index = 0;
+    uint64_t request = 0;
+    std::unique_ptr<Choice> choice;  // null: it has ended
+    void* block = nullptr;           // of the choice
+    bool constraint_waits = false;   // until the reasoning has ended
+    bool is_paused = false;
+  };
   struct Running {
     Work work;
-    std::vector<uint32_t> sequences;  // [0] has the prompt
-    std::vector<std::unique_ptr<Choice>> choices;
-    Phase phase = Phase::kPrompt;
+    std::vector<uint32_t> adapters;  // as the request names them
+    std::vector<float> scales;
+    std::vector<Reply> replies;     // as many as the work asks for
     bool has_begun = false;         // a part of the prompt has run: n_cached is known
-    bool constrains_later = false;  // once the reasoning has ended
+    bool is_unconstrained = false;  // the model cannot enforce what was asked
     uint32_t n_cached = 0;
-    uint32_t most_tokens = 0;  // of each sequence: what its pages hold
+    bool HasEnded() const;
   };
   struct FreeBlock {
     void operator()(void* block) const;
   };
+  struct DestroyScheduler {
+    void operator()(arn_scheduler* scheduler) const { arn_scheduler_destroy(scheduler); }
+  };
 
   void Loop();
-  // Admits what waits, and runs a part of each request. Waits if there is nothing to do.
+  // Admits what waits, and runs a step. Waits if there is nothing to do.
   void RunOnce();
   void EndAll();
   // Ends all requests where there is no memory for an error.
   void BreakAll();
-  void Break(Running* running);
   // Waits for work. Returns false if the state is to be saved first.
   bool WaitForWork(std::unique_lock<std::mutex>* lock);
   void Restore();
   void Save();
   void DropClosed();
+  void RemoveEnded();
   void Admit();
   void Begin(Running* running);
-  void RunChunk();
-  void BeginReplies(Running* running);
-  void RunReplies();
-  // Returns the token that comes next for a choice; nullopt if it has ended.
-  std::optional<int32_t> Choose(Running* running, size_t index);
-  arn_status Step(const std::vector<uint32_t>& sequences, const std::vector<int32_t>& ids);
-  void EndChoice(Running* running, size_t index, uint32_t finish);
-  // Ends all of it with an error.
+  // Hands a reply to the library. Throws ApiError.
+  void Submit(Reply* reply);
+  // Returns the most tokens of each reply, so that all of one work may run together; 0: no limit.
+  uint32_t MostTokens(const Work& work) const;
+  void PauseFull();
+  void Step();
+  void TakeEvents();
+  void TakeEvent(const arn_scheduler_event& event);
+  void TakeToken(Reply* reply, int32_t id);
+  void TakeEnd(Reply* reply, const arn_scheduler_event& event);
+  // Ends the reply of a request that has ended.
+  void EndReply(Reply* reply, uint32_t finish);
+  void Release(Reply* reply);
+  // Ends all of it, with an error.
   void Fail(Running* running, const ApiError& error);
-  void SetConstraint(const Work& work, uint32_t sequence);
-  void SetSampling(const Work& work, uint32_t sequence, uint32_t choice);
+  void Cancel(Running* running);
+  ApiError FailureOf(const Running& running, const arn_scheduler_event& event) const;
   ApiError SessionError(const std::string& what) const;
   void Publish();
   void Report(const Work& work, const ApiError& error);
 
   const tool::Model& model_;
   Metrics& metrics_;
+  const arn_session_options session_options_;
   arn_memory_plan plan_;
   const SchedulerOptions options_;
   const tool::Session session_;
   const arn_image_info image_;
-  Slots slots_;
-  std::vector<std::unique_ptr<void, FreeBlock>> blocks_;  // one for each sequence's reply
-  std::vector<std::unique_ptr<Running>> running_;
-  size_t turn_ = 0;  // of the prompts
   std::string state_problem_;
+  std::unique_ptr<arn_scheduler, DestroyScheduler> scheduler_;
+  std::vector<std::unique_ptr<void, FreeBlock>> blocks_;  // one for each sequence
+  std::vector<void*> free_blocks_;
+  std::vector<std::unique_ptr<Running>> running_;
   bool is_saved_ = true;  // the state file holds what the sequences hold
 
   mutable std::mutex mutex_;

@@ -1,110 +1,234 @@
+// Scheduler: requests of the library, and what comes of them.
 #include <algorithm>
+#include <string>
 
 #include "tools/serve/scheduler.h"
 
 namespace arn::serve {
 
-std::optional<int32_t> Scheduler::Choose(Running* running, size_t index) {
-  Choice* choice = running->choices[index].get();
-  const uint32_t sequence = running->sequences[index];
-  arn_session_select(session_.get(), sequence);
-  const bool is_last = arn_session_length(session_.get()) >= running->most_tokens;
-  std::optional<int32_t> id = choice->Forced();
-  if (!id) {
-    int32_t chosen = 0;
-    if (arn_session_sample(session_.get(), &chosen) != ARN_OK) {
-      throw SessionError("no token can be chosen");
-    }
-    id = chosen;
-  }
-  const bool was_in_reasoning = running->constrains_later && choice->IsInReasoning();
-  uint32_t finish = choice->Take(session_.get(), *id);
-  if (finish != ARN_FINISH_EOS) ++metrics_.reply_tokens;
-  if (finish == ARN_FINISH_NONE && is_last) finish = ARN_FINISH_CONTEXT;
-  if (finish != ARN_FINISH_NONE) {
-    EndChoice(running, index, finish);
-    return std::nullopt;
-  }
-  if (was_in_reasoning && !choice->IsInReasoning()) SetConstraint(running->work, sequence);
-  return id;
+bool Scheduler::Running::HasEnded() const {
+  return std::all_of(replies.begin(), replies.end(),
+                     [](const Reply& reply) { return reply.choice == nullptr; });
 }
 
-void Scheduler::RunReplies() {
-  std::vector<uint32_t> sequences;
-  std::vector<int32_t> ids;
-  const BusyTime timer(&metrics_);
-  for (const auto& running : running_) {
-    if (running->phase != Phase::kReply || running->work.mailbox->IsFull()) continue;
-    try {
-      for (size_t i = 0; i < running->choices.size(); ++i) {
-        if (running->choices[i] == nullptr) continue;
-        const std::optional<int32_t> id = Choose(running.get(), i);
-        if (!id) continue;
-        sequences.push_back(running->sequences[i]);
-        ids.push_back(*id);
-      }
-    } catch (const ApiError& error) {
-      // Takes back what was chosen for its other replies.
-      for (const uint32_t sequence : running->sequences) {
-        for (size_t i = sequences.size(); i-- > 0;) {
-          if (sequences[i] != sequence) continue;
-          sequences.erase(sequences.begin() + static_cast<ptrdiff_t>(i));
-          ids.erase(ids.begin() + static_cast<ptrdiff_t>(i));
-        }
-      }
-      Fail(running.get(), error);
-    }
+uint32_t Scheduler::MostTokens(const Work& work) const {
+  if (work.settings->max_tokens != 0 || work.n == 1) return work.settings->max_tokens;
+  // Without a limit the replies may fill what pages there are.
+  const uint32_t each = plan_.kv_tokens / plan_.kv_page_tokens / work.n * plan_.kv_page_tokens;
+  const auto n_prompt = static_cast<uint32_t>(work.ids.size());
+  // The last token does not run.
+  return 1 + std::min(each, plan_.context_tokens) - std::min(each, n_prompt);
+}
+
+void Scheduler::Begin(Running* running) {
+  const Work& w = running->work;
+  for (const AdapterUse& use : w.settings->adapters) {
+    running->adapters.push_back(use.index);
+    running->scales.push_back(use.scale);
   }
-  if (sequences.empty()) {
-    const bool is_paused = std::all_of(running_.begin(), running_.end(), [](const auto& running) {
-      return running->work.mailbox->IsFull();
-    });
-    if (is_paused) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  running->replies.resize(w.n);
+  try {
+    for (uint32_t i = 0; i < w.n; ++i) {
+      Reply& reply = running->replies[i];
+      reply.running = running;
+      reply.index = i;
+      reply.block = free_blocks_.back();
+      reply.choice =
+          std::make_unique<Choice>(model_.get(), w, w.first_choice + i, reply.block, kReplyBytes);
+      free_blocks_.pop_back();
+      const bool is_schema =
+          w.settings->constraint && w.settings->constraint->kind != ARN_CONSTRAINT_TOOL_CALLS;
+      reply.constraint_waits = is_schema && reply.choice->IsInReasoning();
+      Submit(&reply);
+    }
+  } catch (const ApiError& error) {
+    Fail(running, error);
     return;
   }
-  ++metrics_.steps;
-  const arn_status status = Step(sequences, ids);
-  if (status == ARN_OK || stops_.load()) return;
-  const ApiError error = SessionError("a step of the replies failed");
+  metrics_.prompt_tokens += w.ids.size();
+}
+
+void Scheduler::Submit(Reply* reply) {
+  const Running& running = *reply->running;
+  const Work& w = running.work;
+  const Settings& settings = *w.settings;
+  arn_sampling sampling = settings.sampling;
+  sampling.seed += reply->index;
+  arn_constraint_options constraint = ARN_CONSTRAINT_OPTIONS_INIT;
+  arn_request request = ARN_REQUEST_INIT;
+  request.ids = w.ids.data();
+  request.n_ids = w.ids.size();
+  if (!w.embeddings.empty()) {
+    request.embeddings = w.embeddings.data();
+    request.n_embeddings = w.embeddings.size() / image_.width;
+  }
+  request.sampling = &sampling;
+  if (settings.constraint && !running.is_unconstrained) {
+    constraint = settings.constraint->Options(w.prompt_tail);
+    request.constraint = &constraint;
+    request.constraint_waits = reply->constraint_waits ? 1 : 0;
+  }
+  request.max_tokens = MostTokens(w);
+  request.ignore_eos = settings.ignore_eos ? 1 : 0;
+  request.adapters = running.adapters.data();
+  request.adapter_scales = running.scales.data();
+  request.n_adapters = running.adapters.size();
+  request.user = reply;
+  const arn_status status = arn_scheduler_submit(scheduler_.get(), &request, &reply->request);
+  if (status == ARN_OK) {
+    const std::vector<int32_t>* forced = reply->choice->Forced();
+    if (forced == nullptr) return;
+    arn_scheduler_force(scheduler_.get(), reply->request, forced->data(), forced->size());
+    return;
+  }
+  // A sentence about sampling begins with the name of the option.
+  const std::string why = arn_scheduler_last_error(scheduler_.get());
+  if (status != ARN_BAD_ARGUMENT && status != ARN_UNSUPPORTED) {
+    throw SessionError("the request cannot begin");
+  }
+  throw ApiError(400, "invalid_request_error", why, why.substr(0, why.find(' ')), "invalid_value");
+}
+
+void Scheduler::PauseFull() {
   for (const auto& running : running_) {
-    if (running->phase == Phase::kReply) Fail(running.get(), error);
+    const bool is_full = running->work.mailbox->IsFull();
+    for (Reply& reply : running->replies) {
+      if (reply.choice == nullptr || reply.is_paused == is_full) continue;
+      reply.is_paused = is_full;
+      arn_scheduler_pause(scheduler_.get(), reply.request, is_full ? 1 : 0);
+    }
   }
 }
 
-arn_status Scheduler::Step(const std::vector<uint32_t>& sequences,
-                           const std::vector<int32_t>& ids) {
-  for (;;) {
-    const arn_status status =
-        arn_session_step(session_.get(), sequences.data(), ids.data(), ids.size());
-    if (status != ARN_CONTEXT_FULL || !slots_.DropOldest()) return status;
-    ++metrics_.evictions;
+void Scheduler::Step() {
+  arn_step_result result = ARN_STEP_RESULT_INIT;
+  arn_status status = ARN_OK;
+  {
+    const BusyTime timer(&metrics_);
+    status = arn_scheduler_step(scheduler_.get(), &result);
+  }
+  if (result.n_rows > result.n_prompt_rows) ++metrics_.steps;
+  TakeEvents();
+  // All wait for their readers, or for the pages of those.
+  if (result.n_rows + result.n_chosen == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  if (status == ARN_OK || stops_.load()) return;
+  const ApiError error = SessionError("a step failed");
+  for (const auto& running : running_) {
+    if (!running->HasEnded()) Fail(running.get(), error);
   }
 }
 
-void Scheduler::EndChoice(Running* running, size_t index, uint32_t finish) {
-  running->choices[index]->End(finish, static_cast<uint32_t>(running->work.ids.size()),
-                               running->n_cached);
-  running->choices[index] = nullptr;
-  slots_.Release(running->sequences[index], true);
+void Scheduler::TakeEvents() {
+  arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
+  while (arn_scheduler_next_event(scheduler_.get(), &event) == ARN_OK) TakeEvent(event);
 }
 
-void Scheduler::Break(Running* running) {
-  for (size_t i = 0; i < running->sequences.size(); ++i) {
-    if (i < running->choices.size() && running->choices[i] == nullptr) continue;
-    slots_.Release(running->sequences[i], true);
+void Scheduler::TakeEvent(const arn_scheduler_event& event) {
+  Reply* const reply = static_cast<Reply*>(event.user);
+  if (reply == nullptr || reply->choice == nullptr) return;
+  Running* const running = reply->running;
+  try {
+    if (event.kind == ARN_REQUEST_EVENT_TOKEN) {
+      TakeToken(reply, event.id);
+    } else if (event.kind == ARN_REQUEST_EVENT_ENDED) {
+      TakeEnd(reply, event);
+    } else if (!running->has_begun) {
+      running->has_begun = true;
+      running->n_cached = event.n_kept;
+      metrics_.cached_tokens += event.n_kept;
+      Event started;
+      started.choice = running->work.first_choice;
+      running->work.mailbox->Put(std::move(started));
+    }
+  } catch (const ApiError& error) {
+    Fail(running, error);
   }
-  running->work.mailbox->Break();
+}
+
+void Scheduler::TakeToken(Reply* reply, int32_t id) {
+  arn_request_info info = ARN_REQUEST_INFO_INIT;
+  arn_scheduler_get_request(scheduler_.get(), reply->request, &info);
+  arn_session_select(session_.get(), info.sequence);
+  ++metrics_.reply_tokens;
+  Choice* const choice = reply->choice.get();
+  if (!choice->Take(session_.get(), id)) {
+    arn_scheduler_cancel(scheduler_.get(), reply->request);
+    EndReply(reply, ARN_FINISH_STOP);
+    return;
+  }
+  if (info.state == ARN_REQUEST_STATE_ENDED) return;
+  if (reply->constraint_waits && !choice->IsInReasoning()) {
+    reply->constraint_waits = false;
+    if (arn_scheduler_begin_constraint(scheduler_.get(), reply->request) != ARN_OK) {
+      throw BadField(
+          reply->running->work.settings->constraint->param,
+          std::string("cannot be enforced: ") + arn_scheduler_last_error(scheduler_.get()));
+    }
+  }
+  if (const std::vector<int32_t>* forced = choice->Forced()) {
+    arn_scheduler_force(scheduler_.get(), reply->request, forced->data(), forced->size());
+  }
+}
+
+void Scheduler::TakeEnd(Reply* reply, const arn_scheduler_event& event) {
+  Running* const running = reply->running;
+  const Work& w = running->work;
+  if (event.status == ARN_OK) {
+    const bool is_room = event.finish == ARN_FINISH_LENGTH && w.settings->max_tokens == 0;
+    EndReply(reply, is_room ? uint32_t{ARN_FINISH_CONTEXT} : event.finish);
+    return;
+  }
+  // Models whose calls are not known may still be offered tools: the reply is then a text.
+  const bool is_free = w.settings->constraint && event.status == ARN_UNSUPPORTED &&
+                       !running->has_begun &&
+                       w.settings->constraint->kind == ARN_CONSTRAINT_TOOL_CALLS &&
+                       w.settings->constraint->tool_choice == ARN_TOOL_CHOICE_AUTO &&
+                       !w.settings->constraint->single_call;
+  if (!is_free) throw FailureOf(*running, event);
+  running->is_unconstrained = true;
+  Submit(reply);
+}
+
+ApiError Scheduler::FailureOf(const Running& running, const arn_scheduler_event& event) const {
+  const std::string why(event.text, event.text_bytes);
+  if (event.status == ARN_CONTEXT_FULL) {
+    return Unavailable("no KV pages are free for the prompt", "kv_exhausted");
+  }
+  if (!running.has_begun && running.work.settings->constraint) {
+    return BadField(running.work.settings->constraint->param, "cannot be enforced: " + why);
+  }
+  return ApiError(500, "server_error", "the reply cannot be computed: " + why, "", "session_error");
+}
+
+ApiError Scheduler::SessionError(const std::string& what) const {
+  return ApiError(500, "server_error", what + ": " + arn_session_last_error(session_.get()), "",
+                  "session_error");
+}
+
+void Scheduler::EndReply(Reply* reply, uint32_t finish) {
+  const Running& running = *reply->running;
+  reply->choice->End(finish, static_cast<uint32_t>(running.work.ids.size()), running.n_cached);
+  Release(reply);
+}
+
+void Scheduler::Release(Reply* reply) {
+  reply->choice = nullptr;
+  free_blocks_.push_back(reply->block);
+}
+
+void Scheduler::Cancel(Running* running) {
+  for (Reply& reply : running->replies) {
+    if (reply.choice == nullptr) continue;
+    if (reply.request != 0) arn_scheduler_cancel(scheduler_.get(), reply.request);
+    Release(&reply);
+  }
 }
 
 void Scheduler::Fail(Running* running, const ApiError& error) {
   if (running->work.mailbox->IsClosed()) ++metrics_.aborted;
-  // Sequences of choices that have ended may belong to another prompt by now.
-  for (size_t i = 0; i < running->sequences.size(); ++i) {
-    if (i < running->choices.size() && running->choices[i] == nullptr) continue;
-    slots_.Release(running->sequences[i], true);
-  }
-  running->choices.clear();
-  running->sequences.clear();
+  Cancel(running);
   Report(running->work, error);
 }
 

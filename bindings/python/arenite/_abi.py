@@ -127,9 +127,9 @@ class arn_session_options(Struct):
       ("guess_always", c_uint32), ("encoder_kv_type", c_uint32), ("rope_scaling", c_uint32),
       ("rope_factor", c_float), ("kv_key_axis", c_uint32), ("kv_value_axis", c_uint32),
       ("n_adapters", c_uint32), ("adapters", POINTER(c_void_p)), ("embedding_rows", c_uint32),
-      ("draft", c_void_p)]
+      ("draft", c_void_p), ("max_requests", c_uint32)]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None, 0, None)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None, 0, None, 0)
 
 
 class arn_memory_plan(Struct):
@@ -145,9 +145,9 @@ class arn_memory_plan(Struct):
       ("speculation_bytes", c_uint64), ("max_guesses", c_uint32), ("n_adapters", c_uint32),
       ("adapters_bytes", c_uint64), ("adapter_files_bytes", c_uint64),
       ("embeddings_bytes", c_uint64), ("embedding_rows", c_uint32), ("draft_bytes", c_uint64),
-      ("draft_weights_bytes", c_uint64)]
+      ("draft_weights_bytes", c_uint64), ("scheduler_bytes", c_uint64), ("max_requests", c_uint32)]
   _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-      0, 0, 0, 0, 0, 0)
+      0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_kv_group_info(Struct):
@@ -394,6 +394,48 @@ class arn_attention_mask(Struct):
   _fields_ = [("struct_size", c_size_t), ("positions", POINTER(c_uint32)),
       ("visible", POINTER(c_uint8)), ("first", c_uint32)]
   _initial_ = (None, None, 0)
+
+
+class arn_scheduler_options(Struct):
+  _fields_ = [("struct_size", c_size_t), ("step_rows", c_uint32)]
+  _initial_ = (0,)
+
+
+class arn_request(Struct):
+  _fields_ = [("struct_size", c_size_t), ("ids", POINTER(c_int32)), ("n_ids", c_size_t),
+      ("embeddings", POINTER(c_float)), ("n_embeddings", c_size_t),
+      ("sampling", POINTER(arn_sampling)), ("constraint", POINTER(arn_constraint_options)),
+      ("constraint_waits", c_uint32), ("max_tokens", c_uint32), ("ignore_eos", c_uint32),
+      ("adapters", POINTER(c_uint32)), ("adapter_scales", POINTER(c_float)),
+      ("n_adapters", c_size_t), ("extra_eos_ids", POINTER(c_int32)), ("n_extra_eos_ids", c_size_t),
+      ("stops", POINTER(arn_stop_string)), ("n_stops", c_size_t), ("user", c_void_p)]
+  _initial_ = (None, 0, None, 0, None, None, 0, 0, 0, None, None, 0, None, 0, None, 0, None)
+
+
+class arn_step_result(Struct):
+  _fields_ = [("struct_size", c_size_t), ("n_rows", c_uint32), ("n_prompt_rows", c_uint32),
+      ("n_chosen", c_uint32), ("n_running", c_uint32), ("n_waiting", c_uint32)]
+  _initial_ = (0, 0, 0, 0, 0)
+
+
+class arn_scheduler_event(Struct):
+  _fields_ = [("struct_size", c_size_t), ("kind", c_uint32), ("finish", c_uint32),
+      ("request", c_uint64), ("user", c_void_p), ("status", c_uint32), ("id", c_int32),
+      ("text", c_char_p), ("text_bytes", c_size_t), ("n_prompt_tokens", c_uint32),
+      ("n_kept", c_uint32), ("n_tokens", c_uint32)]
+  _initial_ = (0, 0, 0, None, 0, 0, None, 0, 0, 0, 0)
+
+
+class arn_request_info(Struct):
+  _fields_ = [("struct_size", c_size_t), ("state", c_uint32), ("sequence", c_uint32),
+      ("n_prompt_done", c_uint32), ("n_tokens", c_uint32), ("is_paused", c_uint32)]
+  _initial_ = (0, 0, 0, 0, 0)
+
+
+class arn_scheduler_info(Struct):
+  _fields_ = [("struct_size", c_size_t), ("step_rows", c_uint32), ("max_requests", c_uint32),
+      ("n_waiting", c_uint32), ("n_running", c_uint32), ("n_dropped", c_uint64)]
+  _initial_ = (0, 0, 0, 0, 0)
 
 
 class arn_session_stats_data(Struct):

@@ -14,10 +14,12 @@ from ._abi import (arn_adapter_info, arn_adapter_options, arn_attention_mask, ar
     arn_image_counts, arn_image_info, arn_image_layout, arn_image_options, arn_image_plan_data,
     arn_image_size, arn_kv_group_info, arn_kv_layer_info, arn_memory_plan, arn_model_info,
     arn_model_options, arn_prefill_callback, arn_reader, arn_reply_callback, arn_reply_info,
-    arn_reply_options, arn_residency, arn_restore_options, arn_sampling, arn_sampling_option_info,
-    arn_session_cpus_data, arn_session_options, arn_session_stats_data, arn_tensor_info, arn_text,
-    arn_text_span, arn_thermal_zone, arn_token_logprob, arn_tokenize_options, arn_transcribe_info,
-    arn_transcribe_options, arn_transcribe_result, arn_transcriber_options)
+    arn_reply_options, arn_request, arn_request_info, arn_residency, arn_restore_options,
+    arn_sampling, arn_sampling_option_info, arn_scheduler_event, arn_scheduler_info,
+    arn_scheduler_options, arn_session_cpus_data, arn_session_options, arn_session_stats_data,
+    arn_step_result, arn_tensor_info, arn_text, arn_text_span, arn_thermal_zone, arn_token_logprob,
+    arn_tokenize_options, arn_transcribe_info, arn_transcribe_options, arn_transcribe_result,
+    arn_transcriber_options)
 
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -208,6 +210,20 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         POINTER(c_void_p))),
     "arn_session_prefill_masked": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t,
         POINTER(arn_attention_mask), POINTER(c_void_p))),
+    "arn_scheduler_create": (c_uint32, (c_void_p, POINTER(arn_scheduler_options), c_char_p,
+        c_size_t, POINTER(c_void_p))),
+    "arn_scheduler_destroy": (None, (c_void_p,)),
+    "arn_scheduler_last_error": (c_char_p, (c_void_p,)),
+    "arn_scheduler_submit": (c_uint32, (c_void_p, POINTER(arn_request), POINTER(c_uint64))),
+    "arn_scheduler_cancel": (c_uint32, (c_void_p, c_uint64)),
+    "arn_scheduler_pause": (c_uint32, (c_void_p, c_uint64, c_uint32)),
+    "arn_scheduler_force": (c_uint32, (c_void_p, c_uint64, POINTER(c_int32), c_size_t)),
+    "arn_scheduler_begin_constraint": (c_uint32, (c_void_p, c_uint64)),
+    "arn_scheduler_step": (c_uint32, (c_void_p, POINTER(arn_step_result))),
+    "arn_scheduler_next_event": (c_uint32, (c_void_p, POINTER(arn_scheduler_event))),
+    "arn_scheduler_get_request": (c_uint32, (c_void_p, c_uint64, POINTER(arn_request_info))),
+    "arn_scheduler_get_info": (c_uint32, (c_void_p, POINTER(arn_scheduler_info))),
+    "arn_scheduler_request_of": (c_uint64, (c_void_p, c_uint32)),
     "arn_session_stats": (c_uint32, (c_void_p, POINTER(arn_session_stats_data))),
     "arn_session_reset_stats": (c_uint32, (c_void_p,)),
     "arn_program_dump": (c_uint32, (c_void_p, POINTER(arn_session_options), c_char_p, c_size_t,

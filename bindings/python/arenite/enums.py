@@ -182,6 +182,23 @@ class ToolChoice(enum.IntEnum):
   NAMED = _abi.ARN_TOOL_CHOICE_NAMED
 
 
+class RequestEvent(enum.IntEnum):
+  """ARN_REQUEST_EVENT_..."""
+
+  STARTED = _abi.ARN_REQUEST_EVENT_STARTED
+  TOKEN = _abi.ARN_REQUEST_EVENT_TOKEN
+  ENDED = _abi.ARN_REQUEST_EVENT_ENDED
+
+
+class RequestState(enum.IntEnum):
+  """ARN_REQUEST_STATE_..."""
+
+  WAITING = _abi.ARN_REQUEST_STATE_WAITING
+  PROMPT = _abi.ARN_REQUEST_STATE_PROMPT
+  REPLY = _abi.ARN_REQUEST_STATE_REPLY
+  ENDED = _abi.ARN_REQUEST_STATE_ENDED
+
+
 class Energy(enum.IntEnum):
   """ARN_ENERGY_..."""
 

@@ -231,6 +231,10 @@ class SessionOptions:
   embedding_rows: int = 0
   """Embeddings of images that the sequences may hold at a time (Session.prefill_embeddings).
   MemoryPlan has their bytes."""
+  max_requests: int = 0
+  """Requests that a scheduler of this session takes at a time, those that wait included
+  (scheduler.h); 0: it has none. Status.UNSUPPORTED for models with an encoder, and with no_cache
+  or another overflow than STOP. MemoryPlan.scheduler_bytes is what it takes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,7 +291,7 @@ class ConversationOptions:
 __all__ = [
     "Backend", "BeamOptions", "ConstraintKind", "ConversationOptions", "Cpus", "EarlyStopping",
     "Energy", "Finish", "Hashes", "KvAxis", "KvType", "NO_TEMPERATURE", "Option", "Overflow",
-    "ReplyEvent", "Residency", "RopeScaling", "Sampling", "SessionOptions", "Speculate", "Status",
-    "ToolChoice", "Verify"
+    "ReplyEvent", "RequestEvent", "RequestState", "Residency", "RopeScaling", "Sampling",
+    "SessionOptions", "Speculate", "Status", "ToolChoice", "Verify"
 ]
 __all__ += _results

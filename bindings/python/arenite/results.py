@@ -162,6 +162,9 @@ class MemoryPlan:
   bundle."""
   draft_weights_bytes: int
   """Of its bundle; not part of the block."""
+  scheduler_bytes: int
+  """Part of io_bytes: requests, their events and texts."""
+  max_requests: int
 
 
 @dataclasses.dataclass(frozen=True)

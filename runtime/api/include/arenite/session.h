@@ -224,13 +224,17 @@ typedef struct arn_session_options {
    * block, and reads what it has not seen of a text when it is asked for guesses. Models with an
    * encoder or a recurrent state are ARN_UNSUPPORTED. It must outlive the session. */
   const arn_model* draft;
+  /* Requests that a scheduler of this session takes at a time, those that wait included
+   * (scheduler.h); 0: it has none. ARN_UNSUPPORTED for models with an encoder, and with no_cache or
+   * another overflow than STOP. arn_memory_plan.scheduler_bytes is what it takes. */
+  uint32_t max_requests;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
         0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0,     \
-        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL, 0, NULL                                 \
+        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL, 0, NULL, 0                              \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -282,11 +286,13 @@ typedef struct arn_memory_plan {
   uint64_t draft_bytes;         /* part of speculation_bytes: cache, activations and all else of the
                                    draft model but its bundle */
   uint64_t draft_weights_bytes; /* of its bundle; not part of the block */
+  uint64_t scheduler_bytes;     /* part of io_bytes: requests, their events and texts */
+  uint32_t max_requests;
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT                                                                      \
   {                                                                                               \
     sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                           \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                     \
   }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be

@@ -255,6 +255,8 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, kv_value_axis), 0, "Lorg/arenite/KvAxis;"},
     {"embeddingRows", FieldKind::kInt,
      offsetof(arn_session_options, embedding_rows), 0},
+    {"maxRequests", FieldKind::kInt,
+     offsetof(arn_session_options, max_requests), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,
@@ -325,6 +327,10 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, draft_bytes), 0},
     {"draftWeightsBytes", FieldKind::kLong,
      offsetof(arn_memory_plan, draft_weights_bytes), 0},
+    {"schedulerBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, scheduler_bytes), 0},
+    {"maxRequests", FieldKind::kInt,
+     offsetof(arn_memory_plan, max_requests), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,

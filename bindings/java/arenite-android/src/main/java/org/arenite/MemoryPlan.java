@@ -75,4 +75,7 @@ public final class MemoryPlan {
   public long draftBytes;
   /** of its bundle; not part of the block */
   public long draftWeightsBytes;
+  /** part of io_bytes: requests, their events and texts */
+  public long schedulerBytes;
+  public int maxRequests;
 }

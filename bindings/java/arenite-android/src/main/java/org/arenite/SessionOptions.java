@@ -200,4 +200,10 @@ public final class SessionOptions {
    * arn_memory_plan has their bytes.
    */
   public int embeddingRows;
+  /**
+   * Requests that a scheduler of this session takes at a time, those that wait included
+   * (scheduler.h); 0: it has none. Status.UNSUPPORTED for models with an encoder, and with
+   * no_cache or another overflow than STOP. arn_memory_plan.scheduler_bytes is what it takes.
+   */
+  public int maxRequests;
 }

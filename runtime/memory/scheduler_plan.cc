@@ -1,0 +1,42 @@
+#include "runtime/memory/session_plan.h"
+#include "runtime/scheduler/event_ring.h"
+#include "runtime/scheduler/request.h"
+#include "runtime/scheduler/step_policy.h"
+
+namespace arn {
+namespace {
+
+Status CheckSchedulerOptions(const Model& model, const SessionOptions& options, Diag* diag) {
+  if (options.max_requests > kMaxRequests) {
+    return diag->Fail(Status::kBadArgument, "max_requests is %u, expected at most %u",
+                      options.max_requests, kMaxRequests);
+  }
+  const char* beside = nullptr;
+  if (model.spec.encoder.exists()) beside = "a model with an encoder";
+  if (options.no_cache) beside = "no_cache";
+  if (options.overflow != Overflow::kStop) beside = "an overflow policy other than stop";
+  if (beside == nullptr) return Status::kOk;
+  return diag->Fail(Status::kUnsupported, "max_requests is %u: a scheduler does not work with %s",
+                    options.max_requests, beside);
+}
+
+}  // namespace
+
+Status PlanScheduler(const Model& model, const SessionObjects& objects, SessionPlan* out,
+                     Layout* layout, Diag* diag) {
+  const uint64_t n = out->options.max_requests, n_sequences = out->options.max_sequences;
+  ARN_TRY(CheckSchedulerOptions(model, out->options, diag));
+  SchedulerPlan& plan = out->scheduler;
+  ARN_ASSIGN(plan.requests, layout->AddArray(Region::kIo, n, sizeof(RequestRecord)));
+  ARN_ASSIGN(plan.order, layout->AddArray(Region::kIo, n, sizeof(uint32_t)));
+  ARN_ASSIGN(plan.events,
+             layout->AddArray(Region::kIo, n * EventRing::kPerRequest, sizeof(RequestEvent)));
+  ARN_ASSIGN(plan.wishes, layout->AddArray(Region::kIo, n_sequences, sizeof(RowWish)));
+  ARN_ASSIGN(plan.leases, layout->AddArray(Region::kIo, n_sequences, objects.lease_bytes));
+  ARN_ASSIGN(plan.replies, layout->AddArray(Region::kIo, n_sequences, objects.reply_text_bytes));
+  plan.text_bytes = out->text.bytes;
+  ARN_ASSIGN(plan.text, layout->AddArray(Region::kIo, n_sequences, plan.text_bytes));
+  return Status::kOk;
+}
+
+}  // namespace arn

@@ -1,0 +1,24 @@
+// ShareRows: which rows a step runs.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/span.h"
+
+namespace arn {
+
+// Rows that a request could run now.
+struct RowWish {
+  uint64_t request = 0;
+  uint64_t since = 0;  // the step in which it had its last row
+  uint32_t most = 0;   // 1 for a reply, what is left of its prompt for others
+  uint32_t rows = 0;   // what it gets
+};
+
+// Shares out `budget` rows. Everyone gets one before anyone gets a second. If the budget is too
+// small for that, those that have waited longest get theirs: of n requests none waits longer than
+// ceil(n / budget) steps, whoever joins. What is left goes to prompts in equal parts, so that a
+// short one is not held up by a long one. REQUIRES: `most` is not 0.
+void ShareRows(uint32_t budget, Span<RowWish> wishes);
+
+}  // namespace arn

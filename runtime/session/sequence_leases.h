@@ -1,0 +1,67 @@
+// SequenceLeases: which sequence a scheduler's request gets, and which pages it may count on.
+//
+// A sequence whose request has ended keeps its tokens, so that later prompts that begin alike go on
+// from them, until another request takes it or its pages are needed: the least recently used one
+// goes first.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/scheduler/request.h"
+#include "runtime/session/sequences.h"
+
+namespace arn {
+
+struct SequenceLease {
+  bool is_busy = false;
+  uint32_t pages = 0;    // reserved while busy
+  uint64_t used_at = 0;  // greater: later
+};
+
+class SequenceLeases {
+ public:
+  // Tokens for which a copy of a sequence is worth its while.
+  static constexpr uint32_t kLeastShared = 8;
+
+  SequenceLeases(SessionCore* core, Sequences* sequences) : core_(*core), sequences_(*sequences) {}
+
+  // All are free. They keep their tokens.
+  void Init();
+  // Returns the pages that a request needs at most.
+  uint32_t PagesFor(const Request& request) const;
+  uint32_t n_pages() const;
+  // True if a sequence and its pages are free for the request.
+  bool HasRoomFor(const Request& request) const;
+  // Returns how many tokens of its prompt a sequence with its adapters holds, at most. *best:
+  // which.
+  uint32_t LongestPrefix(const Request& request, uint32_t* best);
+  // Takes and selects a sequence with the request's adapters, which may begin as its prompt does.
+  // REQUIRES: HasRoomFor(request); best, common: of LongestPrefix().
+  uint32_t Take(const Request& request, uint32_t best, uint32_t common);
+  // Frees a sequence, which keeps its tokens.
+  void Release(uint32_t sequence);
+  // Drops the tokens of the least recently used free sequence. Returns false if there are none.
+  bool DropOldest();
+  bool is_busy(uint32_t sequence) const { return leases_[sequence].is_busy; }
+  uint64_t n_dropped() const { return n_dropped_; }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  uint32_t PagesOf(uint64_t n_tokens) const;
+  uint32_t PagesInUse() const;
+  bool HasAdapters(uint32_t sequence, const Request& request) const;
+  // Returns the least recently used free sequence with tokens, or kNone.
+  uint32_t Oldest(uint32_t but) const;
+  uint32_t FindEmpty() const;
+
+  SessionCore& core_;
+  Sequences& sequences_;
+  Span<SequenceLease> leases_;
+  uint64_t clock_ = 0;
+  uint64_t n_dropped_ = 0;  // sequences whose tokens went for the pages of others
+};
+
+}  // namespace arn
