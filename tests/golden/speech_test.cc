@@ -305,8 +305,8 @@ TEST_F(SpeechTest, Command_WritesJsonSubtitlesAndText) {
 
 TEST_F(SpeechTest, Command_BenchMeasuresTheEncoderToo) {
   Open("multilingual");
-  const ProcessResult measured = RunArenite(
-      {"bench", bundle_, "-p", "2", "-n", "3", "-r", "2", "--threads", "1", "--json"});
+  const ProcessResult measured =
+      RunArenite({"bench", bundle_, "-p", "2", "-n", "3", "-r", "2", "--threads", "1", "--json"});
   ASSERT_EQ(0, measured.exit_code) << measured.err;
   const nlohmann::json results = nlohmann::json::parse(measured.out).at("results");
   ASSERT_EQ(3u, results.size());
