@@ -68,10 +68,13 @@ class ExamplesTest(unittest.TestCase):
     kept = {n: (int(all), int(k)) for n, all, k in
             re.findall(r"^(\d): (\d+) tokens, (\d+) of them known already$", shown, re.M)}
     self.assertEqual([str(i) for i in range(6)], sorted(texts))
+    n_copies = 0
     for i in range(0, 6, 2):
       self.assertNotEqual(texts[str(i)], texts[str(i + 1)], "another seed")
       n, known = kept[str(i + 1)]
-      self.assertIn(known, (n - 1, n), "the second of two is a copy")
+      n_copies += known >= n - 1
+    # The third text's first sequence may have gone to another request before its second began.
+    self.assertGreaterEqual(n_copies, 2)
 
   def test_save_restore(self):
     name = self.folder / "saved"

@@ -1,6 +1,8 @@
 // Loads the cases of data/*.json, described in make_goldens.py.
 #pragma once
 
+#include <arenite/arenite.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,6 +13,14 @@
 #include "tests/support/tiny_checkpoint.h"
 
 namespace arn::test {
+
+// Backends that goldens are held against. The reference backend is the same code on every CPU, so
+// an emulator, which is slow, leaves it out.
+#ifdef ARN_EMULATED
+inline constexpr uint32_t kBackends[] = {ARN_BACKEND_CPU};
+#else
+inline constexpr uint32_t kBackends[] = {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE};
+#endif
 
 enum class ConfigStyle : uint8_t { kTransformers5, kTransformers4 };
 

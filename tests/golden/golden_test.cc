@@ -50,7 +50,7 @@ class GoldenTest : public testing::TestWithParam<Param> {
 
 TEST_P(GoldenTest, Prefill_GivesTheReferencesLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();
-  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+  for (const uint32_t backend : kBackends) {
     for (const uint32_t chunk : {1u, 7u, 64u}) {
       SCOPED_TRACE(testing::Message() << "backend " << backend << ", chunks of " << chunk);
       const SessionPtr session = NewSession(model_.get(), Options(backend, chunk));
@@ -65,7 +65,7 @@ TEST_P(GoldenTest, Prefill_GivesTheReferencesLogits) {
 }
 
 TEST_P(GoldenTest, Decode_GivesTheReferencesLogitsAndTokens) {
-  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+  for (const uint32_t backend : kBackends) {
     SCOPED_TRACE(backend);
     const SessionPtr session = NewSession(model_.get(), Options(backend, 16));
     ASSERT_NE(nullptr, session);
@@ -83,7 +83,7 @@ TEST_P(GoldenTest, Decode_GivesTheReferencesLogitsAndTokens) {
 }
 
 TEST_P(GoldenTest, Generate_GivesTheReferencesTokens) {
-  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+  for (const uint32_t backend : kBackends) {
     SCOPED_TRACE(backend);
     const SessionPtr session = NewSession(model_.get(), Options(backend, 0));
     ASSERT_NE(nullptr, session);

@@ -53,7 +53,7 @@ TEST_P(VisionGoldenTest, Embeddings_AreTheReferences) {
   const std::vector<std::vector<float>> expected = json_.at("embeddings");
   arn_image_info info = ARN_IMAGE_INFO_INIT;
   ASSERT_EQ(ARN_OK, arn_image_get_info(model_.get(), &info));
-  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+  for (const uint32_t backend : kBackends) {
     const std::vector<float> rows = Encode(backend);
     ASSERT_EQ(expected.size() * info.width, rows.size());
     double worst = 0.0;
@@ -69,7 +69,7 @@ TEST_P(VisionGoldenTest, Embeddings_AreTheReferences) {
 }
 
 TEST_P(VisionGoldenTest, Logits_AreTheReferences) {
-  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+  for (const uint32_t backend : kBackends) {
     SCOPED_TRACE(testing::Message() << "backend " << backend);
     const std::vector<float> rows = Encode(backend);
     // An image whose tokens see all of it runs whole.
