@@ -91,6 +91,8 @@ class Scheduler {
 
   // Gives sequences to requests that wait, oldest first.
   void Admit();
+  // Wants the free sequences that waiting requests go on from, so that others are taken first.
+  void WantPrefixes();
   // True if the request should wait for a prompt that begins as its own does.
   bool WaitsForPrefix(const RequestRecord& waiting, uint32_t held);
   // Returns false if the request failed and has ended.

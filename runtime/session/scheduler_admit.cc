@@ -26,7 +26,20 @@ bool HaveSameAdapters(const Request& a, const Request& b) {
 
 }  // namespace
 
+void Scheduler::WantPrefixes() {
+  leases_.ForgetWanted();
+  for (uint32_t i = 0; i < table_.size(); ++i) {
+    const RequestRecord& record = table_.At(i);
+    if (record.phase != RequestPhase::kWaiting) continue;
+    if (!leases_.HasRoomFor(record.request)) return;  // none starts in this step
+    uint32_t best = 0;
+    const uint32_t held = leases_.LongestPrefix(record.request, &best);
+    if (held >= SequenceLeases::kLeastShared && !leases_.is_busy(best)) leases_.Want(best);
+  }
+}
+
 void Scheduler::Admit() {
+  WantPrefixes();
   for (uint32_t i = 0; i < table_.size(); ++i) table_.At(i).border = 0;
   uint32_t n_apart = 0;  // that wait for a prefix
   for (uint32_t i = 0; i < table_.size(); ++i) {

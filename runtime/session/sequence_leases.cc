@@ -67,10 +67,15 @@ uint32_t SequenceLeases::LongestPrefix(const Request& request, uint32_t* best) {
   return longest;
 }
 
-uint32_t SequenceLeases::Oldest(uint32_t but) const {
+void SequenceLeases::ForgetWanted() {
+  for (SequenceLease& lease : leases_) lease.is_wanted = false;
+}
+
+uint32_t SequenceLeases::Oldest(uint32_t but, Wanted wanted) const {
   uint32_t oldest = kNone;
   for (uint32_t s = 0; s < sequences_.size(); ++s) {
     if (leases_[s].is_busy || s == but || sequences_.Length(s) == 0) continue;
+    if (wanted == Wanted::kSpared && leases_[s].is_wanted) continue;
     if (oldest == kNone || leases_[s].used_at < leases_[oldest].used_at) oldest = s;
   }
   return oldest;
@@ -84,7 +89,8 @@ uint32_t SequenceLeases::FindEmpty() const {
 }
 
 bool SequenceLeases::DropOldest() {
-  const uint32_t oldest = Oldest(kNone);
+  uint32_t oldest = Oldest(kNone, Wanted::kSpared);
+  if (oldest == kNone) oldest = Oldest(kNone, Wanted::kTaken);
   if (oldest == kNone) return false;
   sequences_.Clear(oldest, oldest + 1);
   ++n_dropped_;
@@ -104,10 +110,15 @@ uint32_t SequenceLeases::Take(const Request& request, uint32_t best, uint32_t co
   for (const SequenceLease& lease : leases_) n_free += lease.is_busy ? 0 : 1;
   // A prompt that leaves most of what a sequence holds goes to another one, with a copy of the
   // beginning, so that the first conversation can still go on.
-  const bool goes_on = common > 0 && !leases_[best].is_busy &&
-                       (2 * common >= sequences_.Length(best) || n_free == 1);
+  const bool has_free_prefix = common > 0 && !leases_[best].is_busy;
+  bool goes_on = has_free_prefix && (2 * common >= sequences_.Length(best) || n_free == 1);
   uint32_t taken = goes_on ? best : FindEmpty();
-  if (taken == kNone) taken = Oldest(common > 0 && n_free > 1 ? best : kNone);
+  if (taken == kNone) taken = Oldest(best, Wanted::kSpared);
+  if (taken == kNone && has_free_prefix) {
+    taken = best;
+    goes_on = true;
+  }
+  if (taken == kNone) taken = Oldest(kNone, Wanted::kTaken);
   sequences_.Select(taken);
   if (!goes_on) {
     sequences_.ClearSelected();
@@ -116,12 +127,12 @@ uint32_t SequenceLeases::Take(const Request& request, uint32_t best, uint32_t co
     const bool is_copied = common >= kLeastShared && sequences_.Fork(best, taken) == Status::kOk;
     if (!is_copied) core_.diag.Clear();
   }
-  leases_[taken] = {true, PagesFor(request), ++clock_};
+  leases_[taken] = {true, false, PagesFor(request), ++clock_};
   while (PagesInUse() > n_pages() && DropOldest()) {
   }
   return taken;
 }
 
-void SequenceLeases::Release(uint32_t sequence) { leases_[sequence] = {false, 0, ++clock_}; }
+void SequenceLeases::Release(uint32_t sequence) { leases_[sequence] = {false, false, 0, ++clock_}; }
 
 }  // namespace arn

@@ -2,7 +2,7 @@
 //
 // A sequence whose request has ended keeps its tokens, so that later prompts that begin alike go on
 // from them, until another request takes it or its pages are needed: the least recently used one
-// goes first.
+// goes first, and those that waiting requests begin as go last.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace arn {
 
 struct SequenceLease {
   bool is_busy = false;
-  uint32_t pages = 0;    // reserved while busy
-  uint64_t used_at = 0;  // greater: later
+  bool is_wanted = false;  // free, and a waiting request goes on from it
+  uint32_t pages = 0;      // reserved while busy
+  uint64_t used_at = 0;    // greater: later
 };
 
 class SequenceLeases {
@@ -37,12 +38,15 @@ class SequenceLeases {
   // Returns how many tokens of its prompt a sequence with its adapters holds, at most. *best:
   // which.
   uint32_t LongestPrefix(const Request& request, uint32_t* best);
+  // Forgets which sequences are wanted; wants a free one.
+  void ForgetWanted();
+  void Want(uint32_t sequence) { leases_[sequence].is_wanted = true; }
   // Takes and selects a sequence with the request's adapters, which may begin as its prompt does.
   // REQUIRES: HasRoomFor(request); best, common: of LongestPrefix().
   uint32_t Take(const Request& request, uint32_t best, uint32_t common);
   // Frees a sequence, which keeps its tokens.
   void Release(uint32_t sequence);
-  // Drops the tokens of the least recently used free sequence. Returns false if there are none.
+  // Drops the tokens of the free sequence that goes first. Returns false if there are none.
   bool DropOldest();
   bool is_busy(uint32_t sequence) const { return leases_[sequence].is_busy; }
   uint64_t n_dropped() const { return n_dropped_; }
@@ -53,8 +57,9 @@ class SequenceLeases {
   uint32_t PagesOf(uint64_t n_tokens) const;
   uint32_t PagesInUse() const;
   bool HasAdapters(uint32_t sequence, const Request& request) const;
+  enum class Wanted : uint8_t { kSpared, kTaken };
   // Returns the least recently used free sequence with tokens, or kNone.
-  uint32_t Oldest(uint32_t but) const;
+  uint32_t Oldest(uint32_t but, Wanted wanted) const;
   uint32_t FindEmpty() const;
 
   SessionCore& core_;

@@ -78,6 +78,28 @@ TEST_F(SchedulerTest, CommonBeginning_IsComputedOnce) {
 }
 
 // A conversation goes on where its last turn ended, in the same sequence.
+// A free sequence stays for the waiting request that begins as it does.
+TEST_F(SchedulerTest, MoreCopiesThanSequences_AreComputedOnce) {
+  const arn_session_options options = Options(3);
+  const SessionPtr session = NewSession(model_.get(), options);
+  const SchedulerPtr scheduler = NewScheduler(session.get());
+  const std::vector<int32_t> ids = SomeIds(60, kVocab);
+  std::vector<std::unique_ptr<Asked>> all;
+  for (uint32_t i = 0; i < 6; ++i) {
+    const auto begin = ids.begin() + 20 * (i / 2);
+    all.push_back(Ask({begin, begin + 20}, 30));  // more than the prompt: worth a copy
+    all.back()->sampling.temperature = 1.0f;
+    all.back()->sampling.seed = 100 + i;
+    ASSERT_EQ(ARN_OK, Submit(scheduler.get(), all.back().get()));
+  }
+  RunToEnd(scheduler.get());
+  for (uint32_t i = 0; i < 6; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_GE(all[i]->n_kept, i % 2 == 1 ? 19u : 0u);
+    CheckAsAlone(model_.get(), options, *all[i]);
+  }
+}
+
 TEST_F(SchedulerTest, NextTurn_ComputesItsOwnTokensOnly) {
   const arn_session_options options = Options(3);
   const SessionPtr session = NewSession(model_.get(), options);
