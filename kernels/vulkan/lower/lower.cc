@@ -11,8 +11,6 @@
 namespace arn::vulkan {
 namespace {
 
-constexpr uint32_t kWidth = 64;
-
 // Ties the shaders' enumerators (shaders/shared.h) to those of the library.
 static_assert(kTypeF32 == static_cast<uint32_t>(DType::kF32) &&
               kTypeF16 == static_cast<uint32_t>(DType::kF16) &&
@@ -179,9 +177,7 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
     push.first_token = first;
     push.n_tokens = n;
     push.embedding_words = p.embedding_stride;
-    d.SetPush(push);
-    d.groups_x = static_cast<uint32_t>(CeilDiv(weight.cols, kWidth));
-    ARN_TRY(sink_->Add(d, diag_));
+    ARN_TRY(AddColumns(&d, push, weight.cols));
   }
   return Status::kOk;
 }
@@ -194,9 +190,7 @@ Status Lowering::Lower(const Step& step, const AddEmbeddingsParams& p) {
   push.width = Width(step.in);
   push.stride = p.stride;
   push.first = p.first;
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, push.width);
 }
 
 Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
@@ -217,9 +211,7 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
   push.pairs = static_cast<uint32_t>(rope.inv_freq.size());
   push.amplitude = rope.amplitude;
   push.axes = FirstAxisOf(program_, p.rope);
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(rope.inv_freq.size(), kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, rope.inv_freq.size());
 }
 
 Status Lowering::Lower(const Step& step, const NormParams& p) {
@@ -293,9 +285,7 @@ Status Lowering::Lower(const Step& step, const MultiplyParams& p) {
   push.width = Width(step.in);
   push.first = p.first;
   push.factor = p.factor;
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, push.width);
 }
 
 Status Lowering::Lower(const Step& step, const ScaleRowParams& p) {
@@ -304,9 +294,7 @@ Status Lowering::Lower(const Step& step, const ScaleRowParams& p) {
   BindValue(&d, 2, step.in);
   ScaleRowPush push = {};
   push.n = Width(step.in);
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(push.n, kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, push.n);
 }
 
 }  // namespace arn::vulkan

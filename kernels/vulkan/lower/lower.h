@@ -8,10 +8,14 @@
 #include "kernels/vulkan/lower/attention_tiles.h"
 #include "kernels/vulkan/lower/dispatch.h"
 #include "kernels/vulkan/lower/matmul_variants.h"
+#include "platform/base/arith.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
 
 namespace arn::vulkan {
+
+// Workgroup size of shaders that compute one column in each invocation.
+inline constexpr uint32_t kWidth = 64;
 
 // Workspace of the lowered program besides its values.
 struct Workspace {
@@ -151,6 +155,13 @@ class Lowering {
   void Bind(Dispatch* dispatch, uint32_t binding, Place place) const;
   void BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const;
   void BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const;
+  // Adds a dispatch with a workgroup for each kWidth of n columns.
+  template <class Push>
+  Status AddColumns(Dispatch* dispatch, const Push& push, uint64_t n) {
+    dispatch->SetPush(push);
+    dispatch->groups_x = static_cast<uint32_t>(CeilDiv(n, uint64_t{kWidth}));
+    return sink_->Add(*dispatch, diag_);
+  }
   // Sets the constants that describe a group's pages. Their place is in the push constants.
   void SetKvFormat(Dispatch* dispatch, const KvGroup& group) const;
   Place PlaceOf(Slice slice) const;

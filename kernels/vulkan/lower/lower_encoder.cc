@@ -5,11 +5,6 @@
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
-namespace {
-
-constexpr uint32_t kWidth = 64;
-
-}  // namespace
 
 static_assert(static_cast<uint32_t>(PoolKind::kConcat) == 6 && kPoolKindCount == 7);  // pool.comp
 
@@ -23,9 +18,7 @@ Status Lowering::Lower(const Step& step, const FeaturesParams& p) {
   push.width = Width(step.out);
   push.stride = p.stride;
   push.first = p.first;
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, push.width);
 }
 
 Status Lowering::Lower(const Step& step, const ClampParams& p) {
@@ -37,9 +30,7 @@ Status Lowering::Lower(const Step& step, const ClampParams& p) {
   push.first = p.first;
   push.n = p.n_columns;
   push.range = p.range;
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(push.n, kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, push.n);
 }
 
 Status Lowering::Lower(const Step& step, const PoolParams& p) {
@@ -58,9 +49,7 @@ Status Lowering::Lower(const Step& step, const PoolParams& p) {
   push.out_width = Width(step.out);
   push.n_rows = program_.pool_rows;
   push.factor = p.factor;
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(push.out_width, kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, push.out_width);
 }
 
 Status Lowering::Lower(const Step& step, const Im2colParams& p) {
@@ -72,9 +61,7 @@ Status Lowering::Lower(const Step& step, const Im2colParams& p) {
   push.taps = p.n_taps;
   push.stride = uint32_t{program_.values[step.in].row_factor} /
                 uint32_t{program_.values[step.out].row_factor};
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(Width(step.out), kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, Width(step.out));
 }
 
 Status Lowering::Lower(const Step& step, const AddPositionsParams& p) {
@@ -94,9 +81,7 @@ Status Lowering::Lower(const Step& step, const AddPositionsParams& p) {
   push.width = Width(step.in);
   push.position_words = row_words(p.positions);
   push.type_words = row_words(p.token_types);
-  d.SetPush(push);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(Width(step.in), kWidth));
-  return sink_->Add(d, diag_);
+  return AddColumns(&d, push, Width(step.in));
 }
 
 // An encoder page holds any number of tokens, not a power of two: each head must still start at a

@@ -8,7 +8,6 @@
 namespace arn::vulkan {
 namespace {
 
-constexpr uint32_t kWidth = 64;
 constexpr uint32_t kMaxGroups = 65535;  // per grid dimension, on every device
 constexpr uint32_t kOneRow = 1u << 30;  // one tile for all rows of a run
 

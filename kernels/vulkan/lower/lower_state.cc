@@ -5,8 +5,6 @@
 namespace arn::vulkan {
 namespace {
 
-constexpr uint32_t kWidth = 64;
-
 // Sets what shaders/state.glsl reads.
 template <typename Params, typename Push>
 void SetState(const Program& program, const Params& p, Push* push) {
