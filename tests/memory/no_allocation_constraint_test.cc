@@ -8,6 +8,7 @@
 
 #include "tests/harness/bundles.h"
 #include "tests/memory/allocation_trap.h"
+#include "tests/memory/guarded_block.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace arn::test {
@@ -17,7 +18,6 @@ constexpr const char* kSchema =
     R"({"type":"object","properties":{"name":{"type":"string","maxLength":20},)"
     R"("list":{"type":"array","items":{"enum":["red","green",null]},"maxItems":5}},)"
     R"("required":["name","list"],"additionalProperties":false})";
-constexpr size_t kCanary = 4096;
 
 TEST(NoAllocation_Constraint, CompileDecodeForkBeamsAndRestore_AllocateNothing) {
   ARN_NEEDS_CONVERTER();
@@ -35,12 +35,9 @@ TEST(NoAllocation_Constraint, CompileDecodeForkBeamsAndRestore_AllocateNothing) 
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   ASSERT_EQ(ARN_OK, arn_session_plan(model.get(), &options, nullptr, 0, &plan));
   // Exactly the planned bytes, and then some that must stay as they are.
-  void* block = nullptr;
-  ASSERT_EQ(0, posix_memalign(&block, plan.alignment, plan.total_bytes + kCanary));
-  auto* const canary = static_cast<unsigned char*>(block) + plan.total_bytes;
-  std::memset(canary, 0xA5, kCanary);
+  GuardedBlock block(plan.alignment, plan.total_bytes);
   {
-    const SessionPtr session = NewSession(model.get(), options, block, plan.total_bytes);
+    const SessionPtr session = NewSession(model.get(), options, block.data(), plan.total_bytes);
     ASSERT_NE(nullptr, session);
     arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
     ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
@@ -104,8 +101,7 @@ TEST(NoAllocation_Constraint, CompileDecodeForkBeamsAndRestore_AllocateNothing) 
     EXPECT_EQ(ARN_FINISH_EOS, result.finish);
     EXPECT_EQ(0u, g_calls.load());
   }
-  for (size_t i = 0; i < kCanary; ++i) ASSERT_EQ(0xA5, canary[i]) << i;
-  std::free(block);
+  block.ExpectGuardUntouched();
 }
 
 // Several turns of a conversation, with undo, a tool result and a full list of messages, in exactly
@@ -127,12 +123,10 @@ TEST(NoAllocation_Conversation, Turns_AllocateNothing) {
   uint64_t bytes = 0;
   ASSERT_EQ(ARN_OK,
             arn_conversation_plan(model.get(), &session_options, &options, nullptr, 0, &bytes));
-  void* block = nullptr;
-  ASSERT_EQ(0, posix_memalign(&block, 64, bytes + kCanary));
-  auto* const canary = static_cast<unsigned char*>(block) + bytes;
-  std::memset(canary, 0xA5, kCanary);
+  GuardedBlock block(64, bytes);
   arn_conversation* c = nullptr;
-  ASSERT_EQ(ARN_OK, arn_conversation_create(session.get(), &options, block, bytes, nullptr, 0, &c));
+  ASSERT_EQ(ARN_OK,
+            arn_conversation_create(session.get(), &options, block.data(), bytes, nullptr, 0, &c));
   const std::string long_text(4000, 'a');
   const char call[] =
       R"([{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":)"
@@ -167,9 +161,8 @@ TEST(NoAllocation_Conversation, Turns_AllocateNothing) {
   EXPECT_EQ(ARN_OUT_OF_MEMORY, full);
   EXPECT_GT(shown, 0u);
   EXPECT_EQ(0u, g_calls.load());
-  for (size_t i = 0; i < kCanary; ++i) ASSERT_EQ(0xA5, canary[i]) << i;
+  block.ExpectGuardUntouched();
   arn_conversation_destroy(c);
-  std::free(block);
 }
 
 }  // namespace

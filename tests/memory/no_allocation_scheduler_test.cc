@@ -7,12 +7,12 @@
 
 #include "tests/harness/bundles.h"
 #include "tests/memory/allocation_trap.h"
+#include "tests/memory/guarded_block.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace arn::test {
 namespace {
 
-constexpr size_t kSchedulerCanary = 4096;
 constexpr uint32_t kRequests = 9;
 
 TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
@@ -34,12 +34,9 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
     arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
     ASSERT_EQ(ARN_OK, arn_session_plan(model.get(), &options, nullptr, 0, &plan));
     ASSERT_GT(plan.scheduler_bytes, 0u);
-    void* block = nullptr;
-    ASSERT_EQ(0, posix_memalign(&block, plan.alignment, plan.total_bytes + kSchedulerCanary));
-    auto* const canary = static_cast<unsigned char*>(block) + plan.total_bytes;
-    std::memset(canary, 0xA5, kSchedulerCanary);
+    GuardedBlock block(plan.alignment, plan.total_bytes);
     {
-      const SessionPtr session = NewSession(model.get(), options, block, plan.total_bytes);
+      const SessionPtr session = NewSession(model.get(), options, block.data(), plan.total_bytes);
       ASSERT_NE(nullptr, session);
       arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
       ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
@@ -101,8 +98,7 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
       EXPECT_EQ(0u, n_failed);
       EXPECT_GT(n_tokens, 60u);
     }
-    for (size_t i = 0; i < kSchedulerCanary; ++i) ASSERT_EQ(0xA5, canary[i]) << i;
-    std::free(block);
+    block.ExpectGuardUntouched();
   }
 }
 
