@@ -9,8 +9,10 @@ namespace {
 
 // Minimum number of multiplications per task: a few microseconds of work.
 constexpr uint64_t kProductsPerTask = 16 * 1024;
-// Whole vectors on every instruction set, and whole cache lines.
-constexpr uint64_t kLeastChannels = 32;
+// Channels per task, a multiple of: whole vectors on every instruction set, and whole cache lines.
+constexpr uint64_t kScanChannels = 32;
+// A page: parts of a row that prefetchers follow.
+constexpr uint64_t kConvChannels = 1024;
 
 const float* FloatsOf(const Program& program, WeightId id) {
   return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program.weights[id].data);
@@ -22,12 +24,13 @@ float* RowOf(const State& state, ValueId id, uint32_t row) {
 }
 
 // Calls body(sequence, first, last) in parallel for the channels [first, last) of each sequence.
-// `products`: cost of one channel of one row, in multiplications.
+// `products`: cost of one channel of one row, in multiplications. `unit`: a task has a multiple of
+// it, in channels.
 template <typename Body>
 void ForChannels(const State& state, const RunArgs& args, uint32_t width, uint32_t products,
-                 const Body& body) {
+                 uint64_t unit, const Body& body) {
   const uint64_t a_channel = args.tokens.size() * products / args.sequences.size() + 1;
-  const uint64_t tile = AlignUp(kProductsPerTask / a_channel + 1, kLeastChannels);
+  const uint64_t tile = AlignUp(kProductsPerTask / a_channel + 1, unit);
   const uint64_t tiles = CeilDiv(width, tile);
   state.threads.ForEach(static_cast<size_t>(tiles * args.sequences.size()),
                         [&](size_t, size_t task) {
@@ -49,7 +52,7 @@ void RunConv(const State& state, const Step& step, const RunArgs& args) {
   base.taps = weight.rows;
   base.width = weight.cols;
   base.in_stride = program.values[step.in].width;
-  ForChannels(state, args, weight.cols, weight.rows,
+  ForChannels(state, args, weight.cols, weight.rows, kConvChannels,
               [&](const SequenceRows& s, uint32_t first, uint32_t last) {
                 ConvTile tile = base;
                 const float* in = RowOf(state, step.in, s.first_row);
@@ -78,7 +81,7 @@ void RunScan(const State& state, const Step& step, const RunArgs& args) {
   base.width = rates.cols;
   base.out_stride = program.values[step.out].width;
   // 8 per state: an exponential costs several multiplications.
-  ForChannels(state, args, rates.cols, 8 * rates.rows,
+  ForChannels(state, args, rates.cols, 8 * rates.rows, kScanChannels,
               [&](const SequenceRows& s, uint32_t first, uint32_t last) {
                 ScanTile tile = base;
                 tile.time_steps = RowOf(state, p.time_steps, s.first_row);

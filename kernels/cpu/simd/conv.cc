@@ -9,58 +9,79 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// Up to one vector of channels from c on. kGated: the tile has b and c.
+// kGated: the tile has b and c. Sums run over the taps in order, for any number of rows.
 template <bool kGated>
-class ConvChannels {
+class ConvRows {
  public:
-  ConvChannels(const ConvTile& tile, size_t c, size_t n) : tile_(tile), c_(c), n_(n) {}
+  explicit ConvRows(const ConvTile& tile) : tile_(tile) {}
 
+  // Goes from row to row, as memory does, and not from channel to channel: the inputs of a row's
+  // other taps are in the cache still.
   void Run() const {
-    namespace hn = hwy::HWY_NAMESPACE;
-    const hn::ScalableTag<float> d;
-    for (size_t t = 0; t < tile_.n_rows; ++t) {
-      auto sum = tile_.bias == nullptr ? hn::Zero(d) : hn::LoadN(d, tile_.bias + c_, n_);
-      for (size_t k = 0; k < tile_.taps; ++k) {
-        sum = hn::MulAdd(hn::LoadN(d, tile_.weight + k * tile_.width + c_, n_), Input(t + k), sum);
-      }
-      if (kGated) sum = hn::Mul(sum, hn::LoadN(d, tile_.c + t * tile_.in_stride + c_, n_));
-      hn::StoreN(sum, d, tile_.out + t * tile_.width + c_, n_);
-    }
+    for (size_t t = 0; t < tile_.n_rows; ++t) RunRow(t);
     for (size_t k = 0; k + 1 < tile_.taps; ++k) {
-      hn::StoreN(Input(tile_.n_rows + k), d, tile_.state.to + k * tile_.width + c_, n_);
+      ForVectors([&](size_t c, auto load, auto store) HWY_ATTR {
+        store(Input(tile_.n_rows + k, c, load), tile_.state.to + k * tile_.width + c);
+      });
     }
   }
 
  private:
-  // Returns input i of the extended sequence: the state's inputs, then the rows.
-  HWY_INLINE auto Input(size_t i) const {
+  using Floats = hwy::HWY_NAMESPACE::ScalableTag<float>;
+
+  // Calls body(channel, load, store) for each vector of the tile's channels.
+  template <class Body>
+  HWY_INLINE void ForVectors(const Body& body) const {
     namespace hn = hwy::HWY_NAMESPACE;
-    const hn::ScalableTag<float> d;
+    const Floats d;
+    const size_t lanes = hn::Lanes(d);
+    size_t c = tile_.first;
+    for (; c + lanes <= tile_.last; c += lanes) {
+      body(
+          c, [](const float* at) HWY_ATTR { return hn::LoadU(Floats(), at); },
+          [](auto v, float* at) HWY_ATTR { hn::StoreU(v, Floats(), at); });
+    }
+    if (c == tile_.last) return;
+    const size_t n = tile_.last - c;
+    body(
+        c, [n](const float* at) HWY_ATTR { return hn::LoadN(Floats(), at, n); },
+        [n](auto v, float* at) HWY_ATTR { hn::StoreN(v, Floats(), at, n); });
+  }
+
+  HWY_INLINE void RunRow(size_t t) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    ForVectors([&](size_t c, auto load, auto store) HWY_ATTR {
+      auto sum = tile_.bias == nullptr ? hn::Zero(Floats()) : load(tile_.bias + c);
+      for (size_t k = 0; k < tile_.taps; ++k) {
+        sum = hn::MulAdd(load(tile_.weight + k * tile_.width + c), Input(t + k, c, load), sum);
+      }
+      if (kGated) sum = hn::Mul(sum, load(tile_.c + t * tile_.in_stride + c));
+      store(sum, tile_.out + t * tile_.width + c);
+    });
+  }
+
+  // Returns input i of the extended sequence: the state's inputs, then the rows.
+  template <class Load>
+  HWY_INLINE auto Input(size_t i, size_t c, const Load& load) const {
+    namespace hn = hwy::HWY_NAMESPACE;
     const size_t kept = tile_.taps - 1;
     if (i < kept) {
-      return tile_.state.from == nullptr
-                 ? hn::Zero(d)
-                 : hn::LoadN(d, tile_.state.from + i * tile_.width + c_, n_);
+      return tile_.state.from == nullptr ? hn::Zero(Floats())
+                                         : load(tile_.state.from + i * tile_.width + c);
     }
-    const size_t at = (i - kept) * tile_.in_stride + c_;
-    const auto x = hn::LoadN(d, tile_.x + at, n_);
-    return kGated ? hn::Mul(hn::LoadN(d, tile_.b + at, n_), x) : x;
+    const size_t at = (i - kept) * tile_.in_stride + c;
+    const auto x = load(tile_.x + at);
+    return kGated ? hn::Mul(load(tile_.b + at), x) : x;
   }
 
   const ConvTile& tile_;
-  const size_t c_, n_;
 };
 
 void Conv(const ConvTile& tile) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
-  for (size_t c = tile.first; c < tile.last; c += lanes) {
-    const size_t n = HWY_MIN(lanes, tile.last - c);
-    if (tile.b != nullptr) {
-      ConvChannels<true>(tile, c, n).Run();
-    } else {
-      ConvChannels<false>(tile, c, n).Run();
-    }
+  if (tile.b != nullptr) {
+    ConvRows<true>(tile).Run();
+  } else {
+    ConvRows<false>(tile).Run();
   }
 }
 
