@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/contract/adapter.h"
+#include "kernels/contract/cost.h"
 #include "kernels/contract/program.h"
 #include "kernels/contract/row_mask.h"
 #include "platform/base/diag.h"
@@ -279,6 +280,7 @@ struct Backend {
   const LogitsAccess* logits = nullptr;
   const TokenOps* tokens = nullptr;
   const PartnerOps* partner = nullptr;
+  const CostOps* cost = nullptr;
 };
 
 }  // namespace arn

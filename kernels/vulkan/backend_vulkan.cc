@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "kernels/contract/check.h"
+#include "kernels/vulkan/count/count.h"
 #include "kernels/vulkan/device/commands.h"
+#include "kernels/vulkan/lower/traits.h"
 #include "kernels/vulkan/replay/matmul_meter.h"
 #include "kernels/vulkan/replay/vulkan_plan.h"
 #include "kernels/vulkan/replay/vulkan_state.h"
@@ -62,25 +64,9 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
-  const VkPhysicalDeviceLimits& limits = s.device.properties().limits;
-  s.traits.matmuls.subgroup_size = s.device.subgroup_size();
-  s.traits.matmuls.has_full_subgroups = s.device.has_full_subgroups();
-  s.traits.matmuls.max_lanes =
-      Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
-  s.traits.matmuls.shared_memory = limits.maxComputeSharedMemorySize;
-  s.traits.matmuls.has_dot = s.device.uses_dot();
-  s.traits.matmuls.coop = s.device.coop();
-  // Software drivers have small subgroups and run them one after another.
-  const bool is_wide =
-      s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
-  s.traits.choice_width = is_wide ? 256 : 128;
-  s.traits.matmuls.int8_gemv_steps = is_wide ? 2 : 1;
-  s.traits.row_width = !is_wide ? 64 : s.traits.matmuls.max_lanes >= 1024 ? 512 : 256;
-  // Measured on a large device: its caches hold the keys and values, and tiles leave too few
-  // workgroups to hide the latency of memory.
-  if (!s.has_forced_attention && !s.device.is_unified()) s.traits.attention = kAttentionOfRows;
-  // Leaves room for a second workgroup where the limit is all that a core has.
-  s.traits.shared_memory = Max(Device::kMinSharedMemory, limits.maxComputeSharedMemorySize / 4 * 3);
+  const uint32_t attention = s.traits.attention;
+  SetTraits(GpuTraitsOf(s.device), &s.traits);
+  if (s.has_forced_attention) s.traits.attention = attention;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 
@@ -366,6 +352,12 @@ void TrustNothing(void*) {}
 
 constexpr LogitsAccess kLogits = {/*finds_best=*/false, ReadLogits};
 constexpr TokenOps kTokens = {Decode};
+#ifdef ARENITE_NO_COUNTS
+constexpr const CostOps* kCost = nullptr;
+#else
+constexpr CostOps kCostOps = {CountRun};
+constexpr const CostOps* kCost = &kCostOps;
+#endif
 constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping, ReadValues};
 constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping,
                                        ReadValues};
@@ -385,6 +377,7 @@ constexpr Backend MakeBackend() {
       .device = restriction == Restriction::kSharedMemory ? &kUncachedDevice : &kDevice,
       .logits = &kLogits,
       .tokens = &kTokens,
+      .cost = kCost,
   };
 }
 constexpr Backend kBackends[] = {

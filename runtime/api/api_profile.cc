@@ -2,12 +2,90 @@
 #include "arenite/profile.h"
 
 #include "runtime/api/handles.h"
+#include "runtime/api/options.h"
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
 using namespace arn::api;  // NOLINT(google-build-using-namespace)
 
 namespace arn::api {
-namespace {}  // namespace
+namespace {
+
+// Passes costs on to a callback of C.
+struct DispatchVisitor {
+  arn_dispatch_callback callback;
+  void* user;
+
+  static void Visit(void* self, const DispatchCost& cost) {
+    const auto& visitor = *static_cast<const DispatchVisitor*>(self);
+    arn_dispatch_cost out = ARN_DISPATCH_COST_INIT;
+    out.kernel = cost.kernel;
+    out.dtype = cost.dtype;
+    out.rows = cost.rows;
+    out.cols = cost.cols;
+    out.waits = cost.waits ? 1 : 0;
+    out.groups = cost.work.groups;
+    out.loaded = cost.work.loaded;
+    out.stored = cost.work.stored;
+    out.least = cost.work.least;
+    out.far_loaded = cost.work.far_loaded;
+    out.far_bytes = cost.work.far_bytes;
+    out.int_products = cost.work.int_products;
+    out.float_products = cost.work.float_products;
+    out.reductions = cost.work.reductions;
+    visitor.callback(visitor.user, &out);
+  }
+};
+
+Status ReadGpuTraits(const arn_gpu_traits* given, GpuTraits* out, Diag* diag) {
+  arn_gpu_traits read = ARN_GPU_TRAITS_INIT;
+  ARN_TRY(ReadStruct(given, "arn_gpu_traits", &read, diag));
+  ARN_TRY(CheckFlag("has_full_subgroups", read.has_full_subgroups, diag));
+  ARN_TRY(CheckFlag("has_dot", read.has_dot, diag));
+  ARN_TRY(CheckFlag("is_unified", read.is_unified, diag));
+  if (read.max_lanes < 128 || read.shared_memory < 16384) {
+    return diag->Fail(Status::kBadArgument,
+                      "max_lanes %u, shared_memory %u: every GPU that runs has 128 and 16384",
+                      read.max_lanes, read.shared_memory);
+  }
+  out->subgroup_size = read.subgroup_size;
+  out->has_full_subgroups = read.has_full_subgroups == 1;
+  out->has_dot = read.has_dot == 1;
+  out->is_unified = read.is_unified == 1;
+  out->max_lanes = read.max_lanes;
+  out->shared_memory = read.shared_memory;
+  out->coop_m = read.coop_m;
+  out->coop_n = read.coop_n;
+  out->coop_k = read.coop_k;
+  out->matmul_variant = read.matmul_variant;
+  return Status::kOk;
+}
+
+Status Count(const Model& model, const arn_session_options* options, const arn_gpu_traits* gpu,
+             const CountedRun& run, DispatchVisitor* visitor, Diag* diag) {
+  if (!kHasCounts) {
+    return diag->Fail(Status::kUnsupported,
+                      "this library is built without counts (ARENITE_COUNTS)");
+  }
+  GpuTraits traits;
+  ARN_TRY(ReadGpuTraits(gpu, &traits, diag));
+  SessionPlan plan;
+  ARN_TRY(PlanFromC(model, options, &plan, diag));
+  if (plan.backend->cost == nullptr) {
+    return diag->Fail(Status::kUnsupported, "runs of backend %s are not counted",
+                      plan.backend->name);
+  }
+  if (run.n_rows == 0 || run.n_rows > plan.options.prefill_chunk ||
+      uint64_t{run.n_before} + run.n_rows > plan.options.context_tokens) {
+    return diag->Fail(Status::kBadArgument,
+                      "%u tokens after %u: a run has 1 to %u (prefill_chunk) in a context of %u",
+                      run.n_rows, run.n_before, plan.options.prefill_chunk,
+                      plan.options.context_tokens);
+  }
+  return plan.backend->cost->count(plan.program, traits, run, DispatchVisitor::Visit, visitor,
+                                   diag);
+}
+
+}  // namespace
 }  // namespace arn::api
 
 extern "C" {
@@ -72,6 +150,17 @@ arn_status arn_session_profile_step(const arn_session* session, uint32_t index,
   out.integer_ops = total.work.integer_ops;
   out.float_ops = total.work.float_ops;
   return ToC(WriteStruct(out, out_step));
+}
+
+arn_status arn_session_count(const arn_model* model, const arn_session_options* options,
+                             const arn_gpu_traits* gpu, uint32_t n_tokens, uint32_t n_before,
+                             arn_dispatch_callback callback, void* user, char* error,
+                             size_t error_bytes) {
+  if (model == nullptr || gpu == nullptr || callback == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  DispatchVisitor visitor = {callback, user};
+  const Status status = Count(*ToModel(model), options, gpu, {n_tokens, n_before}, &visitor, &diag);
+  return Report(status, diag, error, error_bytes);
 }
 
 }  // extern "C"

@@ -66,6 +66,7 @@ int capi_device_structs(capi_env* env);
 
 int capi_profile(capi_env* env);
 int capi_profile_errors(capi_env* env);
+int capi_count(capi_env* env);
 
 int capi_generate(capi_env* env);
 int capi_generate_errors(capi_env* env);

@@ -113,7 +113,9 @@ INSTANTIATE_TEST_SUITE_P(Session, Capi,
 INSTANTIATE_TEST_SUITE_P(Device, Capi, testing::Values(ARN_CASE(device), ARN_CASE(device_structs)),
                          Name);
 INSTANTIATE_TEST_SUITE_P(Profile, Capi,
-                         testing::Values(ARN_CASE(profile), ARN_CASE(profile_errors)), Name);
+                         testing::Values(ARN_CASE(profile), ARN_CASE(profile_errors),
+                                         ARN_CASE(count)),
+                         Name);
 INSTANTIATE_TEST_SUITE_P(Adapter, Capi, testing::Values(ARN_CASE(adapter)), Name);
 #ifndef ARENITE_NO_SCHEDULER
 INSTANTIATE_TEST_SUITE_P(Scheduler, Capi,

@@ -114,3 +114,66 @@ int capi_profile_errors(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_step(NULL, 0, &step));
   return 0;
 }
+
+typedef struct counted {
+  uint32_t n_dispatches;
+  uint64_t least, int_products, float_products;
+  char first[16];
+} counted;
+
+static void add(void* user, const arn_dispatch_cost* cost) {
+  counted* sum = user;
+  if (sum->n_dispatches++ == 0) snprintf(sum->first, sizeof sum->first, "%s", cost->kernel);
+  sum->least += cost->least;
+  sum->int_products += cost->int_products;
+  sum->float_products += cost->float_products;
+}
+
+int capi_count(capi_env* env) {
+  arn_model* model = NULL;
+  char error[256] = "";
+  CHECK_STATUS(ARN_OK, arn_model_open(env->path, NULL, error, sizeof error, &model));
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  arn_gpu_traits gpu = ARN_GPU_TRAITS_INIT;
+  counted sum = {0, 0, 0, 0, ""}, after = sum, row = sum;
+  options.prefill_chunk = 16;
+  options.backend = ARN_BACKEND_CPU;
+  CHECK_STATUS(ARN_UNSUPPORTED,
+               arn_session_count(model, &options, &gpu, 1, 0, add, &sum, error, sizeof error));
+  CHECK(error[0] != '\0' && sum.n_dispatches == 0);
+  options.backend = ARN_BACKEND_VULKAN;
+  const arn_status status =
+      arn_session_count(model, &options, &gpu, 16, 0, add, &sum, error, sizeof error);
+  if (status == ARN_UNSUPPORTED) { /* a library without Vulkan */
+    arn_model_close(model);
+    return 0;
+  }
+  CHECK_STATUS(ARN_OK, status);
+  CHECK(strcmp(sum.first, "embed") == 0 && sum.n_dispatches > 5 && sum.least > 0);
+  CHECK(sum.int_products + sum.float_products > 0);
+  /* After other tokens there are more keys to read. */
+  CHECK_STATUS(ARN_OK,
+               arn_session_count(model, &options, &gpu, 16, 64, add, &after, error, sizeof error));
+  CHECK(after.least > sum.least && after.n_dispatches == sum.n_dispatches);
+  CHECK_STATUS(ARN_OK,
+               arn_session_count(model, &options, &gpu, 1, 64, add, &row, error, sizeof error));
+  CHECK(row.least < after.least);
+
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_session_count(model, &options, &gpu, 0, 0, add, &sum, error, sizeof error));
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_session_count(model, &options, &gpu, 17, 0, add, &sum, error, sizeof error));
+  CHECK(strstr(error, "17 tokens after 0") != NULL);
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_count(model, &options, &gpu, 1, UINT32_MAX, add, &sum,
+                                                   error, sizeof error));
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_session_count(model, &options, &gpu, 1, 0, NULL, &sum, error, sizeof error));
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_session_count(NULL, &options, &gpu, 1, 0, add, &sum, error, sizeof error));
+  gpu.max_lanes = 64;
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_session_count(model, &options, &gpu, 1, 0, add, &sum, error, sizeof error));
+  CHECK(strstr(error, "max_lanes 64") != NULL);
+  arn_model_close(model);
+  return 0;
+}

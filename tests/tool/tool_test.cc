@@ -503,6 +503,31 @@ TEST_F(ToolTest, Bench_Profile_SaysWhatEachKindOfStepDoes) {
   EXPECT_NE(std::string::npos, table.find("between the steps")) << table;
 }
 
+TEST_F(ToolTest, Bench_Count_SaysWhatAGpuWouldDo) {
+  const std::vector<std::string> count = {"--count", "--backend", "vulkan", "-p",
+                                          "16",      "-d",        "0,64"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), count.begin(), count.end());
+    return more;
+  };
+  const nlohmann::json json =
+      RunJson("bench", with({"--device-profile", "mali-g310,rtx4060", "--json"}));
+  ASSERT_EQ(2u * 2 * 2, json.size());
+  for (const nlohmann::json& run : json) {
+    double us = 0;
+    for (const nlohmann::json& kernel : run["kernels"]) us += kernel["us"].get<double>();
+    EXPECT_NEAR(run["total"]["us"].get<double>(), us, 1e-6 * us);
+    EXPECT_GT(run["total"]["us"], run["total"]["least_us"]);
+    EXPECT_GE(run["total"]["loaded_bytes"], 0.5 * run["total"]["least_bytes"].get<double>());
+  }
+  // The same run takes a slow device longer, and more keys take longer.
+  EXPECT_GT(json[0]["total"]["us"], json[4]["total"]["us"]);
+  EXPECT_GT(json[2]["total"]["least_bytes"], json[0]["total"]["least_bytes"]);
+  const std::string table = Run("bench", with({}));
+  EXPECT_NE(std::string::npos, table.find("adreno830: 84.8 GB/s")) << table;
+  EXPECT_NE(std::string::npos, table.find("tokens/s")) << table;
+}
+
 // The bytes read per token depend on the tokens in the context, not on its capacity.
 TEST_F(ToolTest, Bench_Contexts_ReadTheSameBytes) {
   const nlohmann::json json = RunJson("bench", {"-p", "0", "-n", "4", "-d", "64", "-c", "0,100,512",

@@ -7,11 +7,13 @@
 
 #include "CLI/CLI.hpp"
 #include "tools/arenite/adapters.h"
+#include "tools/arenite/bench_count.h"
 #include "tools/arenite/bench_profile.h"
 #include "tools/arenite/bench_rows.h"
 #include "tools/arenite/bench_runs.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/device.h"
+#include "tools/arenite/device_profiles.h"
 #include "tools/arenite/draft.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"
@@ -36,6 +38,8 @@ struct BenchArguments {
   bool profile = false;
   bool limits = false;
   bool schedules = false;
+  bool counts = false;
+  std::vector<std::string> profiles = {"adreno830"};
   bool json = false;
 };
 
@@ -222,7 +226,21 @@ int RunSpeculate(const BenchArguments& arguments) {
        ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 
+int RunCount(const BenchArguments& arguments) {
+  if (arguments.session.backend != "vulkan") {
+    throw Error("--count counts what --backend vulkan does, not " + arguments.session.backend);
+  }
+  const Model model = OpenModel(arguments.model);
+  const std::vector<uint32_t> decodes = ParseCounts(arguments.decode, "--decode");
+  const bool decodes_any =
+      std::any_of(decodes.begin(), decodes.end(), [](uint32_t n) { return n != 0; });
+  return BenchCount(model, ToSessionOptions(arguments.session),
+                    {arguments.profiles, ParseCounts(arguments.prefill, "--prefill"),
+                     ParseCounts(arguments.depth, "--depth"), decodes_any, arguments.json});
+}
+
 int Run(const BenchArguments& arguments) {
+  if (arguments.counts) return RunCount(arguments);
   if (!arguments.rows.empty()) return RunRows(arguments);
   if (arguments.session.speculate != "none") return RunSpeculate(arguments);
   std::vector<Case> cases = Cases(arguments);
@@ -342,6 +360,16 @@ Command AddBench(CLI::App* app) {
       ->check(CLI::Range(0.0f, 100.0f))
       ->needs(speculate)
       ->capture_default_str();
+  CLI::Option* counts = sub->add_flag(
+      "--count", arguments->counts,
+      "Instead, with --backend vulkan: counts what a GPU would do, without one: dispatches, bytes\n"
+      "and operations of each kernel, and the time that the GPU's limits allow");
+  sub->add_option("--device-profile", arguments->profiles, "With --count: the GPUs")
+      ->check(CLI::IsMember(DeviceProfileNames()))
+      ->delimiter(',')
+      ->needs(counts)
+      ->capture_default_str();
+  counts->excludes(rows)->excludes(speculate);
   sub->add_flag("--profile", arguments->profile,
                 "Also runs each case once more and prints time, bytes and operations of each\n"
                 "kind of step, and the share of the machine's limits that it reaches");

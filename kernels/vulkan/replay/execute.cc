@@ -7,19 +7,6 @@
 namespace arn::vulkan {
 namespace {
 
-uint32_t GroupsY(const GridOf& grid, uint32_t rows, uint32_t pooled_rows, uint32_t logit_rows) {
-  uint32_t n = rows * grid.row_factor;
-  if (grid.rows == GridRows::kPooled) {
-    n = pooled_rows;
-  } else if (grid.rows != GridRows::kRun && grid.rows != GridRows::kShared) {
-    n = logit_rows > grid.first_row ? Min(logit_rows - grid.first_row, grid.most_rows) : 0;
-    const bool is_few = logit_rows <= kFewRows;
-    if (grid.rows == GridRows::kFewLogits && !is_few) n = 0;
-    if (grid.rows == GridRows::kManyLogits && is_few) n = 0;
-  }
-  return static_cast<uint32_t>(CeilDiv(n, grid.row_tile));
-}
-
 class RunExecution final : public Execution {
  public:
   RunExecution(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag)
@@ -61,7 +48,8 @@ void Execution::WriteGrids() {
       const GridOf& grid = s_.grids[segment.first_dispatch + i];
       if ((grid.modes >> mode_ & 1) == 0) continue;
       VkDispatchIndirectCommand& command = commands[segment.first_dispatch + i];
-      command = {grid.groups_x, GroupsY(grid, rows_, pooled_rows_, logit_rows_), grid.groups_z};
+      const uint32_t rows = RowsOf(grid, {rows_, pooled_rows_, logit_rows_});
+      command = {grid.groups_x, static_cast<uint32_t>(CeilDiv(rows, grid.row_tile)), grid.groups_z};
       if (grid.segments.positions == 0) continue;
       const uint32_t n_segments = CountSegments(grid.segments, sequences_, rows_, sees_ahead_);
       const bool is_merge = grid.rows == GridRows::kShared;

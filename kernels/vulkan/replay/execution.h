@@ -20,7 +20,7 @@ class Execution {
         logit_rows_(logit_rows),
         is_encoder_(is_encoder),
         diag_(diag) {
-    mode_ = rows == 1 ? 0 : rows <= kFewRows ? 1 : 2;
+    mode_ = static_cast<uint32_t>(ModeOf(rows));
   }
 
  protected:

@@ -62,10 +62,7 @@ class Recorder final : public DispatchSink {
     VkPipeline pipeline = VK_NULL_HANDLE;
     ARN_TRY(s_.pipelines.Find(s_.device, dispatch, &pipeline, diag_));
     ARN_TRY(BindSet(dispatch));
-    GridOf& grid = s_.grids[n_];
-    grid = {dispatch.rows,       dispatch.modes,     dispatch.row_tile,
-            dispatch.row_factor, dispatch.first_row, dispatch.most_rows,
-            dispatch.groups_x,   dispatch.groups_z,  dispatch.segments};
+    s_.grids[n_] = GridOf(dispatch);
     Segment& segment = s_.segments[segment_];
     for (uint32_t mode = 0; mode < kModeCount; ++mode) {
       if ((dispatch.modes >> mode & 1) == 0) continue;

@@ -10,6 +10,7 @@
 #include "kernels/vulkan/device/transfer.h"
 #include "kernels/vulkan/lower/choice_words.h"
 #include "kernels/vulkan/lower/dispatch.h"
+#include "kernels/vulkan/lower/grid.h"
 #include "kernels/vulkan/lower/lower.h"
 #include "kernels/vulkan/lower/run_words.h"
 #include "kernels/vulkan/pipelines/pipeline_cache.h"
@@ -26,15 +27,6 @@ struct Counts {
                             // group for its edits
   uint32_t n_blocks = 0;    // weight buffers
   uint64_t weight_bytes = 0;
-};
-
-// Parameters a run needs to compute the grid of a dispatch.
-struct GridOf {
-  GridRows rows = GridRows::kRun;
-  uint8_t modes = 0;
-  uint32_t row_tile = 1, row_factor = 1, first_row = 0, most_rows = 0;
-  uint32_t groups_x = 0, groups_z = 0;
-  Segments segments;
 };
 
 // Consecutive steps whose commands are in one buffer per mode.

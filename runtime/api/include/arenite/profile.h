@@ -1,5 +1,5 @@
-/* Per-step profile of a session. Experimental: not part of arenite.h; later versions may do more
- * than append fields. */
+/* Per-step profile of a session, and counts of what a GPU would do. Experimental: not part of
+ * arenite.h; later versions may do more than append fields. */
 #ifndef ARENITE_PROFILE_H_
 #define ARENITE_PROFILE_H_
 
@@ -47,6 +47,57 @@ ARN_API arn_status arn_session_profile_stop(arn_session* session);
  * the step does not exist. Failed runs are not counted. */
 ARN_API arn_status arn_session_profile_step(const arn_session* session, uint32_t index,
                                             arn_step_profile* out_step);
+
+/* Properties of a GPU that decide which kernels run on it. */
+typedef struct arn_gpu_traits {
+  size_t struct_size;
+  uint32_t subgroup_size;      /* 0: without subgroup arithmetic */
+  uint32_t has_full_subgroups; /* 1: workgroups of one subgroup can be forced */
+  uint32_t has_dot;            /* 1: integer dot products */
+  uint32_t is_unified;         /* 1: shares the host's memory */
+  uint32_t max_lanes;          /* most invocations of a workgroup */
+  uint32_t shared_memory;      /* bytes of a workgroup */
+  uint32_t coop_m;             /* int8 cooperative matrices: rows, outputs, */
+  uint32_t coop_n;             /* and summed columns; 0: none */
+  uint32_t coop_k;
+  uint32_t matmul_variant; /* of the backend's, from 0; the first where the GPU cannot run it */
+} arn_gpu_traits;
+#define ARN_GPU_TRAITS_INIT \
+  { sizeof(arn_gpu_traits), 0, 0, 0, 0, 128, 16384, 0, 0, 0, 0 }
+
+/* Work of one dispatch of a kernel. The words that describe a run, such as its page tables, are
+ * left out. */
+typedef struct arn_dispatch_cost {
+  size_t struct_size;
+  const char* kernel; /* "gemv", "attention_tile" ...; valid during the callback */
+  const char* dtype;  /* of its weights; "" if it is no matmul */
+  uint32_t rows;      /* of its matrix: outputs */
+  uint32_t cols;      /* inputs */
+  uint32_t waits;     /* 1: a barrier before it */
+  uint64_t groups;    /* workgroups */
+  uint64_t loaded;    /* bytes that all invocations load, the same byte each time */
+  uint64_t stored;
+  uint64_t least;        /* bytes of all operands: each once */
+  uint64_t far_loaded;   /* part of `loaded`: an operand that workgroups load as a whole, one after
+                            another */
+  uint64_t far_bytes;    /* its size: if no cache holds it, all of far_loaded comes from memory */
+  uint64_t int_products; /* int8 multiplications of matmuls */
+  uint64_t float_products; /* of matmuls, attention, convolutions and scans */
+  uint64_t reductions;     /* of a value over a workgroup */
+} arn_dispatch_cost;
+#define ARN_DISPATCH_COST_INIT \
+  { sizeof(arn_dispatch_cost), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+typedef void (*arn_dispatch_callback)(void* user, const arn_dispatch_cost* cost);
+
+/* Counts what a GPU would do to run n_tokens tokens after n_before others of one sequence, without
+ * a GPU: calls `callback` for each dispatch, in their order. The last token has logits; a run of
+ * one token chooses the next, greedily. `options`: of a session with ARN_BACKEND_VULKAN.
+ * ARN_UNSUPPORTED: another backend, an encoder, or a library without ARENITE_COUNTS.
+ * ARN_BAD_ARGUMENT: n_tokens is 0 or above prefill_chunk, or the context is too small. */
+ARN_API arn_status arn_session_count(const arn_model* model, const arn_session_options* options,
+                                     const arn_gpu_traits* gpu, uint32_t n_tokens,
+                                     uint32_t n_before, arn_dispatch_callback callback, void* user,
+                                     char* error, size_t error_bytes);
 
 #ifdef __cplusplus
 }

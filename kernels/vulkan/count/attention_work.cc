@@ -1,0 +1,162 @@
+// Work of shaders/attention.comp and attention_tile.comp on a sequence's pages.
+#include "kernels/vulkan/count/dispatch_work.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+class Attention {
+ public:
+  Attention(const Dispatch& d, uint32_t rows, const WorkContext& context)
+      : d_(d),
+        c_(d.constants),
+        push_(d.Push<AttentionPush>()),
+        rows_(rows),
+        first_position_(context.run.n_before),
+        dim_(c_[kKvHeadDimId]),
+        quads_(CeilDiv(dim_, uint64_t{4})),
+        heads_(c_[kAttentionHeadsId]),
+        kv_heads_(c_[kAttentionKvHeadsId]) {
+    // Pages before the run's are quantised.
+    const uint64_t page = c_[kKvPageTokensId];
+    if (c_[kKvHasQuantisedId] == 1) quantised_end_ = first_position_ / page * page;
+  }
+
+  // A workgroup has a row and a query head; its invocations first have a key each, then channels.
+  KernelWork OfRows() const {
+    const uint64_t width = c_[kWidthId];
+    KernelWork w;
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const Keys seen = SeenBy(row);
+      const uint64_t segments = CountOf(seen);
+      const bool is_shared = segments > 1 && IsSplit();
+      const uint64_t record = (c_[kAttentionPerLaneId] * width + 1) * 16;
+      if (c_[kAttentionIsMergeId] == 1) {
+        if (segments <= 1) continue;
+        // All invocations read the last part of a record.
+        w.loaded += heads_ * (segments * (record - 16 + width * 16) + Sinks(width));
+        w.stored += heads_ * dim_ * 4;
+        w.least += heads_ * (segments * record + dim_ * 4);
+        continue;
+      }
+      const uint64_t parts = is_shared ? segments : 1;
+      const uint64_t keys = Loaded(true, seen) + SlotScales(true, seen);
+      const uint64_t values = Loaded(false, seen) + SlotScales(false, seen);
+      w.loaded += heads_ * (parts * (dim_ * 4 + Sinks(width)) + keys + values);
+      if (c_[kAttentionHasBiasId] == 1) w.loaded += heads_ * seen.size() * 4;
+      w.far_loaded += kv_heads_ * (keys + values);
+      w.stored += heads_ * (is_shared ? segments * record : dim_ * 4);
+      w.float_products += 2 * heads_ * seen.size() * quads_ * 4;
+      w.reductions += 2 * heads_ * CeilDiv(seen.size(), width);
+    }
+    if (c_[kAttentionIsMergeId] == 0) AddOperands(&w);
+    return w;
+  }
+
+  // A workgroup has a tile of rows and of query heads that share a key and value head.
+  KernelWork OfTiles() const {
+    const uint64_t width = c_[kWidthId], pairs = c_[kAttentionPairsId];
+    const uint64_t tile_keys = c_[kAttentionKeysId], tile_rows = c_[kAttentionTileRowsId];
+    const uint64_t in_quads = c_[kAttentionInQuadsId];
+    const uint64_t query = in_quads == 1 ? quads_ * 16 : dim_ * 4;
+    const uint64_t quads_per_lane = CeilDiv(quads_, width / (pairs / 4));
+    KernelWork w;
+    for (uint32_t first = 0; first < rows_; first += static_cast<uint32_t>(tile_rows)) {
+      const uint32_t n = static_cast<uint32_t>(Min<uint64_t>(tile_rows, rows_ - first));
+      const Keys keys = {SeenBy(first).first, SeenBy(first + n - 1).end};
+      const uint64_t tiles = CeilDiv(keys.end, tile_keys) - keys.first / tile_keys;
+      // Each quad of a key or value comes with its scale.
+      const uint64_t kv = Loaded(true, keys) + Loaded(false, keys) +
+                          quads_ * (SlotScales(true, keys) + SlotScales(false, keys));
+      const bool keeps = c_[kAttentionKeepsQueriesId] == 1;
+      w.loaded += d_.groups_x * (kv + (keeps ? pairs * query : tiles * width * 4 * query));
+      w.far_loaded += d_.groups_x * kv;
+      w.float_products +=
+          d_.groups_x * tiles * tile_keys * (pairs * 4 * quads_ + width * quads_per_lane * 16);
+      // Each pair's invocations read its sink.
+      w.loaded += n * heads_ * Sinks(width / pairs);
+      if (c_[kAttentionHasBiasId] != 1) continue;
+      for (uint32_t row = first; row < first + n; ++row) {
+        w.loaded += heads_ * SeenBy(row).size() * 4;
+      }
+    }
+    w.stored = rows_ * heads_ * dim_ * 4;
+    AddOperands(&w);
+    return w;
+  }
+
+ private:
+  struct Keys {
+    uint64_t first = 0, end = 0;
+    uint64_t size() const { return end - first; }
+  };
+
+  // As seen_by() of shaders/attention.glsl.
+  Keys SeenBy(uint32_t row) const {
+    const uint64_t position = first_position_ + row;
+    uint64_t first = 0;
+    if (push_.window != 0 && position >= push_.window) first = position - push_.window + 1;
+    if (push_.chunk != 0) first = Max(first, position - position % push_.chunk);
+    return {first, position + 1};
+  }
+  uint64_t CountOf(const Keys& keys) const {
+    const uint64_t segment = c_[kAttentionSegmentId];
+    return CeilDiv(keys.end, segment) - keys.first / segment;
+  }
+  // False if the grid has one segment for each row.
+  bool IsSplit() const { return d_.segments.may_share() && rows_ <= d_.segments.max_rows; }
+  uint64_t Sinks(uint64_t invocations) const {
+    return c_[kAttentionHasSinksId] == 1 ? invocations * 4 : 0;
+  }
+
+  uint32_t BitsOf(bool keys) const { return c_[keys ? kKvQuantisedKBitsId : kKvQuantisedVBitsId]; }
+  uint32_t TypeOf(bool keys) const { return c_[keys ? kKvKTypeId : kKvVTypeId]; }
+  uint64_t Quantised(const Keys& keys) const {
+    return Min(keys.end, quantised_end_) - Min(keys.first, quantised_end_);
+  }
+  // Bytes that are loaded for all channels of the keys, or values, of one head: kv_elements().
+  uint64_t Loaded(bool is_keys, const Keys& keys) const {
+    const uint64_t quantised = BitsOf(is_keys) == 0 ? 0 : Quantised(keys);
+    const uint32_t type = TypeOf(is_keys);
+    uint64_t row = dim_ * 4;  // a word for each channel
+    if (dim_ % 4 == 0) row = quads_ * (type == kTypeF32 ? 16 : type == kTypeF16 ? 8 : 4);
+    return (keys.size() - quantised) * row + quantised * dim_ * 8;
+  }
+  uint64_t SlotScales(bool is_keys, const Keys& keys) const {
+    if (TypeOf(is_keys) != kTypeInt8) return 0;
+    return 4 * (keys.size() - (BitsOf(is_keys) == 0 ? 0 : Quantised(keys)));
+  }
+  // Bytes of the pages.
+  uint64_t Stored(bool is_keys, const Keys& keys) const {
+    const uint64_t bits = BitsOf(is_keys), group = c_[kKvGroupSizeId];
+    const uint64_t quantised = bits == 0 ? 0 : Quantised(keys);
+    const uint32_t type = TypeOf(is_keys);
+    const uint64_t row = dim_ * (type == kTypeF32   ? 4
+                                 : type == kTypeF16 ? 2
+                                                    : 1) +
+                         (type == kTypeInt8 ? 4 : 0);
+    const uint64_t pairs = is_keys ? dim_ * 4 / group : CeilDiv(dim_, group) * 4;
+    return (keys.size() - quantised) * row + quantised * (dim_ * bits / 8 + pairs);
+  }
+  // Queries, outputs, and all keys and values that any row sees.
+  void AddOperands(KernelWork* w) const {
+    const Keys all = {SeenBy(0).first, SeenBy(rows_ - 1).end};
+    w->far_bytes = kv_heads_ * (Stored(true, all) + Stored(false, all));
+    w->least = w->far_bytes + 2 * rows_ * heads_ * dim_ * 4;
+  }
+
+  const Dispatch& d_;
+  const uint32_t* const c_;
+  const AttentionPush push_;
+  const uint64_t rows_, first_position_, dim_, quads_, heads_, kv_heads_;
+  uint64_t quantised_end_ = 0;
+};
+
+}  // namespace
+
+KernelWork AttentionWork(const Dispatch& d, uint32_t rows, const WorkContext& context) {
+  const Attention attention(d, rows, context);
+  return d.shader == Shader::kAttentionTile ? attention.OfTiles() : attention.OfRows();
+}
+
+}  // namespace arn::vulkan

@@ -1,0 +1,27 @@
+// Counts the work of a dispatch from its constants and push constants, as the shaders do it. The
+// counts are held against instrumented shaders (tests/conformance/vulkan_count_test.cc).
+#pragma once
+
+#include "kernels/contract/cost.h"
+#include "kernels/vulkan/lower/dispatch.h"
+#include "kernels/vulkan/lower/grid.h"
+
+namespace arn::vulkan {
+
+// Tells what a dispatch does not say.
+struct WorkContext {
+  CountedRun run;
+  uint32_t n_experts = 0;  // of the step
+};
+
+// rows: those that the workgroups share (RowsOf), above 0.
+KernelWork WorkOf(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
+
+// By kind of shader. They leave `groups` to WorkOf().
+KernelWork MatmulWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
+KernelWork AttentionWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
+
+// The bytes that one row of f32, quantised to int8, takes: kernels/vulkan/lower/lower.h.
+constexpr uint64_t QuantisedRowBytes(uint32_t words) { return 4 * uint64_t{words} + 8; }
+
+}  // namespace arn::vulkan

@@ -1,0 +1,142 @@
+// Work of shaders/gemv_*.comp and gemm_*.comp.
+#include "kernels/vulkan/count/dispatch_work.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+constexpr uint32_t kQuad = 16, kFloat = 4;
+
+class Matmul {
+ public:
+  Matmul(const Dispatch& d, uint32_t rows, const WorkContext& context)
+      : d_(d),
+        c_(d.constants),
+        push_(d.Push<MatmulPush>()),
+        rows_(rows),
+        n_chosen_(c_[kMatmulChosenId]),
+        type_(c_[kMatmulTypeId]) {
+    is_integer_ = type_ == kTypeInt8 || type_ == kTypeInt4;
+    if (n_chosen_ != 0) SpreadOver(context.n_experts);
+  }
+
+  // Few rows: a workgroup has N_ROW rows and N_OUT outputs, and its invocations share the columns.
+  KernelWork Gemv() const {
+    const uint64_t n_row = c_[kMatmulRowsId], n_out = c_[kMatmulOutsId], width = c_[kWidthId];
+    const uint64_t row_groups = CeilDiv(uint64_t{experts_rows_}, n_row);
+    const uint64_t groups = d_.groups_x * row_groups;
+    const uint64_t stride = is_integer_ ? c_[kMatmulStepsId] * width : width;
+    const uint64_t quads = push_.row_quads;
+    // Loads of a weight row by all invocations; those of further steps repeat its end.
+    const uint64_t turns = quads / stride * width + Min(quads % stride, width);
+    const uint64_t loads = is_integer_ ? c_[kMatmulStepsId] * turns : turns;
+    KernelWork w;
+    const uint64_t weights = loads * n_out * (kQuad + (type_ == kTypeInt4 ? 4 : 0));
+    uint64_t inputs = n_row * uint64_t{push_.cols} * kFloat;
+    if (is_integer_) inputs = loads * n_row * kQuad * (type_ == kTypeInt4 ? 2 : 1);
+    w.loaded = groups * (weights + inputs);
+    w.far_loaded = groups * weights;
+    w.reductions = groups * n_row * n_out;
+    AddProducts(groups * loads * n_row * n_out * ElementsPerQuad(), &w);
+    // Each invocation looks up the expert, those of other bindings' experts too.
+    if (n_chosen_ != 0) w.loaded += uint64_t{d_.groups_x} * rows_ * width * 4;
+    AddOutputs(experts_rows_, &w);
+    return w;
+  }
+
+  // Many rows: a workgroup has a tile of rows and outputs.
+  KernelWork Gemm() const {
+    const uint64_t tile_m = c_[kMatmulTileMId], tile_n = c_[kMatmulTileNId], width = c_[kWidthId];
+    const uint64_t row_tiles = n_used_ * CeilDiv(uint64_t{list_rows_}, tile_m);
+    const uint64_t tiles = d_.groups_x * row_tiles;
+    KernelWork w;
+    uint64_t weights, inputs, products;
+    if (is_integer_) {
+      const uint64_t blocks = c_[kMatmulBlocksId], stage_quads = 2 * blocks;
+      const uint64_t stages = CeilDiv(uint64_t{push_.x_words} / 8, blocks);
+      const uint64_t row_quads = type_ == kTypeInt4 ? blocks : stage_quads;
+      weights = stages * CeilDiv(tile_n * row_quads, width) * width * kQuad;
+      if (type_ == kTypeInt4) weights += stages * ScaleLoads() * 4;
+      inputs = tile_m * push_.x_words * 4;
+      products = stages * tile_m * tile_n * stage_quads * kQuad;
+    } else {
+      const uint64_t depth = c_[kMatmulDepthId], turns = CeilDiv(uint64_t{push_.cols}, depth);
+      const uint64_t row_quads = depth / 4 / (type_ == kTypeF32 ? 1 : 2);
+      weights = turns * CeilDiv(tile_n * row_quads, width) * width * kQuad;
+      inputs = tile_m * push_.cols * kFloat;
+      products = turns * tile_m * tile_n * depth;
+    }
+    w.loaded = tiles * (weights + inputs);
+    w.far_loaded = tiles * weights;
+    AddProducts(tiles * products, &w);
+    if (n_chosen_ != 0) {
+      // The lists' lengths, by all invocations of empty tiles too; and the tiles' rows.
+      const uint64_t grid = d_.groups_x * CeilDiv(uint64_t{rows_}, tile_m) * push_.n_experts;
+      w.loaded += (grid * width + uint64_t{d_.groups_x} * experts_rows_) * 4;
+    }
+    AddOutputs(experts_rows_, &w);
+    return w;
+  }
+
+ private:
+  // Assumes that rows are spread evenly over the experts, of which the dispatch has some.
+  void SpreadOver(uint32_t n_experts) {
+    const bool is_tiled = d_.shader != Shader::kGemvInt && d_.shader != Shader::kGemvFloat;
+    const uint64_t pairs = is_tiled ? uint64_t{rows_} * n_chosen_ : rows_;
+    n_used_ = CeilDiv(Min<uint64_t>(pairs, n_experts) * push_.n_experts, n_experts);
+    experts_rows_ = static_cast<uint32_t>(CeilDiv(pairs * push_.n_experts, n_experts));
+    list_rows_ = static_cast<uint32_t>(CeilDiv(pairs, n_experts));
+    n_matrices_ = n_used_;
+  }
+
+  uint64_t ElementsPerQuad() const {
+    return type_ == kTypeF32 ? 4 : type_ == kTypeInt8 ? 16 : type_ == kTypeInt4 ? 32 : 8;
+  }
+  // Invocations of shaders/gemm_coop.comp each load a scale for a column of a matrix's rows.
+  uint64_t ScaleLoads() const {
+    const uint64_t blocks = c_[kMatmulBlocksId], tile_n = c_[kMatmulTileNId];
+    if (d_.shader != Shader::kGemmCoop) return tile_n * blocks;
+    const uint64_t width = c_[kWidthId];
+    return blocks * width * CeilDiv(tile_n, Min(width, tile_n));
+  }
+  void AddProducts(uint64_t n, KernelWork* w) const {
+    (is_integer_ ? w->int_products : w->float_products) += n;
+  }
+  // Adds what each output loads and stores, and the operands' sizes.
+  void AddOutputs(uint64_t out_rows, KernelWork* w) const {
+    const bool accumulates = c_[kMatmulAccumulateId] == 1;
+    // Bias, scales, zero points and sums of rows.
+    const uint64_t heads = type_ == kTypeInt8 ? 20 : type_ == kTypeInt4 ? 16 : 4;
+    const uint64_t n_outs = push_.n_outs, elements = out_rows * n_outs;
+    w->loaded += elements * (heads + (accumulates ? kFloat : 0));
+    w->stored += elements * kFloat;
+    const uint64_t matrix =
+        n_outs * (push_.row_quads * uint64_t{kQuad} + 4 * kRowHeadWords + 4 * push_.block_words);
+    const uint64_t in_rows = CeilDiv(out_rows, uint64_t{c_[kMatmulRowsAnInputId]});
+    w->far_bytes = n_matrices_ * n_outs * push_.row_quads * kQuad;
+    w->least =
+        n_matrices_ * matrix + elements * kFloat * (accumulates ? 2 : 1) +
+        in_rows * (is_integer_ ? QuantisedRowBytes(push_.x_words) : uint64_t{push_.cols} * kFloat);
+  }
+
+  const Dispatch& d_;
+  const uint32_t* const c_;
+  const MatmulPush push_;
+  const uint32_t rows_;
+  const uint32_t n_chosen_;
+  const uint32_t type_;
+  bool is_integer_ = false;
+  // With experts: those that have rows, their rows in all, and the rows of each.
+  uint64_t n_used_ = 1, n_matrices_ = 1;
+  uint32_t experts_rows_ = rows_, list_rows_ = rows_;
+};
+
+}  // namespace
+
+KernelWork MatmulWork(const Dispatch& d, uint32_t rows, const WorkContext& context) {
+  const Matmul matmul(d, rows, context);
+  const bool is_tiled = d.shader != Shader::kGemvInt && d.shader != Shader::kGemvFloat;
+  return is_tiled ? matmul.Gemm() : matmul.Gemv();
+}
+
+}  // namespace arn::vulkan
