@@ -64,9 +64,8 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
-  const uint32_t attention = s.traits.attention;
   SetTraits(GpuTraitsOf(s.device), &s.traits);
-  if (s.has_forced_attention) s.traits.attention = attention;
+  if (s.has_forced_attention) s.traits.row_attention_bytes = 0;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 

@@ -38,6 +38,8 @@ struct Traits {
   uint32_t row_width = 64;  // largest workgroup of norms and quantisation, which have a row each
   uint32_t segment_positions = kAttentionSegment;
   uint32_t attention = kAttentionOfTiles;  // of many rows: index of an AttentionVariant
+  // Keys and values of a layer, in a full context, up to which many rows attend each by itself.
+  uint64_t row_attention_bytes = 0;
   // Bytes that a tile of attention may take.
   uint32_t shared_memory = Device::kMinSharedMemory;
 };
@@ -129,6 +131,8 @@ class Lowering {
   // The norm over n elements of `in` from `first` on, in place.
   Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n, float epsilon);
   Status AddAttention(const Step& step, const AttentionParams& p, bool is_self);
+  // Keys and values of a layer that a row sees at most, in bytes.
+  uint64_t BytesSeen(const AttentionKind& kind) const;
   // Turns attention of rows into attention of tiles, if the device has it.
   void SetAttentionTile(const AttentionKind& kind, Dispatch* d) const;
   // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row

@@ -192,7 +192,20 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   return sink_->Add(d, diag_);
 }
 
+uint64_t Lowering::BytesSeen(const AttentionKind& kind) const {
+  if (kind.group == kNoGroup) {  // rows of f32
+    const uint64_t row = 2 * uint64_t{kind.n_kv_heads} * kind.head_dim * sizeof(float);
+    return program_.max_encoder_rows * row;
+  }
+  const KvGroup& group = program_.kv_groups[kind.group];
+  const uint64_t window = kind.window != 0 ? kind.window : kind.chunk;
+  const uint64_t seen =
+      window == 0 ? program_.max_context : Min(window, uint64_t{program_.max_context});
+  return seen * group.active.layer_bytes / group.page_tokens;
+}
+
 void Lowering::SetAttentionTile(const AttentionKind& kind, Dispatch* d) const {
+  if (BytesSeen(kind) <= traits_.row_attention_bytes) return;
   const AttentionTile tile = AttentionTileOf(kind, traits_.attention, traits_.shared_memory);
   if (tile.pairs == 0) return;
   const auto push = d->Push<AttentionPush>();
