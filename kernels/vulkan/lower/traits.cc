@@ -32,7 +32,7 @@ void SetTraits(const GpuTraits& gpu, Traits* traits) {
   traits->matmuls.int8_gemv_steps = is_wide ? 2 : 1;
   traits->row_width = !is_wide ? 64 : gpu.max_lanes >= 1024 ? 512 : 256;
   // Measured on a large device: where its caches hold a layer's keys and values, tiles leave too
-  // few workgroups to hide the latency of memory. Where they do not, each row reads them anew.
+  // few workgroups to hide the latency of memory. Where they do not, each row reads them again.
   if (!gpu.is_unified) traits->row_attention_bytes = uint64_t{16} << 20;
   // Leaves room for a second workgroup where the limit is all that a core has.
   traits->shared_memory = Max(Device::kMinSharedMemory, gpu.shared_memory / 4 * 3);
