@@ -47,12 +47,7 @@ Status ReadRequest(const Session& session, const arn_request* request, Request* 
   if (read.constraint != nullptr) {
     uint32_t first = 0;
     ARN_TRY(ReadConstraint(session.model(), *read.constraint, &out->constraint, &first, diag));
-    if (first != ARN_AT_NEXT_TOKEN) {
-      return diag->Fail(Status::kBadArgument,
-                        "first is %u: the constraint of a request begins with its reply "
-                        "(ARN_AT_NEXT_TOKEN)",
-                        first);
-    }
+    ARN_TRY(CheckBeginsReply(first, diag));
     out->has_constraint = true;
   }
   out->constraint_waits = read.constraint_waits == 1;

@@ -148,6 +148,18 @@ Status Scheduler::BeginConstraint(uint64_t id) {
   return Status::kOk;
 }
 
+Status Scheduler::Constrain(uint64_t id, TokenConstraint* constraint) {
+  RequestRecord* record = nullptr;
+  ARN_TRY(FindLive(id, &record));
+  if (record->request.has_constraint || record->compiled != nullptr) {
+    return core_.diag.Fail(Status::kBadState, "request %llu has a constraint",
+                           static_cast<unsigned long long>(id));
+  }
+  record->compiled = constraint;
+  if (record->is_running()) UseCompiled(*record);
+  return Status::kOk;
+}
+
 bool Scheduler::NextEvent(RequestEvent* out) {
   if (events_.size() == 0) return false;
   *out = events_.Take();

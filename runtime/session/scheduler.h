@@ -62,6 +62,9 @@ class Scheduler {
   // The request's constraint, which waits, begins with the next token that is chosen. kBadState if
   // none waits.
   Status BeginConstraint(uint64_t id);
+  // The request is under a constraint of Constrainer::CompileApart() from the next token on that is
+  // chosen. It must outlive the request. kBadState if the request has one.
+  Status Constrain(uint64_t id, TokenConstraint* constraint);
 
   // Runs one step. kBadState if events have not been taken. A failure leaves the requests as they
   // are, for another try.
@@ -101,6 +104,7 @@ class Scheduler {
   // constraint.
   Status PrepareSequence(RequestRecord* record);
   Status SetConstraint(const RequestRecord& record);
+  void UseCompiled(const RequestRecord& record);
 
   // Runs one chunk of a prompt that runs alone, if there is one.
   Status RunOneAlone(StepCounts* out);

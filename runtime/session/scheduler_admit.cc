@@ -103,6 +103,7 @@ Status Scheduler::PrepareSequence(RequestRecord* record) {
     // It was compiled to find its mistakes.
     if (request.constraint_waits) session_.constrainer.Drop(record->sequence);
   }
+  if (record->compiled != nullptr) UseCompiled(*record);
   KeptPrefix prefix;
   Status status = Status::kOk;
   do {
@@ -122,6 +123,12 @@ Status Scheduler::SetConstraint(const RequestRecord& record) {
       session_.constrainer.Set(record.sequence, request.constraint, Constrainer::kAtNextChoice));
   session_.constrainer.SetEnds(record.sequence, request.extra_eos_ids, !request.ignore_eos);
   return Status::kOk;
+}
+
+void Scheduler::UseCompiled(const RequestRecord& record) {
+  session_.constrainer.Use(record.sequence, record.compiled);
+  session_.constrainer.SetEnds(record.sequence, record.request.extra_eos_ids,
+                               !record.request.ignore_eos);
 }
 
 }  // namespace arn

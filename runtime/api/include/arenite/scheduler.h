@@ -97,7 +97,8 @@ typedef struct arn_request {
 ARN_API arn_status arn_scheduler_submit(arn_scheduler* scheduler, const arn_request* request,
                                         uint64_t* out_request);
 
-/* Each of the next four returns ARN_NOT_FOUND unless the request waits or runs. */
+/* Each of the next four, and arn_scheduler_set_constraint, returns ARN_NOT_FOUND unless the request
+ * waits or runs. */
 
 /* Ends a request: at once, with ARN_REQUEST_EVENT_ENDED as its next event. */
 ARN_API arn_status arn_scheduler_cancel(arn_scheduler* scheduler, uint64_t request);
@@ -112,6 +113,24 @@ ARN_API arn_status arn_scheduler_force(arn_scheduler* scheduler, uint64_t reques
 /* Begins the constraint of a request with constraint_waits: the next token that is chosen, behind
  * the one of its last event, is its first. ARN_BAD_STATE: none waits. */
 ARN_API arn_status arn_scheduler_begin_constraint(arn_scheduler* scheduler, uint64_t request);
+
+/* Compiles a constraint for requests of the scheduler apart from its steps, so that a schema that
+ * takes long holds no reply up: callable from any thread, beside all other calls, as long as the
+ * session lives. Memory and failures as those of arn_constraint_create; `first` is
+ * ARN_AT_NEXT_TOKEN. ARN_BAD_STATE: the session has no constraint_bytes, of which one constraint is
+ * enough (max_constraints 1). ARN_CANCELLED: arn_session_cancel. Destroy it by
+ * arn_constraint_destroy; arn_constraint_stats describes it, other calls are not for it. */
+ARN_API arn_status arn_scheduler_compile_constraint(const arn_scheduler* scheduler,
+                                                    const arn_constraint_options* options,
+                                                    void* memory, uint64_t memory_bytes,
+                                                    char* error, size_t error_bytes,
+                                                    arn_constraint** out_constraint);
+/* Puts a request under such a constraint: the next token that is chosen, behind the one of its last
+ * event, is its first. It must live until ARN_REQUEST_EVENT_ENDED has been taken. Several requests
+ * may share one if their ignore_eos and extra_eos_ids are equal. ARN_BAD_STATE: the request has a
+ * constraint. ARN_BAD_ARGUMENT: it was compiled otherwise. */
+ARN_API arn_status arn_scheduler_set_constraint(arn_scheduler* scheduler, uint64_t request,
+                                                arn_constraint* constraint);
 
 typedef struct arn_step_result {
   size_t struct_size;
