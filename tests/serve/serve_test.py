@@ -266,6 +266,22 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
     # The next request is not bothered.
     self.assertEqual(200, self.server.chat("Who?").status)
 
+  def test_a_schema_that_takes_long_holds_nobody_up(self):
+    patterns = [chr(97 + i % 26) + chr(97 + i * 7 % 26) for i in range(60)]
+    slow = {"type": "string", "allOf": [{"pattern": pattern} for pattern in patterns]}
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(
+        self.server.chat("Who?", response_format=format_of(slow), max_tokens=1)))
+    asking.start()
+    n_short = 0
+    while not answers:
+      self.assertEqual(200, self.server.complete("Once", max_tokens=1).status)
+      n_short += 1
+    asking.join()
+    self.assertEqual('"', answers[0].json["choices"][0]["message"]["content"], answers[0].text)
+    # One that waited for the schema's compilation would be one of two.
+    self.assertGreater(n_short, 5)
+
   def test_tools(self):
     # The small model goes on calling until its tokens end, unless a stop token is likely.
     fields = {"tools": [FIND, WALK], "tool_choice": "required", "max_tokens": 200, "seed": 3,

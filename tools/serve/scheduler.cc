@@ -16,8 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBlockAlign = 64;
-
 // All 0, and no token, if the model takes no images.
 arn_image_info ImageInfoOf(const tool::Model& model) {
   arn_image_info info = ARN_IMAGE_INFO_INIT;
@@ -25,9 +23,11 @@ arn_image_info ImageInfoOf(const tool::Model& model) {
   return info;
 }
 
-// The library has no more requests than sequences: the others wait here.
+// The library has no more requests than sequences: the others wait here. Constraints are compiled
+// in memory of the compiler.
 arn_session_options WithRequests(arn_session_options options) {
   options.max_requests = std::max(options.max_sequences, 1u);
+  options.max_constraints = options.constraint_bytes == 0 ? 0 : 1;
   return options;
 }
 
@@ -41,10 +41,6 @@ ApiError Ending() { return Unavailable("the server is ending", "shutting_down");
 
 }  // namespace
 
-void Scheduler::FreeBlock::operator()(void* block) const {
-  ::operator delete (block, std::align_val_t{kBlockAlign});
-}
-
 Scheduler::Scheduler(const tool::Model& model, const arn_session_options& session_options,
                      SchedulerOptions options, Metrics* metrics)
     : model_(model),
@@ -53,9 +49,11 @@ Scheduler::Scheduler(const tool::Model& model, const arn_session_options& sessio
       plan_(model.Plan(session_options_)),
       options_(std::move(options)),
       session_(model, session_options_),
-      image_(ImageInfoOf(model)) {
+      image_(ImageInfoOf(model)),
+      compiler_(session_options_.constraint_bytes == 0 ? 0 : plan_.max_sequences + 1,
+                session_options_.constraint_bytes, model.info().vocab) {
   for (uint32_t s = 0; s < plan_.max_sequences; ++s) {
-    blocks_.emplace_back(::operator new (kReplyBytes, std::align_val_t{kBlockAlign}));
+    blocks_.push_back(MakeBlock(kReplyBytes));
     free_blocks_.push_back(blocks_.back().get());
   }
   Restore();
@@ -65,6 +63,7 @@ Scheduler::Scheduler(const tool::Model& model, const arn_session_options& sessio
     throw tool::Error(error);
   }
   scheduler_.reset(scheduler);
+  compiler_.Start(scheduler);
   Publish();
   thread_ = std::thread([this] { Loop(); });
 }
@@ -156,11 +155,14 @@ void Scheduler::Loop() {
   } catch (const std::bad_alloc&) {
     BreakAll();
   }
+  arn_session_cancel(session_.get());  // a compilation: there are no steps any more
+  compiler_.Stop();
 }
 
 void Scheduler::RunOnce() {
   DropClosed();
   Admit();
+  TakeCompiled();
   if (running_.empty()) {
     Publish();
     std::unique_lock<std::mutex> lock(mutex_);

@@ -242,7 +242,7 @@ std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, bo
     const arn_memory_plan& plan = scheduler.plan();
     total += plan.total_bytes + plan.copied_bytes + scheduler.reply_bytes();
     lines =
-        PlanTable(plan) + Format("\nreplies  %s for %u parsers\n",
+        PlanTable(plan) + Format("\nreplies  %s for %u parsers and the constraints\n",
                                  HumanBytes(scheduler.reply_bytes()).c_str(), plan.max_sequences);
     weights = "; weights " + HumanBytes(plan.weights_bytes) + " mapped";
   }

@@ -119,7 +119,8 @@ ARN_API arn_status arn_scheduler_begin_constraint(arn_scheduler* scheduler, uint
  * session lives. Memory and failures as those of arn_constraint_create; `first` is
  * ARN_AT_NEXT_TOKEN. ARN_BAD_STATE: the session has no constraint_bytes, of which one constraint is
  * enough (max_constraints 1). ARN_CANCELLED: arn_session_cancel. Destroy it by
- * arn_constraint_destroy; arn_constraint_stats describes it, other calls are not for it. */
+ * arn_constraint_destroy. arn_constraint_stats describes it; arn_constraint_mask before its first
+ * use computes what the first token needs; other calls are not for it. */
 ARN_API arn_status arn_scheduler_compile_constraint(const arn_scheduler* scheduler,
                                                     const arn_constraint_options* options,
                                                     void* memory, uint64_t memory_bytes,
