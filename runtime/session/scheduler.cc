@@ -25,7 +25,7 @@ Status Scheduler::Open(const SchedulerOptions& options) {
               {core_.memory.As<uint32_t>(plan.order), n});
   events_.Init({core_.memory.As<RequestEvent>(plan.events), n * EventRing::kPerRequest});
   wishes_ = {core_.memory.As<RowWish>(plan.wishes), sequences_.size()};
-  leases_.Init();
+  leases_.Init(options.on_drop, options.user);
   session_.constrainer.DropAll();  // they are the requests' now
   step_ = 0;
   is_open_ = true;

@@ -28,8 +28,12 @@ class SequenceLeases {
 
   SequenceLeases(SessionCore* core, Sequences* sequences) : core_(*core), sequences_(*sequences) {}
 
+  // Called before the tokens of a free sequence go, or most of them: others need its place or its
+  // pages.
+  using OnDrop = void (*)(void* user, uint32_t sequence);
+
   // All are free. They keep their tokens.
-  void Init();
+  void Init(OnDrop on_drop, void* user);
   // Returns the pages that a request needs at most.
   uint32_t PagesFor(const Request& request) const;
   uint32_t n_pages() const;
@@ -44,6 +48,10 @@ class SequenceLeases {
   // Takes and selects a sequence with the request's adapters, which may begin as its prompt does.
   // REQUIRES: HasRoomFor(request); best, common: of LongestPrefix().
   uint32_t Take(const Request& request, uint32_t best, uint32_t common);
+  // The same for tokens that are restored.
+  bool HasRoomToRestore(uint64_t n_tokens) const { return HasRoom(PagesOf(n_tokens)); }
+  // Takes, selects and empties a free sequence, without adapters. REQUIRES: HasRoomToRestore().
+  uint32_t TakeToRestore(uint64_t n_tokens);
   // Frees a sequence, which keeps its tokens.
   void Release(uint32_t sequence);
   // Drops the tokens of the free sequence that goes first. Returns false if there are none.
@@ -54,8 +62,13 @@ class SequenceLeases {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
+  // Empties a sequence that may hold tokens.
+  void Empty(uint32_t sequence);
+  void TellDrop(uint32_t sequence);
   uint32_t PagesOf(uint64_t n_tokens) const;
   uint32_t PagesInUse() const;
+  bool HasRoom(uint32_t pages) const;
+  void MakeRoom();
   bool HasAdapters(uint32_t sequence, const Request& request) const;
   enum class Wanted : uint8_t { kSpared, kTaken };
   // Returns the least recently used free sequence with tokens, or kNone.
@@ -65,6 +78,8 @@ class SequenceLeases {
   SessionCore& core_;
   Sequences& sequences_;
   Span<SequenceLease> leases_;
+  OnDrop on_drop_ = nullptr;
+  void* user_ = nullptr;
   uint64_t clock_ = 0;
   uint64_t n_dropped_ = 0;  // sequences whose tokens went for the pages of others
 };

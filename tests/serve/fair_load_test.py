@@ -11,15 +11,14 @@ Each client sends one request after the other. Of ten requests three are given u
 or behind some tokens of it. What is refused because the queue is full (429) is sent again after
 Retry-After, and the client's wait goes on meanwhile.
 
-The fair share of a client is the time in which the server begins as many answers as there are
-clients: one turn of each. A request starves if its first token takes more than three such turns,
-since everyone else was then served three times in between. Shares are those of the ten seconds
-around the request, or of the whole run if that is shorter.
+The fair share of a client is a turn: while it waits for a first token, the server begins one answer
+for each client. A request starves if it takes more than three turns: everyone else was then served
+three times in between. Turns are counted, not timed, so that a busy machine changes none of it.
 
-Resident memory is flat if the last two thirds of the run touch no page, or no more than --growth
+Resident memory, but for the mapped weights, is flat if the last two thirds of the run touch no page, or no more than --growth
 allows, beyond the most that the first third had.
 
-sanitized: the program's memory is a sanitizer's too, so that it is not measured, and time is not.
+sanitized: the program's memory is a sanitizer's too, so that it is not measured.
 """
 
 import argparse
@@ -27,6 +26,7 @@ import asyncio
 import bisect
 import json
 import random
+import re
 import shlex
 import sys
 import tempfile
@@ -34,8 +34,7 @@ import time
 
 import server
 
-STARVED = 3  # fair shares
-WINDOW = 10  # seconds that a fair share is measured in
+STARVED = 3  # turns
 PAGE = 4096
 
 
@@ -101,11 +100,13 @@ async def ask(port, body, leaves_behind, asked, record):
     if status != 200:
       record.mistakes.append(f"{status}: {(await reader.read())[:200]}")
       return True
-    n, is_done = 0, False
+    n, is_done, usage = 0, False, None
     while line := await reader.readline():
       is_done = is_done or line.startswith(b"data: [DONE]")
       if line.startswith(b'data: {"error"'):
         record.mistakes.append(line.decode())
+      if b'"usage":{' in line:
+        usage = json.loads(line[len(b"data: "):])["usage"]
       if not line.startswith(b"data: {") or b'"choices":[{' not in line:
         continue
       if b'"finish_reason":"' in line:
@@ -116,10 +117,10 @@ async def ask(port, body, leaves_behind, asked, record):
       if n == leaves_behind:
         record.counts["left"] += 1
         return True
-    record.tokens += n
-    # A token that ends in the middle of a character has no event of its own.
-    if not is_done or not 0 < n <= body["max_tokens"]:
-      record.mistakes.append(f"{n} of {body['max_tokens']} tokens, end of stream: {is_done}")
+    found = usage["completion_tokens"] if usage else 0
+    record.tokens += found
+    if not is_done or found != body["max_tokens"]:
+      record.mistakes.append(f"{found} of {body['max_tokens']} tokens, end of stream: {is_done}")
     record.counts["answered"] += 1
     return True
   finally:
@@ -131,7 +132,7 @@ async def client(number, port, options, record, end):
   while time.monotonic() < end:
     ids = [rng.randrange(100, options.vocab) for _ in range(rng.randint(8, 96))]
     body = {"prompt": ids, "max_tokens": rng.randint(8, 64), "stream": True, "seed": number,
-            "temperature": 0.8, "ignore_eos": True}
+            "temperature": 0.8, "ignore_eos": True, "stream_options": {"include_usage": True}}
     leaves_behind = rng.choice([0, rng.randint(1, 8), rng.randint(1, 8)])
     if rng.random() < 0.7:
       leaves_behind = None
@@ -144,8 +145,9 @@ async def client(number, port, options, record, end):
 
 
 def pages_of(process):
-  with open(f"/proc/{process.pid}/statm") as statm:
-    return int(statm.read().split()[1])
+  """Resident pages that are the program's own. Those of the mapped weights come as they are read."""
+  with open(f"/proc/{process.pid}/status") as status:
+    return int(re.search(r"RssAnon:\s+(\d+) kB", status.read())[1]) * 1024 // PAGE
 
 
 async def watch(process, start, end, pages):
@@ -164,17 +166,11 @@ async def run(started, options):
   return record, pages
 
 
-def shares(record, options):
-  """The wait for each first token, in fair shares of its time."""
+def shares(record, n_clients):
+  """The wait for each first token, in turns: first tokens that came meanwhile, for each client."""
   came = sorted(at for _, at in record.first)
-  found = []
-  for asked, at in record.first:
-    low = max(came[0], min(asked, at - WINDOW))
-    high = min(came[-1], max(at, low + WINDOW))
-    n = bisect.bisect_right(came, high) - bisect.bisect_left(came, low)
-    if high > low:
-      found.append((at - asked) / (options.clients * (high - low) / n))
-  return sorted(found)
+  return sorted((bisect.bisect_left(came, at) - bisect.bisect_left(came, asked)) / n_clients
+                for asked, at in record.first)
 
 
 def percentile(ordered, share):
@@ -196,7 +192,7 @@ def main():
     finally:
       code = started.end()
   waits = sorted(at - asked for asked, at in record.first)
-  found = shares(record, options)
+  found = shares(record, options.clients)
   warm = max(n for at, n in pages if at <= options.seconds / 3)
   most = max(n for at, n in pages if at > options.seconds / 3)
   print(f"{options.clients} clients, {options.sequences} sequences, {options.seconds:g} s: "
@@ -205,7 +201,7 @@ def main():
   print("first token, s:            " + ", ".join(
       f"{name} {percentile(waits, share):.3f}" for name, share in
       (("p50", 0.5), ("p99", 0.99), ("most", 1))))
-  print("first token, fair shares:  " + ", ".join(
+  print("first token, in turns:     " + ", ".join(
       f"{name} {percentile(found, share):.2f}" for name, share in
       (("p50", 0.5), ("p99", 0.99), ("most", 1))))
   tenths = [max((n for at, n in pages if i <= at * 10 / options.seconds < i + 1), default=0)
@@ -217,9 +213,9 @@ def main():
     problems.append(f"{failed:g} requests failed; the server ended with {code}: {started.errors}")
   if record.counts["answered"] == 0 or record.counts["left"] == 0:
     problems.append("nothing was tried")
+  if found[-1] > STARVED:
+    problems.append(f"a first token took {found[-1]:.2f} turns, more than {STARVED}")
   if not options.sanitized:
-    if found[-1] > STARVED:
-      problems.append(f"a first token took {found[-1]:.2f} fair shares, more than {STARVED}")
     growth = options.growth
     if growth is None:
       growth = 512 if options.seconds < 60 else 0

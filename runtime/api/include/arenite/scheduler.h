@@ -4,6 +4,7 @@
 
 #include <arenite/constrain.h>
 #include <arenite/session.h>
+#include <arenite/state.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +33,12 @@ extern "C" {
  * before. Speculation guesses nothing in steps. */
 typedef struct arn_scheduler arn_scheduler;
 
+/* Called in a step, or in arn_scheduler_restore_sequence, before a sequence that no request runs in
+ * loses its tokens, or most of them, to another conversation or because its pages are needed. It
+ * may call arn_scheduler_save_sequence, arn_session_select and arn_session_tokens, and nothing
+ * else. */
+typedef void (*arn_drop_callback)(void* user, uint32_t sequence);
+
 typedef struct arn_scheduler_options {
   size_t struct_size;
   /* Most rows of a step; 0: prefill_chunk, or max_sequences if that is more. A reply that has its
@@ -39,9 +46,11 @@ typedef struct arn_scheduler_options {
    * it are. With fewer rows than there are running requests they take turns. ARN_BAD_ARGUMENT: more
    * than that. */
   uint32_t step_rows;
+  arn_drop_callback on_drop; /* NULL: none */
+  void* user;                /* of on_drop */
 } arn_scheduler_options;
 #define ARN_SCHEDULER_OPTIONS_INIT \
-  { sizeof(arn_scheduler_options), 0 }
+  { sizeof(arn_scheduler_options), 0, NULL, NULL }
 
 /* Makes the scheduler of a session, which must outlive it, in memory that the session has for it
  * (arn_session_options.max_requests; arn_memory_plan.scheduler_bytes). Nothing allocates
@@ -215,6 +224,28 @@ typedef struct arn_scheduler_info {
   { sizeof(arn_scheduler_info), 0, 0, 0, 0, 0 }
 ARN_API arn_status arn_scheduler_get_info(const arn_scheduler* scheduler,
                                           arn_scheduler_info* out_info);
+/* ---- conversations that leave the session and come back
+ *
+ * A saved sequence is a state of one sequence (arenite/state.h), without its sampling: restored, it
+ * is a free sequence that later requests go on from. */
+
+/* Saves a sequence that no request runs in into the caller's buffer. *out_bytes: bytes written, or
+ * needed if capacity is less (ARN_BUFFER_TOO_SMALL; nothing is written). ARN_NOT_FOUND: it has no
+ * tokens. ARN_BAD_STATE: a request runs in it, or tokens of it must run again.
+ * ARN_UNSUPPORTED: it has embeddings or adapters, or the session no cache. */
+ARN_API arn_status arn_scheduler_save_sequence(arn_scheduler* scheduler, uint32_t sequence,
+                                               void* buffer, uint64_t capacity,
+                                               uint64_t* out_bytes);
+/* Restores such a state into a free sequence, the least recently used one if none is empty; tokens
+ * of others go where pages are missing. The bytes are checked as those of
+ * arn_session_restore_memory. ARN_CONTEXT_FULL: requests have all sequences or the pages; later it
+ * may work. ARN_UNSUPPORTED: the state is not that of one sequence. Then nothing changes. options
+ * may be NULL; *out_sequence, too. */
+ARN_API arn_status arn_scheduler_restore_sequence(arn_scheduler* scheduler, const void* data,
+                                                  uint64_t bytes,
+                                                  const arn_restore_options* options,
+                                                  uint32_t* out_sequence);
+
 /* Returns the number of the request that runs in a sequence of the session; 0: none does. */
 ARN_API uint64_t arn_scheduler_request_of(const arn_scheduler* scheduler, uint32_t sequence);
 
