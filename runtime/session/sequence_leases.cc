@@ -103,7 +103,10 @@ bool SequenceLeases::DropOldest() {
 }
 
 void SequenceLeases::TellDrop(uint32_t sequence) {
-  if (on_drop_ != nullptr && sequences_.Length(sequence) != 0) on_drop_(user_, sequence);
+  if (on_drop_ == nullptr || sequences_.Length(sequence) == 0) return;
+  const uint32_t selected = sequences_.selected();
+  on_drop_(user_, sequence);
+  sequences_.Select(selected);
 }
 
 void SequenceLeases::Empty(uint32_t sequence) {
