@@ -34,7 +34,9 @@ void Scheduler::WantPrefixes() {
     if (!leases_.HasRoomFor(record.request)) return;  // none starts in this step
     uint32_t best = 0;
     const uint32_t held = leases_.LongestPrefix(record.request, &best);
-    if (held >= SequenceLeases::kLeastShared && !leases_.is_busy(best)) leases_.Want(best);
+    const bool is_wanted = held >= SequenceLeases::kLeastShared && !leases_.is_busy(best) &&
+                           leases_.GoesOnFrom(best, held);
+    if (is_wanted) leases_.Want(best);
   }
 }
 

@@ -75,10 +75,10 @@ void SequenceLeases::ForgetWanted() {
   for (SequenceLease& lease : leases_) lease.is_wanted = false;
 }
 
-uint32_t SequenceLeases::Oldest(uint32_t but, Wanted wanted) const {
+uint32_t SequenceLeases::Oldest(Wanted wanted) const {
   uint32_t oldest = kNone;
   for (uint32_t s = 0; s < sequences_.size(); ++s) {
-    if (leases_[s].is_busy || s == but || sequences_.Length(s) == 0) continue;
+    if (leases_[s].is_busy || sequences_.Length(s) == 0) continue;
     if (wanted == Wanted::kSpared && leases_[s].is_wanted) continue;
     if (oldest == kNone || leases_[s].used_at < leases_[oldest].used_at) oldest = s;
   }
@@ -93,8 +93,8 @@ uint32_t SequenceLeases::FindEmpty() const {
 }
 
 bool SequenceLeases::DropOldest() {
-  uint32_t oldest = Oldest(kNone, Wanted::kSpared);
-  if (oldest == kNone) oldest = Oldest(kNone, Wanted::kTaken);
+  uint32_t oldest = Oldest(Wanted::kSpared);
+  if (oldest == kNone) oldest = Oldest(Wanted::kTaken);
   if (oldest == kNone) return false;
   TellDrop(oldest);
   sequences_.Clear(oldest, oldest + 1);
@@ -117,8 +117,8 @@ void SequenceLeases::Empty(uint32_t sequence) {
 
 uint32_t SequenceLeases::TakeToRestore(uint64_t n_tokens) {
   uint32_t taken = FindEmpty();
-  if (taken == kNone) taken = Oldest(kNone, Wanted::kSpared);
-  if (taken == kNone) taken = Oldest(kNone, Wanted::kTaken);
+  if (taken == kNone) taken = Oldest(Wanted::kSpared);
+  if (taken == kNone) taken = Oldest(Wanted::kTaken);
   Empty(taken);
   // Cannot fail: there are none.
   (void)(sequences_.SetAdapters({}, nullptr) == Status::kOk);
@@ -141,16 +141,13 @@ uint32_t SequenceLeases::Take(const Request& request, uint32_t best, uint32_t co
   // A prompt that leaves most of what a sequence holds goes to another one, with a copy of the
   // beginning, so that the first conversation can still go on.
   const bool has_free_prefix = common > 0 && !leases_[best].is_busy;
-  bool goes_on = has_free_prefix && (2 * common >= sequences_.Length(best) || n_free == 1);
+  bool goes_on = has_free_prefix && (GoesOnFrom(best, common) || n_free == 1);
   uint32_t taken = goes_on ? best : FindEmpty();
-  if (taken == kNone) taken = Oldest(best, Wanted::kSpared);
-  if (taken == kNone && has_free_prefix) {
-    taken = best;
-    goes_on = true;
-  }
-  if (taken == kNone) taken = Oldest(kNone, Wanted::kTaken);
+  if (taken == kNone) taken = Oldest(Wanted::kSpared);
+  if (taken == kNone) taken = has_free_prefix ? best : Oldest(Wanted::kTaken);
+  goes_on = goes_on || (has_free_prefix && taken == best);
   sequences_.Select(taken);
-  if (goes_on && 2 * common < sequences_.Length(taken)) TellDrop(taken);
+  if (goes_on && !GoesOnFrom(taken, common)) TellDrop(taken);
   if (!goes_on) {
     Empty(taken);
     // Cannot fail: the sequence is empty, and the request's adapters were checked.

@@ -45,6 +45,11 @@ class SequenceLeases {
   // Forgets which sequences are wanted; wants a free one.
   void ForgetWanted();
   void Want(uint32_t sequence) { leases_[sequence].is_wanted = true; }
+  // True if a prompt with that many tokens of a sequence's beginning goes on from it, rather than
+  // leave most of it: then a copy of the beginning does.
+  bool GoesOnFrom(uint32_t sequence, uint32_t common) const {
+    return 2 * common >= sequences_.Length(sequence);
+  }
   // Takes and selects a sequence with the request's adapters, which may begin as its prompt does.
   // REQUIRES: HasRoomFor(request); best, common: of LongestPrefix().
   uint32_t Take(const Request& request, uint32_t best, uint32_t common);
@@ -72,7 +77,7 @@ class SequenceLeases {
   bool HasAdapters(uint32_t sequence, const Request& request) const;
   enum class Wanted : uint8_t { kSpared, kTaken };
   // Returns the least recently used free sequence with tokens, or kNone.
-  uint32_t Oldest(uint32_t but, Wanted wanted) const;
+  uint32_t Oldest(Wanted wanted) const;
   uint32_t FindEmpty() const;
 
   SessionCore& core_;

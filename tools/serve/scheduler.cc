@@ -1,9 +1,7 @@
 #include "tools/serve/scheduler.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <new>
 #include <utility>
@@ -56,10 +54,17 @@ Scheduler::Scheduler(const tool::Model& model, const arn_session_options& sessio
     blocks_.push_back(MakeBlock(kReplyBytes));
     free_blocks_.push_back(blocks_.back().get());
   }
+  if (options_.kept_bytes != 0) {
+    const KeptLimits limits = {options_.kept_bytes, plan_.kv_bytes, plan_.context_tokens};
+    kept_ = std::make_unique<KeptStates>(options_.kept_folder, limits, &metrics_);
+  }
   Restore();
   char error[512] = "";
   arn_scheduler* scheduler = nullptr;
-  if (arn_scheduler_create(session_.get(), nullptr, error, sizeof error, &scheduler) != ARN_OK) {
+  arn_scheduler_options made = ARN_SCHEDULER_OPTIONS_INIT;
+  if (kept_) made.on_drop = OnDrop;
+  made.user = this;
+  if (arn_scheduler_create(session_.get(), &made, error, sizeof error, &scheduler) != ARN_OK) {
     throw tool::Error(error);
   }
   scheduler_.reset(scheduler);
@@ -100,6 +105,10 @@ void Scheduler::Submit(std::vector<Work> parts) {
                       work.n, work.n == 1 ? "y" : "ies", work.settings->max_tokens, n_prompt,
                       work.n == 1 ? "s" : "", work.n * pages, plan_.kv_page_tokens, n_pages));
     }
+  }
+  // On this thread, so that the scheduler's does not wait for the disk.
+  if (kept_) {
+    for (const Work& work : parts) kept_->Warm(work.ids);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stops_.load()) throw Ending();
@@ -213,26 +222,6 @@ bool Scheduler::WaitForWork(std::unique_lock<std::mutex>* lock) {
     return true;
   }
   return wake_.wait_for(*lock, options_.save_after, is_needed);
-}
-
-void Scheduler::Restore() {
-  if (options_.state_file.empty() || !std::filesystem::exists(options_.state_file)) return;
-  arn_restore_options restore = ARN_RESTORE_OPTIONS_INIT;
-  restore.no_constraints = 1;
-  restore.verify = ARN_VERIFY_ALL;
-  if (arn_session_restore(session_.get(), options_.state_file.c_str(), &restore) != ARN_OK) {
-    state_problem_ = options_.state_file + ": " + arn_session_last_error(session_.get());
-  }
-}
-
-void Scheduler::Save() {
-  is_saved_ = true;  // a disk that is full is not written to again until something changes
-  if (options_.state_file.empty()) return;
-  arn_session_clear_cancel(session_.get());
-  if (arn_session_save(session_.get(), options_.state_file.c_str()) != ARN_OK) {
-    std::fprintf(stderr, "arenite: warning: %s: %s\n", options_.state_file.c_str(),
-                 arn_session_last_error(session_.get()));
-  }
 }
 
 void Scheduler::Report(const Work& work, const ApiError& error) {

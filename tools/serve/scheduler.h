@@ -19,6 +19,7 @@
 #include "tools/arenite/model.h"
 #include "tools/serve/choice.h"
 #include "tools/serve/constraint_compiler.h"
+#include "tools/serve/kept_states.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/work.h"
 
@@ -42,6 +43,10 @@ struct SchedulerOptions {
   // ends, and once it has had nothing to do for save_after.
   std::string state_file;
   std::chrono::seconds save_after{5};
+  // Folder of the conversations that have to leave the memory, and the bytes of its files; 0: they
+  // are not kept.
+  std::string kept_folder;
+  uint64_t kept_bytes = 0;
 };
 
 class Scheduler {
@@ -61,6 +66,8 @@ class Scheduler {
   const arn_memory_plan& plan() const { return plan_; }
   // Returns the bytes of parsers of replies and of constraints.
   uint64_t reply_bytes() const { return kReplyBytes * plan_.max_sequences + compiler_.bytes(); }
+  // Returns the bytes of what it holds of conversations that are not in the session.
+  uint64_t kept_bytes() const { return kept_ ? kept_->bytes() : 0; }
   // Queues the parts of one request. Throws ApiError: 413 if a part can never fit, 429 if the queue
   // is full, 503 if the server ends.
   void Submit(std::vector<Work> parts);
@@ -108,6 +115,13 @@ class Scheduler {
   bool WaitForWork(std::unique_lock<std::mutex>* lock);
   void Restore();
   void Save();
+  // Keeps the tokens of a sequence, which are about to go.
+  static void OnDrop(void* user, uint32_t sequence);
+  void Keep(uint32_t sequence);
+  // Takes back a conversation that the prompt goes on from, if the session has less of it.
+  void Recall(const std::vector<int32_t>& prompt);
+  // Returns how many leading tokens of the prompt a sequence has, at most.
+  size_t LongestHeld(const std::vector<int32_t>& prompt);
   void DropClosed();
   void RemoveEnded();
   void Admit();
@@ -147,6 +161,7 @@ class Scheduler {
   const tool::Session session_;
   const arn_image_info image_;
   std::string state_problem_;
+  std::unique_ptr<KeptStates> kept_;  // null: nothing is kept
   std::unique_ptr<arn_scheduler, DestroyScheduler> scheduler_;
   ConstraintCompiler compiler_;
   std::vector<Block> blocks_;  // one for each sequence

@@ -49,6 +49,7 @@ void Scheduler::Begin(Running* running) {
 }
 
 void Scheduler::SubmitAll(Running* running) {
+  if (kept_ && running->work.embeddings.empty()) Recall(running->work.ids);
   for (Reply& reply : running->replies) Submit(&reply);
 }
 

@@ -204,6 +204,24 @@ TEST_F(SchedulerKeepOneTest, Damage_ChangesNothing) {
   CheckAsAlone(model_.get(), options, next);
 }
 
+// Into a session that holds nothing.
+TEST_F(SchedulerKeepOneTest, NewSession_GoesOn) {
+  const arn_session_options options = Options(2);
+  State state;
+  Asked kept;
+  {
+    Keeping keeping(model_.get(), options);
+    kept = keeping.Run(IdsOf(3, 40));
+    ASSERT_EQ(ARN_OK, Save(keeping.scheduler.get(), 0, &state));
+  }
+  Keeping later(model_.get(), options);
+  ASSERT_EQ(ARN_OK, Restore(later.scheduler.get(), state))
+      << arn_scheduler_last_error(later.scheduler.get());
+  const Asked next = later.Run(NextTurn(kept));
+  EXPECT_EQ(kept.prompt.size() + kept.tokens.size() - 1, next.n_kept);
+  CheckAsAlone(model_.get(), options, next);
+}
+
 // The state of one sequence is one that sessions restore, too.
 TEST_F(SchedulerKeepOneTest, State_IsOneOfASession) {
   Keeping keeping(model_.get(), Options(2));
