@@ -401,6 +401,11 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
         (chat, {"messages": hi + [{"role": "boss", "content": ""}]}, "messages[1].role", "boss"),
         (chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
          "messages[0].content[0].type", "image_url"),
+        (chat, {"messages": [{"role": "user", "content": [
+            {"type": "text", "text": "Hear"},
+            {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}]}]},
+         "messages[0].content[1].type", "/v1/audio/transcriptions"),
+        (chat, {"messages": hi, "modalities": ["text", "audio"]}, "modalities", "audio"),
         (chat, {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id",
          "missing"),
         (chat, {"messages": [{"role": "user", "content": "Hi", "colour": 1}]},

@@ -129,8 +129,13 @@ void RequestReader::ReadCommon(Fields* fields, Settings* settings, ReplyRequest*
     read.Ignore({"include_obfuscation"});
     read.End();
   }
+  if (const Json* modalities = fields->Find("modalities");
+      modalities != nullptr && *modalities != Json::array({"text"})) {
+    throw BadField(fields->PathOf("modalities"),
+                   "is " + modalities->dump() + ": replies are of text, [\"text\"]");
+  }
   fields->Ignore({"user", "store", "metadata", "service_tier", "prompt_cache_key",
-                  "prompt_cache_retention", "safety_identifier", "verbosity", "modalities"});
+                  "prompt_cache_retention", "safety_identifier", "verbosity"});
 }
 
 void RequestReader::ReadReasoning(Fields* fields, Settings* settings, Json* variables) const {

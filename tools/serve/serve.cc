@@ -71,6 +71,11 @@ int Run(ServeArguments arguments) {
   api_options.keys = ReadKeys(arguments.api_key_file);
   api_options.cors = arguments.cors;
   api_options.is_local = IsLoopback(arguments.host);
+  if (!arguments.certificate.empty() && !serve::kHasTls) {
+    throw Error(
+        "--tls-certificate: this program is built without TLS (ARENITE_SERVE_TLS): put a proxy in "
+        "front");
+  }
   Model model = OpenModel(arguments.model);
   serve::Metrics metrics;
   std::unique_ptr<TextModel> text;
@@ -79,6 +84,8 @@ int Run(ServeArguments arguments) {
   }
   serve::HttpOptions http;
   http.n_connections = arguments.connections;
+  http.certificate = arguments.certificate;
+  http.key = arguments.key;
   if (arguments.max_body.empty()) {
     const bool has_images = text && text->images != nullptr;
     arguments.max_body = arguments.transcriber.empty() && !has_images ? "1M" : kMediaBody;
@@ -118,6 +125,9 @@ int Run(ServeArguments arguments) {
     std::fprintf(stderr, "arenite: warning: conversations begin from scratch: %s\n",
                  text->scheduler.state_problem().c_str());
   }
+  if (text && text->images != nullptr && !text->images->refused().empty()) {
+    std::fprintf(stderr, "images are encoded on the CPU: %s\n", text->images->refused().c_str());
+  }
   Print(MemoryText(text.get(), http, speech.bytes() != 0,
                    embedder.bytes() + reranker.bytes() + speech.bytes() +
                        (text && text->images != nullptr ? text->images->bytes() : 0)));
@@ -127,8 +137,8 @@ int Run(ServeArguments arguments) {
                        arguments.host.c_str(), arguments.port));
   }
   const bool is_v6 = arguments.host.find(':') != std::string::npos;
-  Print(Format("listening on http://%s%s%s:%d\n", is_v6 ? "[" : "", arguments.host.c_str(),
-               is_v6 ? "]" : "", port));
+  Print(Format("listening on %s://%s%s%s:%d\n", arguments.certificate.empty() ? "http" : "https",
+               is_v6 ? "[" : "", arguments.host.c_str(), is_v6 ? "]" : "", port));
   if (!api_options.is_local && api_options.keys.empty()) {
     std::fprintf(stderr,
                  "arenite: warning: everyone who reaches this machine can use the model: see "

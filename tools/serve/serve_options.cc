@@ -22,6 +22,13 @@ void AddServeOptions(CLI::App* sub, ServeArguments* arguments) {
                   "File with keys, one a line; requests then need one of them");
   sub->add_option("--cors", arguments->cors,
                   "Origin of web pages that may use the API, such as https://example.org; *: all");
+  CLI::Option* certificate =
+      sub->add_option("--tls-certificate", arguments->certificate,
+                      "Certificate in PEM, with those that signed it: the server then speaks "
+                      "HTTPS, if it is built with ARENITE_SERVE_TLS");
+  CLI::Option* key = sub->add_option("--tls-key", arguments->key, "Its private key in PEM");
+  certificate->needs(key);
+  key->needs(certificate);
   sub->add_option("--queue", arguments->queue,
                   "Requests that may wait for a sequence; more are refused (429)")
       ->check(CLI::Range(1u, 65536u))

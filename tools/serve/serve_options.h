@@ -26,6 +26,7 @@ struct ServeArguments {
   uint32_t time_limit = 600;
   std::string api_key_file;
   std::string cors;
+  std::string certificate, key;  // of TLS
   std::string constraint_memory = "4M";
   std::string embedder, reranker, transcriber;
   std::string state_folder;
