@@ -306,7 +306,7 @@ Status SaveOneBytes(const SavingView& view, uint32_t sequence, uint64_t* out_byt
 Status SaveOne(const SavingView& view, uint32_t sequence, const StateSink& sink) {
   ARN_TRY(CheckCanSaveAlone(view, sequence));
   ARN_TRY(view.runner.RunEdits());
-  // Of several sequences all logits are on the host.
+  // Needed for a single sequence only: the logits of several are on the host.
   if (view.sequences.size() == 1 && view.logits().Has(sequence)) ARN_TRY(view.chooser.Fetch());
   return TrySave(view, OneOf(sequence), sink);
 }

@@ -15,8 +15,8 @@ The fair share of a client is a turn: while it waits for a first token, the serv
 for each client. A request starves if it takes more than three turns: everyone else was then served
 three times in between. Turns are counted, not timed, so that a busy machine changes none of it.
 
-Resident memory, but for the mapped weights, is flat if the last two thirds of the run touch no page, or no more than --growth
-allows, beyond the most that the first third had.
+Resident memory, but for the mapped weights, is flat if the last two thirds of the run touch no
+page, or no more than --growth allows, beyond the most that the first third had.
 
 sanitized: the program's memory is a sanitizer's too, so that it is not measured.
 """
@@ -145,7 +145,7 @@ async def client(number, port, options, record, end):
 
 
 def pages_of(process):
-  """Resident pages that are the program's own. Those of the mapped weights come as they are read."""
+  """Resident pages of the program's own; those of the mapped weights come as they are read."""
   with open(f"/proc/{process.pid}/status") as status:
     return int(re.search(r"RssAnon:\s+(\d+) kB", status.read())[1]) * 1024 // PAGE
 

@@ -55,7 +55,7 @@ void KeptStates::Scan() {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
     const uint64_t number = NumberOf(entry.path());
     if (number == 0) {
-      // What a process that was killed had not finished.
+      // Removes what a process that was killed had not finished.
       if (entry.path().extension() == ".tmp") fs::remove(entry.path(), error);
       continue;
     }

@@ -19,6 +19,8 @@ std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, bo
   const uint64_t body = http.max_body_bytes;
   uint64_t requests =
       http.n_connections * (body + serve::Mailbox::kFullBytes) + kParseFactor * body;
+  // Images of requests wait to be encoded.
+  if (text != nullptr && text->images != nullptr) requests += http.n_connections * body;
   // Copies that wait, and the samples of one.
   if (has_speech) requests += (http.n_connections + kSampleFactor) * body;
   uint64_t total = requests + other_bytes;

@@ -94,7 +94,7 @@ class Scheduler {
     std::vector<uint32_t> adapters;  // as the request names them
     std::vector<float> scales;
     std::vector<Reply> replies;  // as many as the work asks for
-    // Of all replies; null: there is none, or the model cannot enforce what was asked.
+    // Shared by the replies; null: there is none, or the model cannot enforce what was asked.
     std::shared_ptr<ConstraintCompiler::Job> constraint;
     bool waits_to_compile = false;  // its replies are not the library's yet
     bool has_begun = false;         // a part of the prompt has run: n_cached is known

@@ -73,7 +73,7 @@ bool MakeFolder(const fs::path& folder) {
   return true;
 }
 
-// Of the header of a state.
+// Offsets in the header of a state.
 constexpr char kMagic[] = "ARNSTATE";
 constexpr size_t kHeaderBytes = 152, kSequencesAt = 44, kTokensAt = 96;
 
