@@ -16,7 +16,8 @@ for each client. A request starves if it takes more than three turns: everyone e
 three times in between. Turns are counted, not timed, so that a busy machine changes none of it.
 
 Resident memory, but for the mapped weights, is flat if the last two thirds of the run touch no
-page, or no more than --growth allows, beyond the most that the first third had.
+page, or no more than --growth allows, beyond the most that the first third had. The context is as
+long as the longest request, so that the first third uses all of the KV cache.
 
 sanitized: the program's memory is a sanitizer's too, so that it is not measured.
 """
@@ -35,6 +36,8 @@ import time
 import server
 
 STARVED = 3  # turns
+MOST_PROMPT, MOST_REPLY = 96, 64  # tokens
+CONTEXT = MOST_PROMPT + MOST_REPLY
 PAGE = 4096
 
 
@@ -52,7 +55,7 @@ def parse():
   parser.add_argument("--queue", type=int, help="[the clients and a quarter more]")
   parser.add_argument("--vocab", type=int, default=1000, help="prompts have ids from 100 to this")
   parser.add_argument("--growth", type=int, help="[512 in a run of less than a minute; 0]")
-  parser.add_argument("--serve", default="", help="options of arenite serve")
+  parser.add_argument("--serve", default="", help="more options of arenite serve")
   return parser.parse_args()
 
 
@@ -130,8 +133,8 @@ async def ask(port, body, leaves_behind, asked, record):
 async def client(number, port, options, record, end):
   rng = random.Random(number)
   while time.monotonic() < end:
-    ids = [rng.randrange(100, options.vocab) for _ in range(rng.randint(8, 96))]
-    body = {"prompt": ids, "max_tokens": rng.randint(8, 64), "stream": True, "seed": number,
+    ids = [rng.randrange(100, options.vocab) for _ in range(rng.randint(8, MOST_PROMPT))]
+    body = {"prompt": ids, "max_tokens": rng.randint(8, MOST_REPLY), "stream": True, "seed": number,
             "temperature": 0.8, "ignore_eos": True, "stream_options": {"include_usage": True}}
     leaves_behind = rng.choice([0, rng.randint(1, 8), rng.randint(1, 8)])
     if rng.random() < 0.7:
@@ -183,7 +186,8 @@ def main():
   with tempfile.TemporaryDirectory() as folder:
     bundle = options.bundle or server.make_bundle(options.converter, options.checkpoint, folder)
     started = server.Server(options.arenite, bundle, "--sequences", str(options.sequences),
-                            "--queue", str(queue), "--connections", str(2 * options.clients),
+                            "--context", str(CONTEXT), "--queue", str(queue),
+                            "--connections", str(2 * options.clients),
                             *shlex.split(options.serve))
     try:
       record, pages = asyncio.run(run(started, options))

@@ -36,7 +36,7 @@ struct ChatSource {
   std::string messages, tools, variables;  // JSON; "": none
   std::vector<ImageSource> images;
   uint32_t n = 1;
-  // What the client calls a field of a chat request, for errors.
+  // Returns what the client calls a field of a chat request, for errors.
   std::string (*name_of)(const std::string& field) = nullptr;
 };
 
@@ -50,7 +50,7 @@ class RequestReader {
   // beside all other calls, then it is rendered.
   ChatSource ReadChat(const std::string& body) const;
   ChatSource ReadResponse(const std::string& body) const;
-  // What /apply-template renders: messages, tools and variables only.
+  // Reads what /apply-template renders: messages, tools and variables only.
   ChatSource ReadTemplate(const std::string& body) const;
   tool::ImageList Encode(const ChatSource& source) const;
   Prompt Render(const ChatSource& source, tool::ImageList images) const;
