@@ -11,9 +11,9 @@ Each client sends one request after the other. Of ten requests three are given u
 or behind some tokens of it. What is refused because the queue is full (429) is sent again after
 Retry-After, and the client's wait goes on meanwhile.
 
-The fair share of a client is a turn: while it waits for a first token, the server begins one answer
-for each client. A request starves if it takes more than three turns: everyone else was then served
-three times in between. Turns are counted, not timed, so that a busy machine changes none of it.
+The wait for a first token is a fair share if the server meanwhile begins one answer for each
+client. A request starves if it takes more than three of them: everyone else was then served three
+times in between. Answers are counted, not timed, so that a busy machine changes none of it.
 
 Resident memory, but for the mapped weights, is flat if the last two thirds of the run touch no
 page, or no more than --growth allows, beyond the most that the first third had. The context is as
@@ -35,7 +35,7 @@ import time
 
 import server
 
-STARVED = 3  # turns
+STARVED = 3  # fair shares
 MOST_PROMPT, MOST_REPLY = 96, 64  # tokens
 CONTEXT = MOST_PROMPT + MOST_REPLY
 PAGE = 4096
@@ -170,7 +170,7 @@ async def run(started, options):
 
 
 def shares(record, n_clients):
-  """The wait for each first token, in turns: first tokens that came meanwhile, for each client."""
+  """The waits for first tokens, in fair shares: other ones that came meanwhile, for each client."""
   came = sorted(at for _, at in record.first)
   return sorted((bisect.bisect_left(came, at) - bisect.bisect_left(came, asked)) / n_clients
                 for asked, at in record.first)
@@ -205,7 +205,7 @@ def main():
   print("first token, s:            " + ", ".join(
       f"{name} {percentile(waits, share):.3f}" for name, share in
       (("p50", 0.5), ("p99", 0.99), ("most", 1))))
-  print("first token, in turns:     " + ", ".join(
+  print("first token, fair shares:  " + ", ".join(
       f"{name} {percentile(found, share):.2f}" for name, share in
       (("p50", 0.5), ("p99", 0.99), ("most", 1))))
   tenths = [max((n for at, n in pages if i <= at * 10 / options.seconds < i + 1), default=0)
@@ -218,7 +218,7 @@ def main():
   if record.counts["answered"] == 0 or record.counts["left"] == 0:
     problems.append("nothing was tried")
   if found[-1] > STARVED:
-    problems.append(f"a first token took {found[-1]:.2f} turns, more than {STARVED}")
+    problems.append(f"a first token took {found[-1]:.2f} fair shares, more than {STARVED}")
   if not options.sanitized:
     growth = options.growth
     if growth is None:

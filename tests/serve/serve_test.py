@@ -600,6 +600,24 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
     self.assertEqual(sum(r.status == 429 for r in replies),
                      narrow.metric("requests_refused_total"))
 
+  def test_the_time_limit_is_504(self):
+    hasty = self.start("--sequences", "1", "--threads", "1", "--time-limit", "1", "--queue", "64",
+                       "--connections", "64")
+    replies = []
+    def ask():
+      replies.append(hasty.complete("Once", max_tokens=500, ignore_eos=True))
+    threads = [threading.Thread(target=ask) for _ in range(40)]
+    for thread in threads:
+      thread.start()
+    for thread in threads:
+      thread.join()
+    self.assertEqual({200, 504}, {reply.status for reply in replies})
+    late = next(reply for reply in replies if reply.status == 504)
+    self.assert_refused(late, 504, None, "time limit")
+    self.assertEqual(sum(r.status == 504 for r in replies),
+                     hasty.metric("requests_timed_out_total"))
+    self.assertEqual(200, hasty.complete("Once", max_tokens=1).status)
+
   def test_sigterm_ends_streams_and_the_program(self):
     ending = self.start("--threads", "1")
     connection = self.open_stream(ending)

@@ -191,6 +191,18 @@ class StateFolder(unittest.TestCase):
       self.assertGreater(cached, 60, place)
     self.assertEqual("", self.end(second))
 
+  def test_a_conversation_that_went_on_has_one_file(self):
+    running = self.start()
+    reply, _ = self.talk(running, self.conversation("river"))
+    self.talk(running, self.conversation("castle"))
+    self.talk(running, self.conversation("garden"))
+    self.wait_for_files(1)
+    self.talk(running, self.goes_on("river", reply))  # comes back, and castle goes
+    self.talk(running, self.conversation("harbour"))
+    self.talk(running, self.conversation("mountain"))
+    self.assertEqual("", self.end(running))
+    self.assertEqual(3, len(self.files()), self.files())
+
   def test_killed_anywhere_the_next_one_starts_and_says_the_same(self):
     plain = server.Server(ARENITE, self.bundle, "--sequences", "2")
     expected = {place: self.talk(plain, self.conversation(place))[0] for place in self.PLACES}

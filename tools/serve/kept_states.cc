@@ -99,13 +99,13 @@ bool KeptStates::HasRoomFor(uint64_t bytes) {
 
 void KeptStates::Put(std::vector<int32_t> ids, std::vector<char> state) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (auto kept = kept_.begin(); kept != kept_.end();) {
-    const auto old = kept++;
-    if (CountCommon(old->ids.data(), old->ids.size(), ids.data(), ids.size()) == old->ids.size()) {
-      Erase(old);
+  Kept kept;
+  for (const Kept& old : kept_) {
+    const size_t n = old.ids.size();
+    if (CountCommon(old.ids.data(), n, ids.data(), ids.size()) == n) {
+      kept.replaces.push_back(old.number);
     }
   }
-  Kept kept;
   kept.number = next_number_++;
   kept.ids = std::move(ids);
   kept.bytes = state.size();
@@ -213,10 +213,15 @@ void KeptStates::Run() {
     }
     waiting_bytes_ -= kept->bytes;
     kept->waiting = nullptr;
-    if (problem.empty()) continue;
-    Erase(kept);
+    if (problem.empty()) {
+      for (const uint64_t old : std::exchange(kept->replaces, {})) {
+        if (const auto at = At(old); at != kept_.end()) Erase(at);
+      }
+    } else {
+      Erase(kept);
+      Warn(problem);
+    }
     Trim();
-    Warn(problem);
   }
 }
 

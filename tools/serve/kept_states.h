@@ -51,7 +51,8 @@ class KeptStates {
   bool Wants(const int32_t* ids, size_t n);
   // True if there is room for so many more bytes that wait.
   bool HasRoomFor(uint64_t bytes);
-  // Keeps a conversation; replaces those that it goes on from. Returns at once.
+  // Keeps a conversation. Those that it goes on from are deleted once it is written. Returns at
+  // once.
   void Put(std::vector<int32_t> ids, std::vector<char> state);
   // Returns the state that begins as the prompt does, the longest one.
   std::optional<Found> Find(const std::vector<int32_t>& prompt);
@@ -69,7 +70,8 @@ class KeptStates {
     uint64_t number = 0;
     std::vector<int32_t> ids;
     uint64_t bytes = 0;
-    Bytes waiting;  // not written yet
+    Bytes waiting;                   // not written yet
+    std::vector<uint64_t> replaces;  // numbers of those that go once it is written
   };
   using Iterator = std::list<Kept>::iterator;
 
