@@ -104,6 +104,14 @@ Status ReadConstraint(const Model& model, const arn_constraint_options& options,
   return ReadConstraintOptions(model, &options, out, first, diag);
 }
 
+Status CheckBeginsReply(uint32_t first, Diag* diag) {
+  if (first == ARN_AT_NEXT_TOKEN) return Status::kOk;
+  return diag->Fail(Status::kBadArgument,
+                    "first is %u: the constraint of a request begins with its reply "
+                    "(ARN_AT_NEXT_TOKEN)",
+                    first);
+}
+
 namespace {
 
 Status WriteStats(const TokenConstraint& constraint, arn_constraint_stats_data* out_stats) {
@@ -127,14 +135,16 @@ Status WriteStats(const TokenConstraint& constraint, arn_constraint_stats_data* 
 struct StandAlone {
   Span<std::byte> pages;  // to release; empty: the caller's memory
   TokenConstraint* constraint = nullptr;
+  const Session* session = nullptr;  // whose requests may use it; null: nobody's
 };
 
 StandAlone* ToConstraint(arn_constraint* constraint) {
   return reinterpret_cast<StandAlone*>(constraint);
 }
 
-Status Create(const Model& model, const arn_constraint_options* options, Span<std::byte> block,
-              TokenConstraint** out, Diag* diag) {
+// Compiles a constraint for a text of its own.
+Status CompileAlone(const Model& model, const arn_constraint_options* options,
+                    Span<std::byte> block, TokenConstraint** out, Diag* diag) {
   TokenConstraintOptions read;
   uint32_t first = 0;
   ARN_TRY(ReadConstraintOptions(model, options, &read, &first, diag));
@@ -146,7 +156,19 @@ Status Create(const Model& model, const arn_constraint_options* options, Span<st
   return TokenConstraint::Compile(read, tokens, 1, block, out, diag);
 }
 
-Status CreateIn(const Model& model, const arn_constraint_options* options, void* memory,
+// Compiles a constraint for the requests of a scheduler.
+Status CompileFor(const Session& session, const arn_constraint_options* options,
+                  Span<std::byte> block, TokenConstraint** out, Diag* diag) {
+  TokenConstraintOptions read;
+  uint32_t first = 0;
+  ARN_TRY(ReadConstraintOptions(session.model(), options, &read, &first, diag));
+  ARN_TRY(CheckBeginsReply(first, diag));
+  return session.constrainer().CompileApart(read, block, out, diag);
+}
+
+// `compile`: a Status(Span<std::byte> block, TokenConstraint**).
+template <typename Compile>
+Status CreateIn(const Compile& compile, const arn_constraint_options* options, void* memory,
                 uint64_t memory_bytes, StandAlone** out, Diag* diag) {
   if (options == nullptr) return diag->Fail(Status::kBadArgument, "options is NULL");
   constexpr uint64_t kOwnBytes = AlignUp(sizeof(StandAlone), kBlockAlign);
@@ -172,8 +194,8 @@ Status CreateIn(const Model& model, const arn_constraint_options* options, void*
     block = pages.subspan(0, static_cast<size_t>(memory_bytes));
   }
   auto* made = new (block.data()) StandAlone{pages};
-  const Status status = Create(model, options, block.subspan(kOwnBytes, block.size() - kOwnBytes),
-                               &made->constraint, diag);
+  const Status status =
+      compile(block.subspan(kOwnBytes, block.size() - kOwnBytes), &made->constraint);
   if (status != Status::kOk) {
     ReleasePages(pages);
     return status;
@@ -223,9 +245,45 @@ arn_status arn_constraint_create(const arn_model* model, const arn_constraint_op
   if (model == nullptr) return ARN_BAD_ARGUMENT;
   Diag diag;
   StandAlone* made = nullptr;
-  const Status status = CreateIn(*ToModel(model), options, memory, memory_bytes, &made, &diag);
+  const auto compile = [&](Span<std::byte> block, TokenConstraint** out) {
+    return CompileAlone(*ToModel(model), options, block, out, &diag);
+  };
+  const Status status = CreateIn(compile, options, memory, memory_bytes, &made, &diag);
   *out_constraint = reinterpret_cast<arn_constraint*>(made);
   return Report(status, diag, error, error_bytes);
+}
+
+arn_status arn_scheduler_compile_constraint(const arn_scheduler* scheduler,
+                                            const arn_constraint_options* options, void* memory,
+                                            uint64_t memory_bytes, char* error, size_t error_bytes,
+                                            arn_constraint** out_constraint) {
+  if (out_constraint == nullptr) return ARN_BAD_ARGUMENT;
+  *out_constraint = nullptr;
+  if (scheduler == nullptr) return ARN_BAD_ARGUMENT;
+  const Session& session = *reinterpret_cast<const Session*>(scheduler);
+  Diag diag;  // the session's own is for one thread
+  StandAlone* made = nullptr;
+  const auto compile = [&](Span<std::byte> block, TokenConstraint** out) {
+    return CompileFor(session, options, block, out, &diag);
+  };
+  const Status status = CreateIn(compile, options, memory, memory_bytes, &made, &diag);
+  if (status == Status::kOk) made->session = &session;
+  *out_constraint = reinterpret_cast<arn_constraint*>(made);
+  return Report(status, diag, error, error_bytes);
+}
+
+arn_status arn_scheduler_set_constraint(arn_scheduler* scheduler, uint64_t request,
+                                        arn_constraint* constraint) {
+  if (scheduler == nullptr || constraint == nullptr) return ARN_BAD_ARGUMENT;
+  return BesideScheduler(reinterpret_cast<arn_session*>(scheduler), [&](Session& s) {
+    const StandAlone& compiled = *ToConstraint(constraint);
+    if (compiled.session != &s) {
+      return s.diag()->Fail(Status::kBadArgument,
+                            "the constraint was not compiled for this scheduler "
+                            "(arn_scheduler_compile_constraint)");
+    }
+    return s.scheduler().Constrain(request, compiled.constraint);
+  });
 }
 
 void arn_constraint_destroy(arn_constraint* constraint) {

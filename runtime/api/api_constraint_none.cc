@@ -9,6 +9,8 @@ arn::Status arn::api::ReadConstraint(const Model&, const arn_constraint_options&
   return diag->Fail(Status::kUnsupported, "%s", kNoConstraints);
 }
 
+arn::Status arn::api::CheckBeginsReply(uint32_t, Diag*) { return Status::kOk; }
+
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
 using namespace arn::api;  // NOLINT(google-build-using-namespace)
 
@@ -34,9 +36,24 @@ arn_status arn_constraint_create(const arn_model* model, const arn_constraint_op
   return Report(diag.Fail(Status::kUnsupported, "%s", kNoConstraints), diag, error, error_bytes);
 }
 
+arn_status arn_scheduler_compile_constraint(const arn_scheduler* scheduler,
+                                            const arn_constraint_options*, void*, uint64_t,
+                                            char* error, size_t error_bytes,
+                                            arn_constraint** out_constraint) {
+  if (out_constraint == nullptr) return ARN_BAD_ARGUMENT;
+  *out_constraint = nullptr;
+  if (scheduler == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  return Report(diag.Fail(Status::kUnsupported, "%s", kNoConstraints), diag, error, error_bytes);
+}
+
 void arn_constraint_destroy(arn_constraint*) {}
 
-// Unreachable with a valid constraint: arn_constraint_create always fails.
+// Unreachable with a valid constraint: creating one always fails.
+arn_status arn_scheduler_set_constraint(arn_scheduler*, uint64_t, arn_constraint*) {
+  return ARN_BAD_ARGUMENT;
+}
+
 arn_status arn_constraint_reset(arn_constraint*) { return ARN_BAD_ARGUMENT; }
 
 arn_status arn_constraint_test(arn_constraint*, int32_t, uint32_t*) { return ARN_BAD_ARGUMENT; }

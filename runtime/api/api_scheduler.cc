@@ -1,6 +1,7 @@
 // Implements arn_scheduler_*.
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
+#include "runtime/api/state_memory.h"
 #include "runtime/model/image_place.h"
 
 namespace arn::api {
@@ -47,12 +48,7 @@ Status ReadRequest(const Session& session, const arn_request* request, Request* 
   if (read.constraint != nullptr) {
     uint32_t first = 0;
     ARN_TRY(ReadConstraint(session.model(), *read.constraint, &out->constraint, &first, diag));
-    if (first != ARN_AT_NEXT_TOKEN) {
-      return diag->Fail(Status::kBadArgument,
-                        "first is %u: the constraint of a request begins with its reply "
-                        "(ARN_AT_NEXT_TOKEN)",
-                        first);
-    }
+    ARN_TRY(CheckBeginsReply(first, diag));
     out->has_constraint = true;
   }
   out->constraint_waits = read.constraint_waits == 1;
@@ -99,7 +95,7 @@ arn_status arn_scheduler_create(arn_session* session, const arn_scheduler_option
   const arn_status status = BesideScheduler(session, [&](Session&) {
     arn_scheduler_options read = ARN_SCHEDULER_OPTIONS_INIT;
     ARN_TRY(ReadStruct(options, "arn_scheduler_options", &read, s.diag()));
-    return s.scheduler().Open({read.step_rows});
+    return s.scheduler().Open({read.step_rows, read.on_drop, read.user});
   });
   if (status == ARN_OK) *out_scheduler = reinterpret_cast<arn_scheduler*>(session);
   return Report(static_cast<Status>(status), *s.diag(), error, error_bytes);
@@ -201,6 +197,36 @@ arn_status arn_scheduler_get_info(const arn_scheduler* scheduler, arn_scheduler_
   out.n_running = session.scheduler().n_running();
   out.n_dropped = session.scheduler().n_dropped();
   return ToC(WriteStruct(out, out_info));
+}
+
+arn_status arn_scheduler_save_sequence(arn_scheduler* scheduler, uint32_t sequence, void* buffer,
+                                       uint64_t capacity, uint64_t* out_bytes) {
+  if (out_bytes == nullptr) return ARN_BAD_ARGUMENT;
+  *out_bytes = 0;
+  if (scheduler == nullptr || (buffer == nullptr && capacity > 0)) return ARN_BAD_ARGUMENT;
+  return OnScheduler(scheduler, [&](Scheduler& s, Diag* diag) {
+    uint64_t bytes = 0;
+    ARN_TRY(s.SaveSequenceBytes(sequence, &bytes));
+    *out_bytes = bytes;
+    return SaveInto(
+        buffer, capacity, bytes,
+        [&](const StateSink& sink) { return s.SaveSequence(sequence, sink); }, diag);
+  });
+}
+
+arn_status arn_scheduler_restore_sequence(arn_scheduler* scheduler, const void* data,
+                                          uint64_t bytes, const arn_restore_options* options,
+                                          uint32_t* out_sequence) {
+  if (scheduler == nullptr || (data == nullptr && bytes > 0)) return ARN_BAD_ARGUMENT;
+  return OnScheduler(scheduler, [&](Scheduler& s, Diag* diag) {
+    StateSource source;
+    ARN_TRY(ReadRestoreOptions(options, /*by_default=*/true, &source, diag));
+    ARN_TRY(ReadStateBytes(data, bytes, &source, diag));
+    uint32_t sequence = 0;
+    ARN_TRY(s.RestoreSequence(source, &sequence));
+    if (out_sequence != nullptr) *out_sequence = sequence;
+    return Status::kOk;
+  });
 }
 
 uint64_t arn_scheduler_request_of(const arn_scheduler* scheduler, uint32_t sequence) {

@@ -47,4 +47,15 @@ arn_status arn_scheduler_get_info(const arn_scheduler*, arn_scheduler_info*) {
   return ARN_BAD_ARGUMENT;
 }
 
+arn_status arn_scheduler_save_sequence(arn_scheduler*, uint32_t, void*, uint64_t,
+                                       uint64_t* out_bytes) {
+  if (out_bytes != nullptr) *out_bytes = 0;
+  return ARN_BAD_ARGUMENT;
+}
+
+arn_status arn_scheduler_restore_sequence(arn_scheduler*, const void*, uint64_t,
+                                          const arn_restore_options*, uint32_t*) {
+  return ARN_BAD_ARGUMENT;
+}
+
 uint64_t arn_scheduler_request_of(const arn_scheduler*, uint32_t) { return 0; }

@@ -1,27 +1,11 @@
 // Implements arn_session_save* and arn_session_restore*.
-#include <cinttypes>
-#include <cstring>
-
 #include "platform/os/mapped_file.h"
 #include "platform/os/replace_file.h"
 #include "runtime/api/handles.h"
+#include "runtime/api/state_memory.h"
 
 namespace arn::api {
 namespace {
-
-struct MemorySink {
-  std::byte* data;
-  uint64_t capacity;
-};
-
-Status WriteMemory(void* user, uint64_t offset, Span<const std::byte> bytes, Diag* diag) {
-  const auto* sink = static_cast<const MemorySink*>(user);
-  if (offset > sink->capacity || bytes.size() > sink->capacity - offset) {
-    return diag->Fail(Status::kInternal, "the saved session is larger than its planned size");
-  }
-  std::memcpy(sink->data + offset, bytes.data(), bytes.size());
-  return Status::kOk;
-}
 
 // Saves again if a device failed midway and the fallback backend took over.
 template <typename Save>
@@ -35,38 +19,16 @@ Status SaveMemory(Session* session, void* buffer, uint64_t capacity, uint64_t* o
   uint64_t bytes = 0;
   ARN_TRY(session->SaveBytes(&bytes));
   *out_bytes = bytes;
-  if (bytes > capacity) {
-    return session->diag()->Fail(
-        Status::kBufferTooSmall,
-        "the buffer has %" PRIu64 " bytes, the saved session needs %" PRIu64, capacity, bytes);
-  }
-  MemorySink sink{static_cast<std::byte*>(buffer), capacity};
-  return session->Save({WriteMemory, &sink});
-}
-
-// Sets *out but for its bytes. by_default: whether ARN_VERIFY_DEFAULT verifies the pages.
-Status ReadOptions(const arn_restore_options* options, bool by_default, StateSource* out,
-                   Diag* diag) {
-  arn_restore_options read = ARN_RESTORE_OPTIONS_INIT;
-  ARN_TRY(ReadStruct(options, "arn_restore_options", &read, diag));
-  if (read.verify > ARN_VERIFY_TABLES) {
-    return diag->Fail(Status::kUnsupported, "verify %u is not known", read.verify);
-  }
-  ARN_TRY(CheckFlag("no_constraints", read.no_constraints, diag));
-  out->verify_pages =
-      read.verify == ARN_VERIFY_DEFAULT ? by_default : read.verify == ARN_VERIFY_ALL;
-  out->has_constraints = read.no_constraints == 0;
-  return Status::kOk;
+  return SaveInto(
+      buffer, capacity, bytes, [&](const StateSink& sink) { return session->Save(sink); },
+      session->diag());
 }
 
 Status RestoreMemory(Session* session, const void* data, uint64_t bytes,
                      const arn_restore_options* options) {
   StateSource source;
-  ARN_TRY(ReadOptions(options, true, &source, session->diag()));
-  if (bytes > SIZE_MAX) {
-    return session->diag()->Fail(Status::kBadArgument, "bytes exceeds the address space");
-  }
-  source.bytes = {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};
+  ARN_TRY(ReadRestoreOptions(options, true, &source, session->diag()));
+  ARN_TRY(ReadStateBytes(data, bytes, &source, session->diag()));
   return session->Restore(source);
 }
 
@@ -102,7 +64,7 @@ Status RestoreMapped(Session* session, const char* path, StateSource source) {
 
 Status RestorePath(Session* session, const char* path, const arn_restore_options* options) {
   StateSource source;
-  ARN_TRY(ReadOptions(options, false, &source, session->diag()));
+  ARN_TRY(ReadRestoreOptions(options, false, &source, session->diag()));
   ARN_TRY(OpenToMap(path, &source.fd, session->diag()));
   const Status status = RestoreMapped(session, path, source);
   CloseMapped(source.fd);

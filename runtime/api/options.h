@@ -14,6 +14,8 @@ Status ReadSampling(const arn_sampling* sampling, SamplingOptions* out, Diag* di
 // Texts of *out are the caller's. kUnsupported in libraries without constraints.
 Status ReadConstraint(const Model& model, const arn_constraint_options& options,
                       TokenConstraintOptions* out, uint32_t* first, Diag* diag);
+// Fails unless a constraint with this `first` begins with a reply.
+Status CheckBeginsReply(uint32_t first, Diag* diag);
 
 constexpr size_t kMaxStops = 16;
 // Checks a list of stop strings, which *out points to.

@@ -148,10 +148,10 @@ class KvCache {
   // Returns the part of a table worth saving: pages with tokens that the last one attends to, which
   // runs again where a sequence has no logits, or the next one.
   PageTable SeenTable(uint32_t sequence, uint32_t g) const;
-  // Numbers the pages in the seen tables of the first n_sequences, per page type in order of first
+  // Numbers the pages in the seen tables of sequences [first, end), per page type in order of first
   // appearance; out: counts per type. Afterwards NumberOf(g, page) returns the page's number, with
   // the bit kQuantisedPage if the page has it.
-  void NumberPages(uint32_t g, uint32_t n_sequences, uint32_t out[kPageKinds]) const;
+  void NumberPages(uint32_t g, uint32_t first, uint32_t end, uint32_t out[kPageKinds]) const;
   uint32_t NumberOf(uint32_t g, uint32_t page) const {
     return numbers_[g][PageIndex(groups_[g], page)] | (page & kQuantisedPage);
   }

@@ -33,12 +33,13 @@ PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
   return table;
 }
 
-void KvCache::NumberPages(uint32_t g, uint32_t n_sequences, uint32_t out[kPageKinds]) const {
+void KvCache::NumberPages(uint32_t g, uint32_t first, uint32_t end,
+                          uint32_t out[kPageKinds]) const {
   const CacheGroup& group = groups_[g];
   uint32_t* numbers = numbers_[g];
   for (uint32_t i = 0; i < group.n_pages + group.n_quantised_pages; ++i) numbers[i] = kNoNumber;
   for (uint32_t kind = 0; kind < kPageKinds; ++kind) out[kind] = 0;
-  for (uint32_t s = 0; s < n_sequences; ++s) {
+  for (uint32_t s = first; s < end; ++s) {
     const PageTable table = SeenTable(s, g);
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       uint32_t& number = numbers[PageIndex(group, table.pages[i])];

@@ -46,13 +46,14 @@ struct RequestRecord {
   bool is_paused = false;
   bool has_chosen = false;  // `chosen` comes next and has not run
   int32_t chosen = 0;
-  Span<const int32_t> forced;  // tokens that come before others are chosen
-  uint32_t sequence = 0;       // in kPrompt and kReply
-  uint32_t n_kept = 0;         // leading tokens of the prompt that did not run
-  uint32_t mark = kNoMark;     // position where the recurrent states are kept
-  uint32_t border = 0;         // position that a chunk ends at, for a request that waits for it
-  uint32_t n_tokens = 0;       // of the reply
-  uint64_t since = 0;          // the step in which it had its last row, or the one before it began
+  TokenConstraint* compiled = nullptr;  // that the caller compiled, in place of the request's own
+  Span<const int32_t> forced;           // tokens that come before others are chosen
+  uint32_t sequence = 0;                // in kPrompt and kReply
+  uint32_t n_kept = 0;                  // leading tokens of the prompt that did not run
+  uint32_t mark = kNoMark;              // position where the recurrent states are kept
+  uint32_t border = 0;    // position that a chunk ends at, for a request that waits for it
+  uint32_t n_tokens = 0;  // of the reply
+  uint64_t since = 0;     // the step in which it had its last row, or the one before it began
 
   bool is_running() const {
     return phase == RequestPhase::kPrompt || phase == RequestPhase::kReply;

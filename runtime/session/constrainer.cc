@@ -19,6 +19,8 @@ constexpr int kDraws = 4;
 // Logit of a token that is not allowed.
 constexpr float kNotAllowed = -std::numeric_limits<float>::infinity();
 
+constexpr char kNoMemory[] = "the session was created with constraint_bytes = 0";
+
 constexpr uint64_t kHashSeed = 0xCBF29CE484222325u;
 uint64_t AddToHash(uint64_t hash, int32_t id) {
   return (hash ^ static_cast<uint32_t>(id)) * 0x9E3779B97F4A7C15u;
@@ -68,7 +70,7 @@ bool Constrainer::HasFree() const { return !FreeSlot().empty(); }
 
 Status Constrainer::Set(uint32_t sequence, const TokenConstraintOptions& options, uint32_t first) {
   if (core_.plan.constraints.bytes_each == 0) {
-    return core_.diag.Fail(Status::kBadState, "the session was created with constraint_bytes = 0");
+    return core_.diag.Fail(Status::kBadState, kNoMemory);
   }
   if (first != kAtNextChoice && first > sequences_.Ids(sequence).size()) {
     return core_.diag.Fail(Status::kBadArgument, "first is %u, the sequence has %zu tokens", first,
@@ -99,13 +101,31 @@ Status Constrainer::Compile(uint32_t sequence, const TokenConstraintOptions& opt
                            core_.plan.constraints.n);
   }
   TokenConstraint* constraint = nullptr;
-  // Two states for each sequence: reordering copies them through the second half.
-  ARN_TRY(TokenConstraint::Compile(options, tokens_, 2 * sequences_.size(), block, &constraint,
-                                   &core_.diag));
-  ConstraintUse& use = uses_[sequence];
-  use.constraint = constraint;
-  use.n_dropped = sequences_.At(sequence).n_dropped;
+  ARN_TRY(CompileIn(options, block, &constraint, &core_.diag));
+  Use(sequence, constraint);
   return Status::kOk;
+}
+
+Status Constrainer::CompileIn(const TokenConstraintOptions& options, Span<std::byte> block,
+                              TokenConstraint** out, Diag* diag) const {
+  // Two states for each sequence: reordering copies them through the second half.
+  return TokenConstraint::Compile(options, tokens_, 2 * sequences_.size(), block, out, diag);
+}
+
+Status Constrainer::CompileApart(const TokenConstraintOptions& options, Span<std::byte> block,
+                                 TokenConstraint** out, Diag* diag) const {
+  *out = nullptr;
+  if (core_.plan.constraints.bytes_each == 0) return diag->Fail(Status::kBadState, kNoMemory);
+  TokenConstraintOptions cancellable = options;
+  cancellable.constraint.cancel = &core_.cancel;
+  return CompileIn(cancellable, block, out, diag);
+}
+
+void Constrainer::Use(uint32_t sequence, TokenConstraint* constraint) {
+  constraint->Reset(sequence);
+  uses_[sequence] = ConstraintUse();
+  uses_[sequence].constraint = constraint;
+  uses_[sequence].n_dropped = sequences_.At(sequence).n_dropped;
 }
 
 void Constrainer::DropAll() {
@@ -151,10 +171,7 @@ Status Constrainer::Restore(uint32_t sequence, const SavedConstraint& saved) {
                              "sequence %u has the constraint of sequence %u, which has none",
                              sequence, saved.owner);
     }
-    uses_[sequence] = ConstraintUse();
-    uses_[sequence].constraint = shared;
-    uses_[sequence].constraint->Reset(sequence);
-    uses_[sequence].n_dropped = sequences_.At(sequence).n_dropped;
+    Use(sequence, shared);
   }
   if (saved.start == kAtNextChoice) return Status::kOk;
   ConstraintUse& use = uses_[sequence];

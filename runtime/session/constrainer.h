@@ -39,6 +39,13 @@ class Constrainer {
   // position of the constrained text's first token; tokens that follow it are read at once.
   // kBadState without constraint_bytes, or if all constraints are in use.
   Status Set(uint32_t sequence, const TokenConstraintOptions& options, uint32_t first);
+  // Compiles a constraint that any of the sequences may use, in the caller's block. Reads nothing
+  // that changes once the session is there: callable from any thread, beside all other calls.
+  Status CompileApart(const TokenConstraintOptions& options, Span<std::byte> block,
+                      TokenConstraint** out, Diag* diag) const;
+  // Gives a sequence a constraint of CompileApart(), which must outlive its use, in place of its
+  // old one: it begins at the next choice.
+  void Use(uint32_t sequence, TokenConstraint* constraint);
   void Drop(uint32_t sequence) {
     if (!uses_.empty()) uses_[sequence] = ConstraintUse();
   }
@@ -103,6 +110,8 @@ class Constrainer {
   Span<std::byte> Slot(uint32_t slot) const;
   Span<std::byte> FreeSlot() const;
   Status Compile(uint32_t sequence, const TokenConstraintOptions& options);
+  Status CompileIn(const TokenConstraintOptions& options, Span<std::byte> block,
+                   TokenConstraint** out, Diag* diag) const;
   void HeedShift(uint32_t sequence);
   void Mask(uint32_t sequence, const float* logits, float* out);
   int32_t BestAllowed(uint32_t sequence, const float* logits);

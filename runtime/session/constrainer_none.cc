@@ -11,6 +11,13 @@ Status Constrainer::Set(uint32_t, const TokenConstraintOptions&, uint32_t) {
   return core_.diag.Fail(Status::kUnsupported, "%s", kNoConstraints);
 }
 
+Status Constrainer::CompileApart(const TokenConstraintOptions&, Span<std::byte>,
+                                 TokenConstraint** out, Diag* diag) const {
+  *out = nullptr;
+  return diag->Fail(Status::kUnsupported, "%s", kNoConstraints);
+}
+
+void Constrainer::Use(uint32_t, TokenConstraint*) {}
 void Constrainer::DropAll() {}
 bool Constrainer::HasSome() const { return false; }
 bool Constrainer::HasFree() const { return false; }

@@ -1,4 +1,5 @@
-// UsePrefix: starts a sequence from the bundle's precomputed prompt prefix.
+// UsePrefix, RestoreOne: a sequence becomes that of a saved state, beside others: the bundle's
+// precomputed prompt prefix, or one that was saved alone.
 #include <cstring>
 
 #include "runtime/session/saved_pages.h"
@@ -9,7 +10,7 @@ namespace arn {
 namespace {
 
 // Copies page by page into the pages reserved for the selected sequence.
-Status CopyPrefixPages(const SavingView& view, const StateView& state) {
+Status CopyPages(const SavingView& view, const StateView& state) {
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
     const StateGroup saved = state.Group(g);
     const PageTable& table = view.cache().tables(view.sequences.selected())[g];
@@ -71,7 +72,19 @@ Status CheckPrefix(const SavingView& view, StateView* out) {
   return Status::kOk;
 }
 
-Status TakePrefix(const SavingView& view, const StateView& state) {
+namespace {
+
+// The only sequence of a state, and the file that it is mapped from; fd -1: none.
+struct OneState {
+  const StateView& state;
+  int fd;
+  uint64_t file_offset;
+  const char* what;  // for messages
+};
+
+// Clears the selected sequence and makes it the saved one.
+Status Adopt(const SavingView& view, const OneState& from) {
+  const StateView& state = from.state;
   const uint32_t selected = view.sequences.selected();
   ARN_TRY(view.runner.RunEdits());
   view.sequences.ClearSelected();
@@ -86,9 +99,8 @@ Status TakePrefix(const SavingView& view, const StateView& state) {
   }
   const uint32_t n_tokens = state.Sequence(0).n_tokens;
   if (!view.cache().HasFree(n_pages)) {
-    return view.core.diag.Fail(Status::kContextFull,
-                               "no free KV pages for the %u tokens of the bundle's prefix",
-                               n_tokens);
+    return view.core.diag.Fail(Status::kContextFull, "no free KV pages for the %u tokens of %s",
+                               n_tokens, from.what);
   }
   const std::byte* entries = state.entries();
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
@@ -96,24 +108,52 @@ Status TakePrefix(const SavingView& view, const StateView& state) {
     view.cache().AdoptTable(selected, g, table.first_page, table.n_pages, entries);
     entries += uint64_t{table.n_pages} * sizeof(uint32_t);
   }
-  const StoredPrefix& prefix = view.core.model.prefix;
-  const Status status = is_alone ? RestorePages(view, state, prefix.fd, prefix.file_offset)
-                                 : CopyPrefixPages(view, state);
+  const Status status =
+      is_alone ? RestorePages(view, state, from.fd, from.file_offset) : CopyPages(view, state);
   if (status != Status::kOk) {
     view.sequences.ClearSelected();
     if (!view.executor.CanFallBack(status)) return status;
     ARN_TRY(view.recompute.FallBack(status));
-    return TakePrefix(view, state);
+    return Adopt(view, from);
   }
   view.cache().RestoreLength(selected, n_tokens);
   view.sequences.At(selected).n_generated = 0;
   view.cache().KeepSnapshot(selected, true);
-  std::memcpy(view.sequences.History(selected), prefix.ids.data(), n_tokens * sizeof(int32_t));
+  std::memcpy(view.sequences.History(selected), state.tokens(), n_tokens * sizeof(int32_t));
+  if (state.Sequence(0).has_logits == 0) return Status::kOk;
   view.logits().Store();
   std::memcpy(view.sequences.LogitsOf(selected), state.logits(),
               uint64_t{view.core.plan.program.vocab} * sizeof(float));
   view.logits().Add(selected);
   return Status::kOk;
+}
+
+}  // namespace
+
+Status TakePrefix(const SavingView& view, const StateView& state) {
+  const StoredPrefix& prefix = view.core.model.prefix;
+  return Adopt(view, {state, prefix.fd, prefix.file_offset, "the bundle's prefix"});
+}
+
+Status CheckOne(const SavingView& view, const StateSource& source, StateView* out) {
+  ARN_TRY(CheckHasState(view, "restored"));
+  uint32_t* scratch[kMaxKvGroups] = {};
+  for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
+  StateTarget target = TargetOf(view, scratch, false);
+  target.adapters_of = nullptr;
+  ARN_TRY(CheckState(source.bytes, target, source.verify_pages, out, &view.core.diag));
+  const StateHeader& header = out->header();
+  if (header.n_sequences == 1 && out->Sequence(0).n_tokens != 0 &&
+      out->Sequence(0).encoder_rows == 0 && out->embeddings().empty()) {
+    return Status::kOk;
+  }
+  return view.core.diag.Fail(Status::kUnsupported,
+                             "the state is not that of one sequence with tokens, without "
+                             "embeddings and encoder output");
+}
+
+Status RestoreOne(const SavingView& view, const StateView& state) {
+  return Adopt(view, {state, -1, 0, "a saved sequence"});
 }
 
 Status UsePrefix(const SavingView& view) {

@@ -40,12 +40,24 @@ uint32_t SequencesToSave(const SavingView& view) {
   return n;
 }
 
-void CountState(const SavingView& view, StateCounts* out) {
+// The sequences that a state holds: all from `first` to before `end`.
+struct SavedPart {
+  uint32_t first, end;
+  uint32_t selected;  // of them
+  bool has_embeddings;
+};
+
+SavedPart AllOf(const SavingView& view) {
+  return {0, SequencesToSave(view), view.sequences.selected(), true};
+}
+SavedPart OneOf(uint32_t sequence) { return {sequence, sequence + 1, sequence, false}; }
+
+void CountState(const SavingView& view, const SavedPart& part, StateCounts* out) {
   *out = StateCounts();
   out->n_groups = view.cache().n_groups();
-  out->n_sequences = SequencesToSave(view);
+  out->n_sequences = part.end - part.first;
   out->vocab = view.core.plan.program.vocab;
-  for (uint32_t s = 0; s < out->n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     out->n_tokens += view.cache().length(s);
     out->n_field_words += CountFieldWords(SamplingOf(view, s), s);
     out->n_logits += view.logits().Has(s) ? 1 : 0;
@@ -53,36 +65,38 @@ void CountState(const SavingView& view, StateCounts* out) {
       out->n_entries += view.cache().SeenTable(s, g).n_pages;
     }
   }
-  out->embedding_bytes = uint64_t{view.sequences.MarkEmbeddings()} *
-                         EmbeddingFloats(view.core.model.spec) * sizeof(float);
+  if (part.has_embeddings) {
+    out->embedding_bytes = uint64_t{view.sequences.MarkEmbeddings()} *
+                           EmbeddingFloats(view.core.model.spec) * sizeof(float);
+  }
   for (uint32_t g = 0; g < out->n_groups; ++g) {
-    view.cache().NumberPages(g, out->n_sequences, out->n_pages[g]);
+    view.cache().NumberPages(g, part.first, part.end, out->n_pages[g]);
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
       out->page_bytes[g][kind] = view.core.plan.kv_groups[g].pages(kind).page_bytes;
     }
   }
 }
 
-Status SaveIndex(const SavingView& view, const StateCounts& counts, StateGroup* groups,
-                 StateWriter* writer) {
+Status SaveIndex(const SavingView& view, const SavedPart& part, const StateCounts& counts,
+                 StateGroup* groups, StateWriter* writer) {
   ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
-  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     const StateSequence record = {view.cache().length(s), view.logits().Has(s) ? 1u : 0u,
                                   CountFieldWords(SamplingOf(view, s), s),
                                   view.cache().encoder_rows(s)};
     ARN_TRY(writer->Append(&record, sizeof record));
   }
-  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     for (uint32_t g = 0; g < counts.n_groups; ++g) {
       const PageTable table = view.cache().SeenTable(s, g);
       const StateTable record = {table.first_page, table.n_pages};
       ARN_TRY(writer->Append(&record, sizeof record));
     }
   }
-  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     ARN_TRY(WriteFields(SamplingOf(view, s), s, writer));
   }
-  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     for (uint32_t g = 0; g < counts.n_groups; ++g) {
       const PageTable table = view.cache().SeenTable(s, g);
       for (uint32_t i = 0; i < table.n_pages; ++i) {
@@ -94,11 +108,11 @@ Status SaveIndex(const SavingView& view, const StateCounts& counts, StateGroup* 
   return Status::kOk;
 }
 
-Status SavePages(const SavingView& view, const StateCounts& counts, uint32_t g, uint32_t kind,
-                 StateWriter* writer) {
+Status SavePages(const SavingView& view, const SavedPart& part, const StateCounts& counts,
+                 uint32_t g, uint32_t kind, StateWriter* writer) {
   const KvPages& pages = view.core.plan.kv_groups[g].pages(kind);
   uint32_t next = 0;
-  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     const PageTable table = view.cache().SeenTable(s, g);
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       const uint32_t page = table.pages[i];
@@ -143,9 +157,9 @@ Status SaveEmbeddings(const SavingView& view, StateWriter* writer) {
   return Status::kOk;
 }
 
-Status TrySave(const SavingView& view, const StateSink& sink) {
+Status TrySave(const SavingView& view, const SavedPart& part, const StateSink& sink) {
   StateCounts counts;
-  CountState(view, &counts);
+  CountState(view, part, &counts);
   StateLayout layout;
   ARN_TRY(PlanState(counts, &layout));
   StateHeader header = {};
@@ -157,7 +171,7 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
   header.geometry_hash = GeometryHash(view.core.plan);
   header.n_groups = counts.n_groups;
   header.n_sequences = counts.n_sequences;
-  header.selected = view.sequences.selected();
+  header.selected = part.selected - part.first;
   header.k_type = static_cast<uint32_t>(view.core.plan.options.k_type);
   header.v_type = static_cast<uint32_t>(view.core.plan.options.v_type);
   header.page_tokens = view.core.plan.options.kv_page_tokens;
@@ -185,7 +199,7 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
       const StateSection& section = layout.pages[g][kind];
       StateWriter writer(sink, end, &view.core.diag);
       ARN_TRY(writer.Begin(section.offset));
-      ARN_TRY(SavePages(view, counts, g, kind, &writer));
+      ARN_TRY(SavePages(view, part, counts, g, kind, &writer));
       groups[g].pages[kind] = {counts.n_pages[g][kind], counts.page_bytes[g][kind], section.offset,
                                writer.Digest()};
       ARN_TRY(writer.Flush());
@@ -194,16 +208,16 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
   }
   StateWriter writer(sink, sizeof header, &view.core.diag);
   ARN_TRY(writer.Begin(layout.index.offset));
-  ARN_TRY(SaveIndex(view, counts, groups, &writer));
+  ARN_TRY(SaveIndex(view, part, counts, groups, &writer));
   header.index.hash = writer.Digest();
   ARN_TRY(writer.Begin(layout.tokens.offset));
-  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     ARN_TRY(writer.Append(view.sequences.History(s), view.cache().length(s) * sizeof(int32_t)));
   }
-  ARN_TRY(SaveEmbeddings(view, &writer));
+  if (counts.embedding_bytes != 0) ARN_TRY(SaveEmbeddings(view, &writer));
   header.tokens.hash = writer.Digest();
   ARN_TRY(writer.Begin(layout.logits.offset));
-  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+  for (uint32_t s = part.first; s < part.end; ++s) {
     if (!view.logits().Has(s)) continue;
     ARN_TRY(writer.Append(view.sequences.LogitsOf(s), uint64_t{counts.vocab} * sizeof(float)));
   }
@@ -230,6 +244,30 @@ Status RunAllPending(const SavingView& view) {
   return Status::kOk;
 }
 
+Status PlannedBytes(const SavingView& view, const SavedPart& part, uint64_t* out_bytes) {
+  StateCounts counts;
+  CountState(view, part, &counts);
+  StateLayout layout;
+  ARN_TRY(PlanState(counts, &layout));
+  *out_bytes = layout.file_bytes;
+  return Status::kOk;
+}
+
+Status CheckCanSaveAlone(const SavingView& view, uint32_t sequence) {
+  ARN_TRY(CheckHasState(view, "saved"));
+  Diag& diag = view.core.diag;
+  const Sequences& sequences = view.sequences;
+  if (sequences.At(sequence).n_pending != 0 || view.constrainer.Has(sequence)) {
+    return diag.Fail(Status::kBadState, "sequence %u has tokens to run again, or a constraint",
+                     sequence);
+  }
+  bool has_rows = false;
+  for (const int32_t id : sequences.Ids(sequence)) has_rows |= id < 0;
+  if (!has_rows && sequences.AdaptersOf(sequence).empty()) return Status::kOk;
+  return diag.Fail(Status::kUnsupported, "sequence %u has %s: it is saved with the session only",
+                   sequence, has_rows ? "embeddings" : "adapters");
+}
+
 }  // namespace
 
 Status CheckHasState(const SavingView& view, const char* done) {
@@ -244,12 +282,7 @@ Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
   *out_bytes = 0;
   ARN_TRY(CheckHasState(view, "saved"));
   ARN_TRY(RunAllPending(view));
-  StateCounts counts;
-  CountState(view, &counts);
-  StateLayout layout;
-  ARN_TRY(PlanState(counts, &layout));
-  *out_bytes = layout.file_bytes;
-  return Status::kOk;
+  return PlannedBytes(view, AllOf(view), out_bytes);
 }
 
 Status Save(const SavingView& view, const StateSink& sink) {
@@ -257,11 +290,25 @@ Status Save(const SavingView& view, const StateSink& sink) {
   ARN_TRY(RunAllPending(view));
   ARN_TRY(view.runner.RunEdits());
   if (view.logits().Has(view.sequences.selected())) ARN_TRY(view.chooser.Fetch());
-  const Status status = TrySave(view, sink);
+  const Status status = TrySave(view, AllOf(view), sink);
   if (!view.executor.CanFallBack(status)) return status;
   ARN_TRY(view.recompute.FallBack(status));
   return view.core.diag.Fail(Status::kDeviceLost, "%s, while the state was saved",
                              view.executor.fallback_reason());
+}
+
+Status SaveOneBytes(const SavingView& view, uint32_t sequence, uint64_t* out_bytes) {
+  *out_bytes = 0;
+  ARN_TRY(CheckCanSaveAlone(view, sequence));
+  return PlannedBytes(view, OneOf(sequence), out_bytes);
+}
+
+Status SaveOne(const SavingView& view, uint32_t sequence, const StateSink& sink) {
+  ARN_TRY(CheckCanSaveAlone(view, sequence));
+  ARN_TRY(view.runner.RunEdits());
+  // Needed for a single sequence only: the logits of several are on the host.
+  if (view.sequences.size() == 1 && view.logits().Has(sequence)) ARN_TRY(view.chooser.Fetch());
+  return TrySave(view, OneOf(sequence), sink);
 }
 
 }  // namespace arn

@@ -13,6 +13,7 @@
 #include "runtime/session/recompute.h"
 #include "runtime/session/runner.h"
 #include "runtime/session/sequences.h"
+#include "runtime/state/state_reader.h"
 #include "runtime/state/state_writer.h"
 
 namespace arn {
@@ -53,6 +54,15 @@ Status Save(const SavingView& view, const StateSink& sink);
 // itself fails (a device), or a saved constraint cannot be compiled where there were constraints:
 // then all sequences are empty.
 Status Restore(const SavingView& view, const StateSource& source);
+// The same of one sequence, as a state that has no other. kBadState if tokens of it must run again
+// or it has a constraint, kUnsupported if it has embeddings or adapters.
+Status SaveOneBytes(const SavingView& view, uint32_t sequence, uint64_t* out_bytes);
+Status SaveOne(const SavingView& view, uint32_t sequence, const StateSink& sink);
+// Checks a state of one sequence as Restore() does.
+Status CheckOne(const SavingView& view, const StateSource& source, StateView* out);
+// Makes the selected sequence, without adapters, the one of a state that CheckOne() accepted; its
+// sampling is not restored. kContextFull, with the sequence empty, if pages are missing.
+Status RestoreOne(const SavingView& view, const StateView& state);
 // Makes the selected sequence the bundle's prefix, without running it. kNotFound if it has none.
 Status UsePrefix(const SavingView& view);
 // A part of the tokens that a sequence is to hold: those it has, and the rest.

@@ -25,7 +25,7 @@ Status Scheduler::Open(const SchedulerOptions& options) {
               {core_.memory.As<uint32_t>(plan.order), n});
   events_.Init({core_.memory.As<RequestEvent>(plan.events), n * EventRing::kPerRequest});
   wishes_ = {core_.memory.As<RowWish>(plan.wishes), sequences_.size()};
-  leases_.Init();
+  leases_.Init(options.on_drop, options.user);
   session_.constrainer.DropAll();  // they are the requests' now
   step_ = 0;
   is_open_ = true;
@@ -145,6 +145,18 @@ Status Scheduler::BeginConstraint(uint64_t id) {
   }
   if (record->is_running()) ARN_TRY(SetConstraint(*record));
   record->request.constraint_waits = false;
+  return Status::kOk;
+}
+
+Status Scheduler::Constrain(uint64_t id, TokenConstraint* constraint) {
+  RequestRecord* record = nullptr;
+  ARN_TRY(FindLive(id, &record));
+  if (record->request.has_constraint || record->compiled != nullptr) {
+    return core_.diag.Fail(Status::kBadState, "request %llu has a constraint",
+                           static_cast<unsigned long long>(id));
+  }
+  record->compiled = constraint;
+  if (record->is_running()) UseCompiled(*record);
   return Status::kOk;
 }
 

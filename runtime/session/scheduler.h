@@ -25,6 +25,8 @@ namespace arn {
 
 struct SchedulerOptions {
   uint32_t step_rows = 0;  // most rows of a step; 0: prefill_chunk
+  SequenceLeases::OnDrop on_drop = nullptr;
+  void* user = nullptr;  // of on_drop
 };
 
 struct StepCounts {
@@ -62,6 +64,17 @@ class Scheduler {
   // The request's constraint, which waits, begins with the next token that is chosen. kBadState if
   // none waits.
   Status BeginConstraint(uint64_t id);
+  // The request is under a constraint of Constrainer::CompileApart() from the next token on that is
+  // chosen. It must outlive the request. kBadState if the request has one.
+  Status Constrain(uint64_t id, TokenConstraint* constraint);
+
+  // Saves a sequence that no request runs in; also while on_drop is called. kNotFound if it has no
+  // tokens, kBadState if a request runs in it.
+  Status SaveSequenceBytes(uint32_t sequence, uint64_t* out_bytes);
+  Status SaveSequence(uint32_t sequence, const StateSink& sink);
+  // Makes a free sequence the saved one; tokens of others go as for a request. kContextFull, with
+  // nothing changed, if requests have all sequences, or the pages.
+  Status RestoreSequence(const StateSource& source, uint32_t* out_sequence);
 
   // Runs one step. kBadState if events have not been taken. A failure leaves the requests as they
   // are, for another try.
@@ -88,6 +101,7 @@ class Scheduler {
   Status FindLive(uint64_t id, RequestRecord** out) const;
   Status Check(const Request& request) const;
   Status CheckPrompt(const Request& request) const;
+  Status CheckSavable(uint32_t sequence) const;
 
   // Gives sequences to requests that wait, oldest first.
   void Admit();
@@ -101,6 +115,7 @@ class Scheduler {
   // constraint.
   Status PrepareSequence(RequestRecord* record);
   Status SetConstraint(const RequestRecord& record);
+  void UseCompiled(const RequestRecord& record);
 
   // Runs one chunk of a prompt that runs alone, if there is one.
   Status RunOneAlone(StepCounts* out);

@@ -34,7 +34,9 @@ void Scheduler::WantPrefixes() {
     if (!leases_.HasRoomFor(record.request)) return;  // none starts in this step
     uint32_t best = 0;
     const uint32_t held = leases_.LongestPrefix(record.request, &best);
-    if (held >= SequenceLeases::kLeastShared && !leases_.is_busy(best)) leases_.Want(best);
+    const bool is_wanted = held >= SequenceLeases::kLeastShared && !leases_.is_busy(best) &&
+                           leases_.GoesOnFrom(best, held);
+    if (is_wanted) leases_.Want(best);
   }
 }
 
@@ -103,6 +105,7 @@ Status Scheduler::PrepareSequence(RequestRecord* record) {
     // It was compiled to find its mistakes.
     if (request.constraint_waits) session_.constrainer.Drop(record->sequence);
   }
+  if (record->compiled != nullptr) UseCompiled(*record);
   KeptPrefix prefix;
   Status status = Status::kOk;
   do {
@@ -122,6 +125,12 @@ Status Scheduler::SetConstraint(const RequestRecord& record) {
       session_.constrainer.Set(record.sequence, request.constraint, Constrainer::kAtNextChoice));
   session_.constrainer.SetEnds(record.sequence, request.extra_eos_ids, !request.ignore_eos);
   return Status::kOk;
+}
+
+void Scheduler::UseCompiled(const RequestRecord& record) {
+  session_.constrainer.Use(record.sequence, record.compiled);
+  session_.constrainer.SetEnds(record.sequence, record.request.extra_eos_ids,
+                               !record.request.ignore_eos);
 }
 
 }  // namespace arn

@@ -11,4 +11,7 @@ Status Scheduler::Open(const SchedulerOptions&) {
 
 void Scheduler::Close() {}
 
+// Unreachable: there is no request.
+Status Scheduler::Constrain(uint64_t, TokenConstraint*) { return Status::kUnsupported; }
+
 }  // namespace arn

@@ -28,8 +28,12 @@ class SequenceLeases {
 
   SequenceLeases(SessionCore* core, Sequences* sequences) : core_(*core), sequences_(*sequences) {}
 
+  // Called before the tokens of a free sequence go, or most of them: others need its place or its
+  // pages.
+  using OnDrop = void (*)(void* user, uint32_t sequence);
+
   // All are free. They keep their tokens.
-  void Init();
+  void Init(OnDrop on_drop, void* user);
   // Returns the pages that a request needs at most.
   uint32_t PagesFor(const Request& request) const;
   uint32_t n_pages() const;
@@ -41,9 +45,18 @@ class SequenceLeases {
   // Forgets which sequences are wanted; wants a free one.
   void ForgetWanted();
   void Want(uint32_t sequence) { leases_[sequence].is_wanted = true; }
+  // True if a prompt with that many tokens of a sequence's beginning goes on from it, rather than
+  // leave most of it: then a copy of the beginning does.
+  bool GoesOnFrom(uint32_t sequence, uint32_t common) const {
+    return 2 * common >= sequences_.Length(sequence);
+  }
   // Takes and selects a sequence with the request's adapters, which may begin as its prompt does.
   // REQUIRES: HasRoomFor(request); best, common: of LongestPrefix().
   uint32_t Take(const Request& request, uint32_t best, uint32_t common);
+  // The same for tokens that are restored.
+  bool HasRoomToRestore(uint64_t n_tokens) const { return HasRoom(PagesOf(n_tokens)); }
+  // Takes, selects and empties a free sequence, without adapters. REQUIRES: HasRoomToRestore().
+  uint32_t TakeToRestore(uint64_t n_tokens);
   // Frees a sequence, which keeps its tokens.
   void Release(uint32_t sequence);
   // Drops the tokens of the free sequence that goes first. Returns false if there are none.
@@ -54,17 +67,24 @@ class SequenceLeases {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
+  // Empties a sequence that may hold tokens.
+  void Empty(uint32_t sequence);
+  void TellDrop(uint32_t sequence);
   uint32_t PagesOf(uint64_t n_tokens) const;
   uint32_t PagesInUse() const;
+  bool HasRoom(uint32_t pages) const;
+  void MakeRoom();
   bool HasAdapters(uint32_t sequence, const Request& request) const;
   enum class Wanted : uint8_t { kSpared, kTaken };
   // Returns the least recently used free sequence with tokens, or kNone.
-  uint32_t Oldest(uint32_t but, Wanted wanted) const;
+  uint32_t Oldest(Wanted wanted) const;
   uint32_t FindEmpty() const;
 
   SessionCore& core_;
   Sequences& sequences_;
   Span<SequenceLease> leases_;
+  OnDrop on_drop_ = nullptr;
+  void* user_ = nullptr;
   uint64_t clock_ = 0;
   uint64_t n_dropped_ = 0;  // sequences whose tokens went for the pages of others
 };

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import server
@@ -121,6 +122,21 @@ class ImagesTest(server.RefusalAssertions, unittest.TestCase):
       self.ask(image(golden_image(64, 34 + i, i)), text(str(i)))
     again, _ = self.ask(image(self.first), text("0"))
     self.assertEqual(first, again)
+
+  def test_encoding_holds_no_text_up(self):
+    pictures = [image(golden_image(201 + i, 157, i)) for i in range(10)]
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(self.server.post(
+        "/apply-template", {"messages": [{"role": "user", "content": pictures}]})))
+    asking.start()
+    n_read = 0
+    while not answers:
+      self.assertEqual(200, self.server.post("/tokenize", {"content": "a"}).status)
+      n_read += 1
+    asking.join()
+    self.assertEqual(200, answers[0].status, answers[0].text)
+    # One that waited for the images would be one of two.
+    self.assertGreater(n_read, 5)
 
   def test_a_users_marker_is_text(self):
     _, plain = self.ask(text("an <image> here"))

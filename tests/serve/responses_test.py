@@ -179,6 +179,9 @@ class Responses(unittest.TestCase):
         {"type": "input_image", "image_url": "data:image/png;base64,AA"}]}])
     self.refused("input[0].content[0].type", "input_file",
                  input=[{"role": "user", "content": [{"type": "input_file"}]}])
+    self.refused("input[0].content[0].type", "input_audio",
+                 input=[{"role": "user", "content": [{"type": "input_audio", "input_audio": {
+                     "data": "UklGRg==", "format": "wav"}}]}])
     self.refused("input[1].call_id",
                  input=[{"role": "user", "content": "x"}, {"type": "function_call", "name": "f"}])
     self.refused("previous_response_id", "not kept", previous_response_id="resp_1")

@@ -266,6 +266,22 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
     # The next request is not bothered.
     self.assertEqual(200, self.server.chat("Who?").status)
 
+  def test_a_schema_that_takes_long_holds_nobody_up(self):
+    patterns = [chr(97 + i % 26) + chr(97 + i * 7 % 26) for i in range(60)]
+    slow = {"type": "string", "allOf": [{"pattern": pattern} for pattern in patterns]}
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(
+        self.server.chat("Who?", response_format=format_of(slow), max_tokens=1)))
+    asking.start()
+    n_short = 0
+    while not answers:
+      self.assertEqual(200, self.server.complete("Once", max_tokens=1).status)
+      n_short += 1
+    asking.join()
+    self.assertEqual('"', answers[0].json["choices"][0]["message"]["content"], answers[0].text)
+    # One that waited for the schema's compilation would be one of two.
+    self.assertGreater(n_short, 5)
+
   def test_tools(self):
     # The small model goes on calling until its tokens end, unless a stop token is likely.
     fields = {"tools": [FIND, WALK], "tool_choice": "required", "max_tokens": 200, "seed": 3,
@@ -385,6 +401,11 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
         (chat, {"messages": hi + [{"role": "boss", "content": ""}]}, "messages[1].role", "boss"),
         (chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
          "messages[0].content[0].type", "image_url"),
+        (chat, {"messages": [{"role": "user", "content": [
+            {"type": "text", "text": "Hear"},
+            {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}]}]},
+         "messages[0].content[1].type", "/v1/audio/transcriptions"),
+        (chat, {"messages": hi, "modalities": ["text", "audio"]}, "modalities", "audio"),
         (chat, {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id",
          "missing"),
         (chat, {"messages": [{"role": "user", "content": "Hi", "colour": 1}]},
@@ -578,6 +599,24 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
     self.assertIn("retry-after", refused.headers)
     self.assertEqual(sum(r.status == 429 for r in replies),
                      narrow.metric("requests_refused_total"))
+
+  def test_the_time_limit_is_504(self):
+    hasty = self.start("--sequences", "1", "--threads", "1", "--time-limit", "1", "--queue", "64",
+                       "--connections", "64")
+    replies = []
+    def ask():
+      replies.append(hasty.complete("Once", max_tokens=500, ignore_eos=True))
+    threads = [threading.Thread(target=ask) for _ in range(40)]
+    for thread in threads:
+      thread.start()
+    for thread in threads:
+      thread.join()
+    self.assertEqual({200, 504}, {reply.status for reply in replies})
+    late = next(reply for reply in replies if reply.status == 504)
+    self.assert_refused(late, 504, None, "time limit")
+    self.assertEqual(sum(r.status == 504 for r in replies),
+                     hasty.metric("requests_timed_out_total"))
+    self.assertEqual(200, hasty.complete("Once", max_tokens=1).status)
 
   def test_sigterm_ends_streams_and_the_program(self):
     ending = self.start("--threads", "1")

@@ -5,10 +5,12 @@ usage: state_folder_test.py ARENITE CONVERTER CHECKPOINT
 """
 
 import pathlib
+import random
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -133,11 +135,148 @@ class StateFolder(unittest.TestCase):
     self.end(second)
     self.assertEqual(before, self.file.stat().st_mtime_ns)
 
+  # ---- conversations that have to leave the memory
+
+  PLACES = ("river", "mountain", "castle", "garden", "harbour")
+
+  def conversation(self, place):
+    return [{"role": "user", "content": f"In a {place} far away there was a {place} fox. " +
+             STORY * 2}]
+
+  def goes_on(self, place, reply):
+    return self.conversation(place) + [{"role": "assistant", "content": reply},
+                                       {"role": "user", "content": "And then?"}]
+
+  def expected(self, replies):
+    """What a server without states says next."""
+    plain = server.Server(ARENITE, self.bundle, "--sequences", "2")
+    texts = {place: self.talk(plain, self.goes_on(place, reply))[0]
+             for place, reply in replies.items()}
+    self.end(plain)
+    return texts
+
+  def files(self):
+    return sorted((self.kept / "fable.kept").glob("*"))
+
+  def wait_for_files(self, n, seconds=20):
+    end = time.monotonic() + seconds
+    while len([f for f in self.files() if f.suffix == ".state"]) < n:
+      self.assertLess(time.monotonic(), end, f"{self.files()}")
+      time.sleep(0.02)
+
+  def test_conversations_without_a_sequence_go_to_disk_and_come_back(self):
+    running = self.start()
+    replies = {place: self.talk(running, self.conversation(place))[0] for place in self.PLACES}
+    expected = self.expected(replies)
+    self.assertEqual(3, running.metric("states_saved_total"))
+    for place, reply in replies.items():
+      text, cached = self.talk(running, self.goes_on(place, reply))
+      self.assertEqual(expected[place], text)
+      self.assertGreater(cached, 60, place)
+    self.assertGreaterEqual(running.metric("states_restored_total"), 3)
+    self.assertEqual(0, running.metric("states_skipped_total"))
+    self.assertEqual("", self.end(running))
+
+  def test_killed_those_on_disk_come_back(self):
+    first = self.start()
+    replies = {place: self.talk(first, self.conversation(place))[0] for place in self.PLACES}
+    self.wait_for_files(3)
+    first.process.kill()
+    first.process.communicate()
+    expected = self.expected(replies)
+    second = self.start()
+    for place in self.PLACES[:3]:
+      text, cached = self.talk(second, self.goes_on(place, replies[place]))
+      self.assertEqual(expected[place], text)
+      self.assertGreater(cached, 60, place)
+    self.assertEqual("", self.end(second))
+
+  def test_a_conversation_that_went_on_has_one_file(self):
+    running = self.start()
+    reply, _ = self.talk(running, self.conversation("river"))
+    self.talk(running, self.conversation("castle"))
+    self.talk(running, self.conversation("garden"))
+    self.wait_for_files(1)
+    self.talk(running, self.goes_on("river", reply))  # comes back, and castle goes
+    self.talk(running, self.conversation("harbour"))
+    self.talk(running, self.conversation("mountain"))
+    self.assertEqual("", self.end(running))
+    self.assertEqual(3, len(self.files()), self.files())
+
+  def test_killed_anywhere_the_next_one_starts_and_says_the_same(self):
+    plain = server.Server(ARENITE, self.bundle, "--sequences", "2")
+    expected = {place: self.talk(plain, self.conversation(place))[0] for place in self.PLACES}
+    self.end(plain)
+    rng = random.Random(1)
+    for _ in range(8):
+      running = self.start("--save-after", "1")
+      self.assertEqual([], [f for f in self.files() if f.suffix == ".tmp"])
+
+      def talk_on():
+        try:
+          for i in range(1000):
+            self.talk(running, self.conversation(f"{self.PLACES[i % 5]} {rng.random()}"))
+        except OSError:
+          pass  # it was killed
+        except Exception as failure:  # for the main thread
+          failures.append(failure)
+      failures = []
+      talking = threading.Thread(target=talk_on)
+      talking.start()
+      time.sleep(rng.uniform(0.02, 0.3))
+      running.process.kill()
+      running.process.communicate()
+      talking.join()
+      self.assertEqual([], [f for f in failures if "IncompleteRead" not in repr(f)
+                            and "BadStatusLine" not in repr(f)])
+    last = self.start()
+    for place in self.PLACES:
+      self.assertEqual(expected[place], self.talk(last, self.conversation(place))[0])
+    self.assertEqual("", self.end(last))
+
+  def test_damaged_conversations_are_computed_again(self):
+    first = self.start()
+    replies = {place: self.talk(first, self.conversation(place))[0] for place in self.PLACES}
+    self.wait_for_files(3)
+    self.end(first)
+    expected = self.expected(replies)
+    files = self.files()
+    whole = files[0].read_bytes()
+    damaged = bytearray(whole)
+    damaged[-100] ^= 1
+    files[0].write_bytes(damaged)
+    files[1].write_bytes(files[1].read_bytes()[:-64])
+    files[2].write_bytes(b"ARNSTATE and nothing else")
+    (self.kept / "fable.state").unlink()
+    second = self.start()
+    for place in self.PLACES:
+      self.assertEqual(expected[place], self.talk(second, self.goes_on(place, replies[place]))[0])
+    self.assertEqual(0, second.metric("requests_failed_total"))
+    self.assertIn("the conversation is computed again", self.end(second))
+
+  def test_the_folder_has_its_limit(self):
+    running = self.start("--state-bytes", "500K")
+    for i in range(8):
+      self.talk(running, self.conversation(f"{self.PLACES[i % 5]} {i}"))
+    self.assertGreaterEqual(running.metric("states_saved_total"), 6)
+    self.assertLessEqual(running.metric("states_bytes"), 500 * 1024)
+    self.assertGreaterEqual(running.metric("states_kept"), 1)
+    self.assertEqual("", self.end(running))
+    self.assertLessEqual(sum(f.stat().st_size for f in self.files()), 500 * 1024)
+    none = self.start("--state-bytes", "0")
+    for place in self.PLACES:
+      self.talk(none, self.conversation(place))
+    self.assertEqual(0, none.metric("states_saved_total"))
+    self.end(none)
+
   def test_mistakes_are_named(self):
     taken = pathlib.Path(self.states.name) / "file"
     taken.write_text("")
     for arguments, part in [(["--state-folder", str(taken)], "no folder"),
-                            (["--save-after", "3"], "--state-folder")]:
+                            (["--save-after", "3"], "--state-folder"),
+                            (["--state-bytes", "3M"], "--state-folder"),
+                            (["--state-folder", str(self.kept), "--state-bytes", "much"],
+                             "--state-bytes")]:
       done = subprocess.run([ARENITE, "serve", self.bundle, *arguments], capture_output=True,
                             text=True)
       self.assertNotEqual(0, done.returncode)
@@ -145,4 +284,4 @@ class StateFolder(unittest.TestCase):
 
 
 if __name__ == "__main__":
-  unittest.main(argv=sys.argv[:1])
+  unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -106,7 +106,7 @@ def make():
   for d in found:
     callbacks = [d] if d.kind == "callback" else [v.callback for v in d.variables if v.callback]
     for callback in callbacks:
-      arguments = [types.ctype(callback.returns)]
+      arguments = ["None" if callback.returns == "void" else types.ctype(callback.returns)]
       arguments += [types.ctype(v.type, in_callback=True) for v in callback.variables]
       text += "\n" + _wrapped(f"{callback.name} = CFUNCTYPE(", arguments, ")")
     if d.kind == "struct":

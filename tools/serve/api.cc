@@ -91,13 +91,7 @@ HttpReply Api::Reply(const HttpRequest& request, Kind kind) {
   const Prompter& prompter = Text().prompter;
   const auto mailbox = std::make_shared<Mailbox>();
   std::shared_ptr<Answer> answer;
-  ReplyRequest read;
-  {
-    const std::lock_guard<std::mutex> lock(reading_);
-    read = kind == Kind::kChat         ? reader().ReadChat(request.body)
-           : kind == Kind::kCompletion ? reader().ReadCompletion(request.body)
-                                       : reader().ReadResponse(request.body);
-  }
+  ReplyRequest read = Read(request.body, kind);
   const uint32_t n = read.parts[0].n;
   const auto n_choices = static_cast<uint32_t>(read.parts.size()) * n;
   const std::string name = read.model_name;
@@ -113,6 +107,24 @@ HttpReply Api::Reply(const HttpRequest& request, Kind kind) {
   WaitForStart(request, mailbox.get());
   closing.Release();
   return Stream(mailbox, answer, includes_usage);
+}
+
+ReplyRequest Api::Read(const std::string& body, Kind kind) {
+  ChatSource source;
+  {
+    const std::lock_guard<std::mutex> lock(reading_);
+    if (kind == Kind::kCompletion) return reader().ReadCompletion(body);
+    source = kind == Kind::kChat ? reader().ReadChat(body) : reader().ReadResponse(body);
+  }
+  tool::ImageList images = Encode(source);
+  const std::lock_guard<std::mutex> lock(reading_);
+  return reader().Finish(std::move(source), std::move(images));
+}
+
+tool::ImageList Api::Encode(const ChatSource& source) {
+  if (source.images.empty()) return {};
+  const std::lock_guard<std::mutex> lock(encoding_);
+  return reader().Encode(source);
 }
 
 void Api::WaitForStart(const HttpRequest& request, Mailbox* mailbox) {
@@ -280,8 +292,14 @@ HttpReply Api::Detokenize(const HttpRequest& request) {
 }
 
 HttpReply Api::ApplyTemplate(const HttpRequest& request) {
+  ChatSource source;
+  {
+    const std::lock_guard<std::mutex> lock(reading_);
+    source = reader().ReadTemplate(request.body);
+  }
+  tool::ImageList images = Encode(source);
   const std::lock_guard<std::mutex> lock(reading_);
-  return JsonReply({{"prompt", reader().ApplyTemplate(request.body)}});
+  return JsonReply({{"prompt", reader().Render(source, std::move(images)).text}});
 }
 
 Json Api::ParseLocked(const std::string& body) {
@@ -316,26 +334,29 @@ HttpReply Api::Status() const {
   for (const ServedAdapter& adapter : options_.limits.models.adapters) {
     adapters.push_back(adapter.name);
   }
-  return JsonReply({{"model", ModelJson()},
-                    {"adapters", std::move(adapters)},
-                    {"memory",
-                     {{"weights", plan.weights_bytes},
-                      {"constants", plan.constants_bytes},
-                      {"kv", plan.kv_bytes},
-                      {"kv_used", status.kv_used_bytes},
-                      {"activations", plan.activations_bytes},
-                      {"io", plan.io_bytes},
-                      {"total", plan.total_bytes},
-                      {"resident", ResidentBytes()}}},
-                    {"context", plan.context_tokens},
-                    {"kv_tokens", plan.kv_tokens},
-                    {"page_tokens", plan.kv_page_tokens},
-                    {"sequences", std::move(sequences)},
-                    {"queue", {{"waiting", status.n_waiting}, {"capacity", status.queue_capacity}}},
-                    {"tokens",
-                     {{"prompt", metrics_.prompt_tokens.load()},
-                      {"cached", metrics_.cached_tokens.load()},
-                      {"reply", metrics_.reply_tokens.load()}}}});
+  return JsonReply(
+      {{"model", ModelJson()},
+       {"adapters", std::move(adapters)},
+       {"memory",
+        {{"weights", plan.weights_bytes},
+         {"constants", plan.constants_bytes},
+         {"kv", plan.kv_bytes},
+         {"kv_used", status.kv_used_bytes},
+         {"activations", plan.activations_bytes},
+         {"io", plan.io_bytes},
+         {"total", plan.total_bytes},
+         {"resident", ResidentBytes()}}},
+       {"context", plan.context_tokens},
+       {"kv_tokens", plan.kv_tokens},
+       {"page_tokens", plan.kv_page_tokens},
+       {"sequences", std::move(sequences)},
+       {"kept",
+        {{"conversations", metrics_.states_kept.load()}, {"bytes", metrics_.states_bytes.load()}}},
+       {"queue", {{"waiting", status.n_waiting}, {"capacity", status.queue_capacity}}},
+       {"tokens",
+        {{"prompt", metrics_.prompt_tokens.load()},
+         {"cached", metrics_.cached_tokens.load()},
+         {"reply", metrics_.reply_tokens.load()}}}});
 }
 
 void Api::AddTo(HttpServer* server) {

@@ -50,6 +50,9 @@ class Api {
   HttpReply Guard(const std::function<HttpReply()>& make);
   enum class Kind : uint8_t { kChat, kCompletion, kResponse };
   HttpReply Reply(const HttpRequest& request, Kind kind);
+  ReplyRequest Read(const std::string& body, Kind kind);
+  // Encodes the images of a request, one request at a time.
+  tool::ImageList Encode(const ChatSource& source);
   HttpReply Collect(const HttpRequest& request, std::shared_ptr<Mailbox> mailbox,
                     std::shared_ptr<Answer> answer);
   HttpReply Stream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Answer> answer,
@@ -81,6 +84,7 @@ class Api {
   std::optional<RequestReader> reader_;  // where there is text_
   // Parsing, templates and the tokenizer take memory by the length of a body: one body at a time.
   std::mutex reading_;
+  std::mutex encoding_;  // images, beside what is read
 };
 
 }  // namespace arn::serve

@@ -53,9 +53,11 @@ Json ReadContent(const Json& content, const std::string& path, std::vector<Image
       continue;
     }
     if (type != "text") {
+      const char* hint =
+          type == "input_audio" ? "; POST /v1/audio/transcriptions writes speech down" : "";
       throw ApiError(400, "invalid_request_error",
                      part.PathOf("type") + " is \"" + type + "\": this model reads " +
-                         (images == nullptr ? "text only" : "text and image_url only"),
+                         (images == nullptr ? "text only" : "text and image_url only") + hint,
                      part.PathOf("type"), "unsupported_content");
     }
     parts.push_back({{"type", "text"}, {"text", part.NeedText("text")}});

@@ -8,9 +8,13 @@
 #include <system_error>
 #include <thread>
 
+#include "tools/arenite/error.h"
 #include "tools/serve/accept.h"
 #include "tools/serve/worker_queue.h"
 
+#ifdef ARENITE_SERVE_TLS
+#define CPPHTTPLIB_OPENSSL_SUPPORT
+#endif
 #define CPPHTTPLIB_LISTEN_BACKLOG 128
 #define CPPHTTPLIB_TCP_NODELAY true
 // The library ends for good where a connection could not be taken.
@@ -133,16 +137,39 @@ void Send(HttpReply reply, httplib::Response* out) {
       });
 }
 
+#ifdef ARENITE_SERVE_TLS
+constexpr bool kBuiltWithTls = true;
+
+std::unique_ptr<httplib::Server> MakeServer(const HttpOptions& options) {
+  if (options.certificate.empty()) return std::make_unique<Listener>();
+  auto server =
+      std::make_unique<httplib::SSLServer>(options.certificate.c_str(), options.key.c_str());
+  if (server->is_valid()) return server;
+  throw tool::Error("--tls-certificate " + options.certificate + ", --tls-key " + options.key +
+                    ": no certificate in PEM, or not its key");
+}
+#else
+constexpr bool kBuiltWithTls = false;
+
+std::unique_ptr<httplib::Server> MakeServer(const HttpOptions&) {
+  return std::make_unique<Listener>();
+}
+#endif
+
 }  // namespace
 
+const bool kHasTls = kBuiltWithTls;
+
 struct HttpServer::Impl {
-  Listener server;
-  std::atomic<bool> has_ended{false};  // Listen has returned
+  explicit Impl(const HttpOptions& options) : server(MakeServer(options)) {}
+
+  const std::unique_ptr<httplib::Server> server;  // without TLS: a Listener
+  std::atomic<bool> has_ended{false};             // Listen has returned
 };
 
 HttpServer::HttpServer(const HttpOptions& options, Gate gate, ErrorBody error_body)
-    : impl_(std::make_unique<Impl>()) {
-  httplib::Server& server = impl_->server;
+    : impl_(std::make_unique<Impl>(options)) {
+  httplib::Server& server = *impl_->server;
   const size_t n = options.n_connections;
   server.new_task_queue = [n] { return new Tasks(n, 4 * n); };
   server.set_payload_max_length(options.max_body_bytes);
@@ -188,21 +215,21 @@ void HttpServer::Add(const std::string& method, const std::string& path, Handler
     Send(handler(converted), &response);
   };
   if (method == "GET") {
-    impl_->server.Get(path, call);
+    impl_->server->Get(path, call);
   } else {
-    impl_->server.Post(path, call);
+    impl_->server->Post(path, call);
   }
 }
 
 int HttpServer::Bind(const std::string& host, int port) {
-  if (port == 0) return std::max(0, impl_->server.bind_to_any_port(host));
-  return impl_->server.bind_to_port(host, port) ? port : 0;
+  if (port == 0) return std::max(0, impl_->server->bind_to_any_port(host));
+  return impl_->server->bind_to_port(host, port) ? port : 0;
 }
 
 std::string HttpServer::Listen() {
   std::string problem;
   try {
-    if (!impl_->server.listen_after_bind()) problem = "no more connections can be taken";
+    if (!impl_->server->listen_after_bind()) problem = "no more connections can be taken";
   } catch (const std::exception& error) {
     problem = error.what();
   }
@@ -219,16 +246,16 @@ std::string HttpServer::Answer(std::string_view bytes) {
     for (const int socket : sockets) httplib::detail::close_socket(socket);
   });
   MemoryStream stream(bytes, sockets[0]);
-  impl_->server.Answer(&stream);
+  static_cast<Listener*>(impl_->server.get())->Answer(&stream);
   return std::move(stream.out());
 }
 
 void HttpServer::Stop() {
   // The library forgets a stop that comes before it listens.
-  while (!impl_->server.is_running() && !impl_->has_ended) {
+  while (!impl_->server->is_running() && !impl_->has_ended) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  impl_->server.stop();
+  impl_->server->stop();
 }
 
 }  // namespace arn::serve

@@ -43,7 +43,12 @@ struct HttpOptions {
   size_t n_connections = 64;  // answered at a time, each by a thread; more wait
   size_t max_body_bytes = 1 << 20;
   int read_seconds = 10, write_seconds = 10, keep_alive_seconds = 5;
+  // PEM files for TLS; "": without. REQUIRES: both or none, and kHasTls.
+  std::string certificate, key;
 };
+
+// True if the build has TLS (ARENITE_SERVE_TLS).
+extern const bool kHasTls;
 
 class HttpServer {
  public:
@@ -54,6 +59,7 @@ class HttpServer {
   // Makes the body of an error that the server itself found: 404, 405, 413 ...
   using ErrorBody = std::function<std::string(int status, const std::string& path)>;
 
+  // Throws tool::Error if the certificate or its key cannot be used.
   HttpServer(const HttpOptions& options, Gate gate, ErrorBody error_body);
   ~HttpServer();
 
@@ -65,7 +71,7 @@ class HttpServer {
   // before; "" if it did not.
   std::string Listen();
   // Answers the requests in `bytes` as those of one connection that ends behind them, without a
-  // socket, on the calling thread. Returns all that is sent.
+  // socket, on the calling thread. Returns all that is sent. REQUIRES: without TLS.
   std::string Answer(std::string_view bytes);
   // Callable from any thread, once another one calls Listen() or is about to.
   void Stop();

@@ -28,6 +28,8 @@ class ImageReader {
 
   // Returns the images, encoded. Throws ApiError.
   tool::ImageList Read(const std::vector<ImageSource>& sources);
+  // Why Vulkan refused the tower, which then runs on the CPU; empty: it did not.
+  const std::string& refused() const { return encoder_.refused(); }
   // The most bytes that it holds: the encoder, an image that is decoded, and what is kept.
   uint64_t bytes() const;
 

@@ -48,6 +48,13 @@ std::string MetricsText(const Metrics& metrics, const SchedulerStatus& status) {
   counter("decode_steps_total", "Runs of the model that decoded.", metrics.steps);
   counter("evictions_total", "Kept sequences dropped because their pages were needed.",
           metrics.evictions);
+  counter("states_saved_total", "Conversations that left the memory and were kept in a file.",
+          metrics.states_saved);
+  counter("states_restored_total", "Conversations that came back from a file.",
+          metrics.states_restored);
+  counter("states_skipped_total",
+          "Conversations that were not kept, since too many waited to be written.",
+          metrics.states_skipped);
   Add("model_seconds_total", "counter", "Time that the model ran.",
       static_cast<double>(metrics.busy_ns) / 1e9, &text);
   uint64_t n_busy = 0, n_kept = 0;
@@ -62,6 +69,8 @@ std::string MetricsText(const Metrics& metrics, const SchedulerStatus& status) {
   gauge("sequences_kept", "Idle sequences whose tokens are kept.", n_kept);
   gauge("kv_used_bytes", "KV pages in use.", status.kv_used_bytes);
   gauge("kv_bytes", "KV pages reserved.", status.plan.kv_bytes);
+  gauge("states_kept", "Conversations in files.", metrics.states_kept);
+  gauge("states_bytes", "Bytes of those files.", metrics.states_bytes);
   gauge("session_bytes", "The session's whole block.", status.plan.total_bytes);
   gauge("weights_bytes", "Weights, mapped from the bundle.", status.plan.weights_bytes);
   gauge("resident_bytes", "Resident memory of the process.", ResidentBytes());

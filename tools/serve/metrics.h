@@ -20,6 +20,8 @@ struct Metrics {
   std::atomic<uint64_t> steps{0};      // runs that decoded
   std::atomic<uint64_t> busy_ns{0};    // time in the model
   std::atomic<uint64_t> evictions{0};  // kept sequences dropped for others
+  std::atomic<uint64_t> states_saved{0}, states_restored{0}, states_skipped{0};
+  std::atomic<uint64_t> states_kept{0}, states_bytes{0};
 };
 
 // Adds the time of its scope to busy_ns.

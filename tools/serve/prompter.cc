@@ -40,8 +40,7 @@ Prompter::Prompter(const tool::Model& model, ImageReader* images) : model_(model
 }
 
 Prompt Prompter::OfMessages(const std::string& messages, const std::string& tools,
-                            const std::string& variables,
-                            const std::vector<ImageSource>& images) const {
+                            const std::string& variables, tool::ImageList images) const {
   if (chat_ == nullptr) {
     throw ApiError(400, "invalid_request_error",
                    "the model has no chat template: use /v1/completions", "messages",
@@ -75,7 +74,7 @@ Prompt Prompter::OfMessages(const std::string& messages, const std::string& tool
   }
   tool::PromptText rendered = {std::move(prompt.text), {spans, spans + n_spans}};
   if (!images.empty()) {
-    prompt.images = images_->Read(images);
+    prompt.images = std::move(images);
     rendered = tool::ExpandImages(model_, rendered, prompt.images);
   }
   prompt.text = std::move(rendered.text);

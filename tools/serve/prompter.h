@@ -1,5 +1,5 @@
 // Prompter: messages and texts to token ids, by the bundle's own template and tokenizer. Used by
-// one thread at a time.
+// one thread at a time, but that another one may encode images beside it.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -30,10 +30,14 @@ class Prompter {
   // True if the parser of replies knows how the model writes its reasoning.
   bool has_reasoning() const { return !reasoning_end_.empty(); }
   bool takes_images() const { return images_ != nullptr; }
+  // Encodes the images of messages. Throws ApiError.
+  tool::ImageList Encode(const std::vector<ImageSource>& images) const {
+    return images.empty() ? tool::ImageList() : images_->Read(images);
+  }
   // Renders messages, tools and variables, each JSON or "", with the images of the messages. Throws
   // ApiError if the template refuses them.
   Prompt OfMessages(const std::string& messages, const std::string& tools,
-                    const std::string& variables, const std::vector<ImageSource>& images) const;
+                    const std::string& variables, tool::ImageList images) const;
   Prompt OfText(const std::string& text) const;
   // Returns the tokens of a sentence and of the mark that ends the reasoning.
   std::vector<int32_t> ReasoningEnd(const std::string& sentence) const;

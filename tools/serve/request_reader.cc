@@ -14,6 +14,8 @@ constexpr size_t kMaxStops = 16, kMaxStopBytes = 256, kTailBytes = 256, kMaxProm
 constexpr uint64_t kMaxTop = 20;
 constexpr size_t kMaxCloseBytes = 1024;
 
+std::string OwnName(const std::string& field) { return field; }
+
 void ReadStops(Fields* fields, Settings* settings) {
   const Json* stop = fields->Find("stop");
   if (stop == nullptr) return;
@@ -129,8 +131,13 @@ void RequestReader::ReadCommon(Fields* fields, Settings* settings, ReplyRequest*
     read.Ignore({"include_obfuscation"});
     read.End();
   }
+  if (const Json* modalities = fields->Find("modalities");
+      modalities != nullptr && *modalities != Json::array({"text"})) {
+    throw BadField(fields->PathOf("modalities"),
+                   "is " + modalities->dump() + ": replies are of text, [\"text\"]");
+  }
   fields->Ignore({"user", "store", "metadata", "service_tier", "prompt_cache_key",
-                  "prompt_cache_retention", "safety_identifier", "verbosity", "modalities"});
+                  "prompt_cache_retention", "safety_identifier", "verbosity"});
 }
 
 void RequestReader::ReadReasoning(Fields* fields, Settings* settings, Json* variables) const {
@@ -162,10 +169,10 @@ void RequestReader::ReadReasoning(Fields* fields, Settings* settings, Json* vari
   if (settings->reasoning_budget) settings->reasoning_close = prompter_.ReasoningEnd(close);
 }
 
-Prompt RequestReader::ReadPrompt(Fields* fields, Settings* settings) const {
-  std::vector<ImageSource> images;
-  const std::string messages =
-      ReadMessages(fields->Need("messages"), prompter_.takes_images() ? &images : nullptr).dump();
+void RequestReader::ReadPrompt(Fields* fields, Settings* settings, ChatSource* source) const {
+  source->messages =
+      ReadMessages(fields->Need("messages"), prompter_.takes_images() ? &source->images : nullptr)
+          .dump();
   const Json none = Json::array();
   const Json* given_tools = fields->Find("tools");
   const Json& tools = given_tools == nullptr ? none : *given_tools;
@@ -180,8 +187,8 @@ Prompt RequestReader::ReadPrompt(Fields* fields, Settings* settings) const {
     variables = *given;
   }
   ReadReasoning(fields, settings, &variables);
-  return prompter_.OfMessages(messages, settings->tools, variables.empty() ? "" : variables.dump(),
-                              images);
+  source->tools = settings->tools;
+  if (!variables.empty()) source->variables = variables.dump();
 }
 
 void RequestReader::AddPart(const Prompt& prompt, const std::string& param, uint32_t n,
@@ -202,38 +209,59 @@ void RequestReader::AddPart(const Prompt& prompt, const std::string& param, uint
   request->parts.push_back(std::move(work));
 }
 
-ReplyRequest RequestReader::ReadChat(const std::string& body) const {
-  return ReadChatFields(ParseBody(body), [](const std::string& field) { return field; });
+ChatSource RequestReader::ReadChat(const std::string& body) const {
+  return ReadChatFields(ParseBody(body), OwnName);
 }
 
-ReplyRequest RequestReader::ReadChatFields(const Json& json,
-                                           std::string (*name_of)(const std::string&)) const {
+ChatSource RequestReader::ReadChatFields(const Json& json,
+                                         std::string (*name_of)(const std::string&)) const {
   Fields fields(json, "");
-  ReplyRequest request;
+  ChatSource source;
+  source.name_of = name_of;
   const auto settings = std::make_shared<Settings>();
-  uint32_t n = 1;
-  ReadCommon(&fields, settings.get(), &request, &n);
+  ReadCommon(&fields, settings.get(), &source.request, &source.n);
   settings->is_chat = true;
   settings->wants_logprobs = fields.Bool("logprobs").value_or(false);
   if (const auto top = fields.Whole("top_logprobs", 0, kMaxTop)) {
     if (!settings->wants_logprobs) throw BadField("top_logprobs", "needs logprobs: true");
     settings->n_top = static_cast<uint32_t>(*top);
   }
-  const Prompt prompt = ReadPrompt(&fields, settings.get());
+  ReadPrompt(&fields, settings.get(), &source);
   fields.End();
   if (settings->constraint) settings->constraint->param = name_of(settings->constraint->param);
-  request.settings = settings;
-  AddPart(prompt, name_of("messages"), n, &request);
-  return request;
+  source.request.settings = settings;
+  return source;
 }
 
-ReplyRequest RequestReader::ReadResponse(const std::string& body) const {
+tool::ImageList RequestReader::Encode(const ChatSource& source) const {
+  try {
+    return prompter_.Encode(source.images);
+  } catch (const ApiError& error) {
+    throw error.At(source.name_of(error.param()));
+  }
+}
+
+Prompt RequestReader::Render(const ChatSource& source, tool::ImageList images) const {
+  try {
+    return prompter_.OfMessages(source.messages, source.tools, source.variables, std::move(images));
+  } catch (const ApiError& error) {
+    throw error.At(source.name_of(error.param()));
+  }
+}
+
+ReplyRequest RequestReader::Finish(ChatSource source, tool::ImageList images) const {
+  const Prompt prompt = Render(source, std::move(images));
+  AddPart(prompt, source.name_of("messages"), source.n, &source.request);
+  return std::move(source.request);
+}
+
+ChatSource RequestReader::ReadResponse(const std::string& body) const {
   Json json = ParseBody(body);
   const Json chat = ChatOfResponse(json);
   try {
-    ReplyRequest request = ReadChatFields(chat, ResponseField);
-    request.response_fields = ResponseFields(json, *request.settings);
-    return request;
+    ChatSource source = ReadChatFields(chat, ResponseField);
+    source.request.response_fields = ResponseFields(json, *source.request.settings);
+    return source;
   } catch (const ApiError& error) {
     throw error.At(ResponseField(error.param()));
   }
@@ -298,11 +326,14 @@ ReplyRequest RequestReader::ReadCompletion(const std::string& body) const {
   return request;
 }
 
-std::string RequestReader::ApplyTemplate(const std::string& body) const {
+ChatSource RequestReader::ReadTemplate(const std::string& body) const {
   const Json json = ParseBody(body);
   Fields fields(json, "");
   Settings settings;
-  return ReadPrompt(&fields, &settings).text;
+  ChatSource source;
+  source.name_of = OwnName;
+  ReadPrompt(&fields, &settings, &source);
+  return source;
 }
 
 }  // namespace arn::serve

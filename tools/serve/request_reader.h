@@ -30,28 +30,41 @@ struct ReplyRequest {
   bool includes_usage = false;
 };
 
+// ChatSource: what a chat request has, checked, without its body: what its prompt is made of.
+struct ChatSource {
+  ReplyRequest request;                    // without parts
+  std::string messages, tools, variables;  // JSON; "": none
+  std::vector<ImageSource> images;
+  uint32_t n = 1;
+  // Returns what the client calls a field of a chat request, for errors.
+  std::string (*name_of)(const std::string& field) = nullptr;
+};
+
 class RequestReader {
  public:
   // `prompter` must outlive it.
   RequestReader(const Prompter& prompter, RequestLimits limits)
       : prompter_(prompter), limits_(std::move(limits)) {}
 
-  // All throw ApiError.
-  ReplyRequest ReadChat(const std::string& body) const;
+  // All throw ApiError. A chat is read, then its images are encoded, which takes long and may run
+  // beside all other calls, then it is rendered.
+  ChatSource ReadChat(const std::string& body) const;
+  ChatSource ReadResponse(const std::string& body) const;
+  // Reads what /apply-template renders: messages, tools and variables only.
+  ChatSource ReadTemplate(const std::string& body) const;
+  tool::ImageList Encode(const ChatSource& source) const;
+  Prompt Render(const ChatSource& source, tool::ImageList images) const;
+  ReplyRequest Finish(ChatSource source, tool::ImageList images) const;
   ReplyRequest ReadCompletion(const std::string& body) const;
-  ReplyRequest ReadResponse(const std::string& body) const;
-  // The text that the chat template makes of a chat request.
-  std::string ApplyTemplate(const std::string& body) const;
 
  private:
-  // `name_of`: what the client calls a field of a chat request, for errors.
-  ReplyRequest ReadChatFields(const Json& json,
-                              std::string (*name_of)(const std::string& field)) const;
+  ChatSource ReadChatFields(const Json& json,
+                            std::string (*name_of)(const std::string& field)) const;
   // Reads what both kinds of request have.
   void ReadCommon(Fields* fields, Settings* settings, ReplyRequest* request, uint32_t* n) const;
   void ReadReasoning(Fields* fields, Settings* settings, Json* variables) const;
-  // Reads messages, tools and variables, and renders them.
-  Prompt ReadPrompt(Fields* fields, Settings* settings) const;
+  // Reads messages, tools and variables.
+  void ReadPrompt(Fields* fields, Settings* settings, ChatSource* source) const;
   void AddPart(const Prompt& prompt, const std::string& param, uint32_t n,
                ReplyRequest* request) const;
 

@@ -1,9 +1,7 @@
 #include "tools/serve/scheduler.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <new>
 #include <utility>
@@ -16,8 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBlockAlign = 64;
-
 // All 0, and no token, if the model takes no images.
 arn_image_info ImageInfoOf(const tool::Model& model) {
   arn_image_info info = ARN_IMAGE_INFO_INIT;
@@ -25,9 +21,11 @@ arn_image_info ImageInfoOf(const tool::Model& model) {
   return info;
 }
 
-// The library has no more requests than sequences: the others wait here.
+// The library has no more requests than sequences: the others wait here. Constraints are compiled
+// in memory of the compiler.
 arn_session_options WithRequests(arn_session_options options) {
   options.max_requests = std::max(options.max_sequences, 1u);
+  options.max_constraints = options.constraint_bytes == 0 ? 0 : 1;
   return options;
 }
 
@@ -41,10 +39,6 @@ ApiError Ending() { return Unavailable("the server is ending", "shutting_down");
 
 }  // namespace
 
-void Scheduler::FreeBlock::operator()(void* block) const {
-  ::operator delete (block, std::align_val_t{kBlockAlign});
-}
-
 Scheduler::Scheduler(const tool::Model& model, const arn_session_options& session_options,
                      SchedulerOptions options, Metrics* metrics)
     : model_(model),
@@ -53,18 +47,28 @@ Scheduler::Scheduler(const tool::Model& model, const arn_session_options& sessio
       plan_(model.Plan(session_options_)),
       options_(std::move(options)),
       session_(model, session_options_),
-      image_(ImageInfoOf(model)) {
+      image_(ImageInfoOf(model)),
+      compiler_(session_options_.constraint_bytes == 0 ? 0 : plan_.max_sequences + 1,
+                session_options_.constraint_bytes, model.info().vocab) {
   for (uint32_t s = 0; s < plan_.max_sequences; ++s) {
-    blocks_.emplace_back(::operator new (kReplyBytes, std::align_val_t{kBlockAlign}));
+    blocks_.push_back(MakeBlock(kReplyBytes));
     free_blocks_.push_back(blocks_.back().get());
+  }
+  if (options_.kept_bytes != 0) {
+    const KeptLimits limits = {options_.kept_bytes, plan_.kv_bytes, plan_.context_tokens};
+    kept_ = std::make_unique<KeptStates>(options_.kept_folder, limits, &metrics_);
   }
   Restore();
   char error[512] = "";
   arn_scheduler* scheduler = nullptr;
-  if (arn_scheduler_create(session_.get(), nullptr, error, sizeof error, &scheduler) != ARN_OK) {
+  arn_scheduler_options made = ARN_SCHEDULER_OPTIONS_INIT;
+  if (kept_) made.on_drop = OnDrop;
+  made.user = this;
+  if (arn_scheduler_create(session_.get(), &made, error, sizeof error, &scheduler) != ARN_OK) {
     throw tool::Error(error);
   }
   scheduler_.reset(scheduler);
+  compiler_.Start(scheduler);
   Publish();
   thread_ = std::thread([this] { Loop(); });
 }
@@ -101,6 +105,10 @@ void Scheduler::Submit(std::vector<Work> parts) {
                       work.n, work.n == 1 ? "y" : "ies", work.settings->max_tokens, n_prompt,
                       work.n == 1 ? "s" : "", work.n * pages, plan_.kv_page_tokens, n_pages));
     }
+  }
+  // On this thread, so that the scheduler's does not wait for the disk.
+  if (kept_) {
+    for (const Work& work : parts) kept_->Warm(work.ids);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stops_.load()) throw Ending();
@@ -156,11 +164,14 @@ void Scheduler::Loop() {
   } catch (const std::bad_alloc&) {
     BreakAll();
   }
+  arn_session_cancel(session_.get());  // a compilation: there are no steps any more
+  compiler_.Stop();
 }
 
 void Scheduler::RunOnce() {
   DropClosed();
   Admit();
+  TakeCompiled();
   if (running_.empty()) {
     Publish();
     std::unique_lock<std::mutex> lock(mutex_);
@@ -211,26 +222,6 @@ bool Scheduler::WaitForWork(std::unique_lock<std::mutex>* lock) {
     return true;
   }
   return wake_.wait_for(*lock, options_.save_after, is_needed);
-}
-
-void Scheduler::Restore() {
-  if (options_.state_file.empty() || !std::filesystem::exists(options_.state_file)) return;
-  arn_restore_options restore = ARN_RESTORE_OPTIONS_INIT;
-  restore.no_constraints = 1;
-  restore.verify = ARN_VERIFY_ALL;
-  if (arn_session_restore(session_.get(), options_.state_file.c_str(), &restore) != ARN_OK) {
-    state_problem_ = options_.state_file + ": " + arn_session_last_error(session_.get());
-  }
-}
-
-void Scheduler::Save() {
-  is_saved_ = true;  // a disk that is full is not written to again until something changes
-  if (options_.state_file.empty()) return;
-  arn_session_clear_cancel(session_.get());
-  if (arn_session_save(session_.get(), options_.state_file.c_str()) != ARN_OK) {
-    std::fprintf(stderr, "arenite: warning: %s: %s\n", options_.state_file.c_str(),
-                 arn_session_last_error(session_.get()));
-  }
 }
 
 void Scheduler::Report(const Work& work, const ApiError& error) {

@@ -18,6 +18,8 @@
 
 #include "tools/arenite/model.h"
 #include "tools/serve/choice.h"
+#include "tools/serve/constraint_compiler.h"
+#include "tools/serve/kept_states.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/work.h"
 
@@ -41,6 +43,10 @@ struct SchedulerOptions {
   // ends, and once it has had nothing to do for save_after.
   std::string state_file;
   std::chrono::seconds save_after{5};
+  // Folder of the conversations that have to leave the memory, and the bytes of its files; 0: they
+  // are not kept.
+  std::string kept_folder;
+  uint64_t kept_bytes = 0;
 };
 
 class Scheduler {
@@ -58,7 +64,10 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   const arn_memory_plan& plan() const { return plan_; }
-  uint64_t reply_bytes() const { return kReplyBytes * plan_.max_sequences; }
+  // Returns the bytes of parsers of replies and of constraints.
+  uint64_t reply_bytes() const { return kReplyBytes * plan_.max_sequences + compiler_.bytes(); }
+  // Returns the bytes of what it holds of conversations that are not in the session.
+  uint64_t kept_bytes() const { return kept_ ? kept_->bytes() : 0; }
   // Queues the parts of one request. Throws ApiError: 413 if a part can never fit, 429 if the queue
   // is full, 503 if the server ends.
   void Submit(std::vector<Work> parts);
@@ -84,14 +93,13 @@ class Scheduler {
     Work work;
     std::vector<uint32_t> adapters;  // as the request names them
     std::vector<float> scales;
-    std::vector<Reply> replies;     // as many as the work asks for
+    std::vector<Reply> replies;  // as many as the work asks for
+    // Shared by the replies; null: there is none, or the model cannot enforce what was asked.
+    std::shared_ptr<ConstraintCompiler::Job> constraint;
+    bool waits_to_compile = false;  // its replies are not the library's yet
     bool has_begun = false;         // a part of the prompt has run: n_cached is known
-    bool is_unconstrained = false;  // the model cannot enforce what was asked
     uint32_t n_cached = 0;
     bool HasEnded() const;
-  };
-  struct FreeBlock {
-    void operator()(void* block) const;
   };
   struct DestroyScheduler {
     void operator()(arn_scheduler* scheduler) const { arn_scheduler_destroy(scheduler); }
@@ -107,10 +115,23 @@ class Scheduler {
   bool WaitForWork(std::unique_lock<std::mutex>* lock);
   void Restore();
   void Save();
+  // Keeps the tokens of a sequence, which are about to go.
+  static void OnDrop(void* user, uint32_t sequence);
+  void Keep(uint32_t sequence);
+  // Takes back a conversation that the prompt goes on from, if the session has less of it.
+  void Recall(const std::vector<int32_t>& prompt);
+  // Returns how many leading tokens of the prompt a sequence has, at most.
+  size_t LongestHeld(const std::vector<int32_t>& prompt);
   void DropClosed();
   void RemoveEnded();
   void Admit();
   void Begin(Running* running);
+  // Begins compilations, and hands over the replies whose constraint is compiled.
+  void TakeCompiled();
+  // Returns false while it is not known whether the constraint can be enforced. Throws ApiError.
+  bool HasCompiled(Running* running);
+  void SubmitAll(Running* running);
+  void Constrain(Reply* reply);
   // Hands a reply to the library. Throws ApiError.
   void Submit(Reply* reply);
   // Returns the most tokens of each reply, so that all of one work may run together; 0: no limit.
@@ -127,7 +148,7 @@ class Scheduler {
   // Ends all of it, with an error.
   void Fail(Running* running, const ApiError& error);
   void Cancel(Running* running);
-  ApiError FailureOf(const Running& running, const arn_scheduler_event& event) const;
+  static ApiError FailureOf(const arn_scheduler_event& event);
   ApiError SessionError(const std::string& what) const;
   void Publish();
   void Report(const Work& work, const ApiError& error);
@@ -140,8 +161,10 @@ class Scheduler {
   const tool::Session session_;
   const arn_image_info image_;
   std::string state_problem_;
+  std::unique_ptr<KeptStates> kept_;  // null: nothing is kept
   std::unique_ptr<arn_scheduler, DestroyScheduler> scheduler_;
-  std::vector<std::unique_ptr<void, FreeBlock>> blocks_;  // one for each sequence
+  ConstraintCompiler compiler_;
+  std::vector<Block> blocks_;  // one for each sequence
   std::vector<void*> free_blocks_;
   std::vector<std::unique_ptr<Running>> running_;
   bool is_saved_ = true;  // the state file holds what the sequences hold

@@ -39,13 +39,57 @@ void Scheduler::Begin(Running* running) {
       const bool is_schema =
           w.settings->constraint && w.settings->constraint->kind != ARN_CONSTRAINT_TOOL_CALLS;
       reply.constraint_waits = is_schema && reply.choice->IsInReasoning();
-      Submit(&reply);
     }
+    metrics_.prompt_tokens += w.ids.size();
+    running->waits_to_compile = w.settings->constraint.has_value();
+    if (!running->waits_to_compile) SubmitAll(running);
   } catch (const ApiError& error) {
     Fail(running, error);
-    return;
   }
-  metrics_.prompt_tokens += w.ids.size();
+}
+
+void Scheduler::SubmitAll(Running* running) {
+  if (kept_ && running->work.embeddings.empty()) Recall(running->work.ids);
+  for (Reply& reply : running->replies) Submit(&reply);
+}
+
+void Scheduler::TakeCompiled() {
+  for (const auto& running : running_) {
+    if (!running->waits_to_compile || running->HasEnded()) continue;
+    try {
+      if (!HasCompiled(running.get())) continue;
+      running->waits_to_compile = false;
+      SubmitAll(running.get());
+    } catch (const ApiError& error) {
+      Fail(running.get(), error);
+    }
+  }
+}
+
+bool Scheduler::HasCompiled(Running* running) {
+  const RequestConstraint& asked = *running->work.settings->constraint;
+  if (session_options_.constraint_bytes == 0) {
+    throw BadField(asked.param, "cannot be enforced: the bundle has not what constraints need");
+  }
+  if (running->constraint == nullptr) running->constraint = compiler_.Add(running->work);
+  if (running->constraint == nullptr || !running->constraint->is_done()) return false;
+  const arn_status status = running->constraint->status();
+  if (status == ARN_OK) return true;
+  // Models whose calls are not known may still be offered tools: the reply is then a text.
+  const bool is_free = status == ARN_UNSUPPORTED && asked.kind == ARN_CONSTRAINT_TOOL_CALLS &&
+                       asked.tool_choice == ARN_TOOL_CHOICE_AUTO && !asked.single_call;
+  if (!is_free) {
+    throw BadField(asked.param, std::string("cannot be enforced: ") + running->constraint->error());
+  }
+  running->constraint = nullptr;
+  return true;
+}
+
+void Scheduler::Constrain(Reply* reply) {
+  reply->constraint_waits = false;
+  const auto status = arn_scheduler_set_constraint(scheduler_.get(), reply->request,
+                                                   reply->running->constraint->constraint());
+  if (status != ARN_OK) throw SessionError("the reply cannot be constrained");
 }
 
 void Scheduler::Submit(Reply* reply) {
@@ -54,7 +98,6 @@ void Scheduler::Submit(Reply* reply) {
   const Settings& settings = *w.settings;
   arn_sampling sampling = settings.sampling;
   sampling.seed += reply->index;
-  arn_constraint_options constraint = ARN_CONSTRAINT_OPTIONS_INIT;
   arn_request request = ARN_REQUEST_INIT;
   request.ids = w.ids.data();
   request.n_ids = w.ids.size();
@@ -63,11 +106,6 @@ void Scheduler::Submit(Reply* reply) {
     request.n_embeddings = w.embeddings.size() / image_.width;
   }
   request.sampling = &sampling;
-  if (settings.constraint && !running.is_unconstrained) {
-    constraint = settings.constraint->Options(w.prompt_tail);
-    request.constraint = &constraint;
-    request.constraint_waits = reply->constraint_waits ? 1 : 0;
-  }
   request.max_tokens = MostTokens(w);
   request.ignore_eos = settings.ignore_eos ? 1 : 0;
   request.adapters = running.adapters.data();
@@ -76,6 +114,7 @@ void Scheduler::Submit(Reply* reply) {
   request.user = reply;
   const arn_status status = arn_scheduler_submit(scheduler_.get(), &request, &reply->request);
   if (status == ARN_OK) {
+    if (running.constraint != nullptr && !reply->constraint_waits) Constrain(reply);
     const std::vector<int32_t>* forced = reply->choice->Forced();
     if (forced == nullptr) return;
     arn_scheduler_force(scheduler_.get(), reply->request, forced->data(), forced->size());
@@ -159,47 +198,26 @@ void Scheduler::TakeToken(Reply* reply, int32_t id) {
     return;
   }
   if (info.state == ARN_REQUEST_STATE_ENDED) return;
-  if (reply->constraint_waits && !choice->IsInReasoning()) {
-    reply->constraint_waits = false;
-    if (arn_scheduler_begin_constraint(scheduler_.get(), reply->request) != ARN_OK) {
-      throw BadField(
-          reply->running->work.settings->constraint->param,
-          std::string("cannot be enforced: ") + arn_scheduler_last_error(scheduler_.get()));
-    }
-  }
+  if (reply->constraint_waits && !choice->IsInReasoning()) Constrain(reply);
   if (const std::vector<int32_t>* forced = choice->Forced()) {
     arn_scheduler_force(scheduler_.get(), reply->request, forced->data(), forced->size());
   }
 }
 
 void Scheduler::TakeEnd(Reply* reply, const arn_scheduler_event& event) {
-  Running* const running = reply->running;
-  const Work& w = running->work;
-  if (event.status == ARN_OK) {
-    const bool is_room = event.finish == ARN_FINISH_LENGTH && w.settings->max_tokens == 0;
-    EndReply(reply, is_room ? uint32_t{ARN_FINISH_CONTEXT} : event.finish);
-    return;
-  }
-  // Models whose calls are not known may still be offered tools: the reply is then a text.
-  const bool is_free = w.settings->constraint && event.status == ARN_UNSUPPORTED &&
-                       !running->has_begun &&
-                       w.settings->constraint->kind == ARN_CONSTRAINT_TOOL_CALLS &&
-                       w.settings->constraint->tool_choice == ARN_TOOL_CHOICE_AUTO &&
-                       !w.settings->constraint->single_call;
-  if (!is_free) throw FailureOf(*running, event);
-  running->is_unconstrained = true;
-  Submit(reply);
+  if (event.status != ARN_OK) throw FailureOf(event);
+  const bool is_room =
+      event.finish == ARN_FINISH_LENGTH && reply->running->work.settings->max_tokens == 0;
+  EndReply(reply, is_room ? uint32_t{ARN_FINISH_CONTEXT} : event.finish);
 }
 
-ApiError Scheduler::FailureOf(const Running& running, const arn_scheduler_event& event) const {
-  const std::string why(event.text, event.text_bytes);
+ApiError Scheduler::FailureOf(const arn_scheduler_event& event) {
   if (event.status == ARN_CONTEXT_FULL) {
     return Unavailable("no KV pages are free for the prompt", "kv_exhausted");
   }
-  if (!running.has_begun && running.work.settings->constraint) {
-    return BadField(running.work.settings->constraint->param, "cannot be enforced: " + why);
-  }
-  return ApiError(500, "server_error", "the reply cannot be computed: " + why, "", "session_error");
+  return ApiError(500, "server_error",
+                  "the reply cannot be computed: " + std::string(event.text, event.text_bytes), "",
+                  "session_error");
 }
 
 ApiError Scheduler::SessionError(const std::string& what) const {
@@ -219,6 +237,7 @@ void Scheduler::Release(Reply* reply) {
 }
 
 void Scheduler::Cancel(Running* running) {
+  if (running->constraint != nullptr) running->constraint->Drop();
   for (Reply& reply : running->replies) {
     if (reply.choice == nullptr) continue;
     if (reply.request != 0) arn_scheduler_cancel(scheduler_.get(), reply.request);

@@ -395,10 +395,13 @@ class arn_attention_mask(Struct):
       ("visible", POINTER(c_uint8)), ("first", c_uint32)]
   _initial_ = (None, None, 0)
 
+arn_drop_callback = CFUNCTYPE(None, c_void_p, c_uint32)
+
 
 class arn_scheduler_options(Struct):
-  _fields_ = [("struct_size", c_size_t), ("step_rows", c_uint32)]
-  _initial_ = (0,)
+  _fields_ = [("struct_size", c_size_t), ("step_rows", c_uint32), ("on_drop", arn_drop_callback),
+      ("user", c_void_p)]
+  _initial_ = (0, arn_drop_callback(0), None)
 
 
 class arn_request(Struct):

@@ -4,6 +4,7 @@
 
 #include <arenite/constrain.h>
 #include <arenite/session.h>
+#include <arenite/state.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +33,12 @@ extern "C" {
  * before. Speculation guesses nothing in steps. */
 typedef struct arn_scheduler arn_scheduler;
 
+/* Called in a step, or in arn_scheduler_restore_sequence, before a sequence that no request runs in
+ * loses its tokens, or most of them, to another conversation or because its pages are needed. It
+ * may call arn_scheduler_save_sequence, arn_session_select and arn_session_tokens, and nothing
+ * else. */
+typedef void (*arn_drop_callback)(void* user, uint32_t sequence);
+
 typedef struct arn_scheduler_options {
   size_t struct_size;
   /* Most rows of a step; 0: prefill_chunk, or max_sequences if that is more. A reply that has its
@@ -39,9 +46,11 @@ typedef struct arn_scheduler_options {
    * it are. With fewer rows than there are running requests they take turns. ARN_BAD_ARGUMENT: more
    * than that. */
   uint32_t step_rows;
+  arn_drop_callback on_drop; /* NULL: none */
+  void* user;                /* of on_drop */
 } arn_scheduler_options;
 #define ARN_SCHEDULER_OPTIONS_INIT \
-  { sizeof(arn_scheduler_options), 0 }
+  { sizeof(arn_scheduler_options), 0, NULL, NULL }
 
 /* Makes the scheduler of a session, which must outlive it, in memory that the session has for it
  * (arn_session_options.max_requests; arn_memory_plan.scheduler_bytes). Nothing allocates
@@ -97,7 +106,8 @@ typedef struct arn_request {
 ARN_API arn_status arn_scheduler_submit(arn_scheduler* scheduler, const arn_request* request,
                                         uint64_t* out_request);
 
-/* Each of the next four returns ARN_NOT_FOUND unless the request waits or runs. */
+/* Each of the next four, and arn_scheduler_set_constraint, returns ARN_NOT_FOUND unless the request
+ * waits or runs. */
 
 /* Ends a request: at once, with ARN_REQUEST_EVENT_ENDED as its next event. */
 ARN_API arn_status arn_scheduler_cancel(arn_scheduler* scheduler, uint64_t request);
@@ -112,6 +122,25 @@ ARN_API arn_status arn_scheduler_force(arn_scheduler* scheduler, uint64_t reques
 /* Begins the constraint of a request with constraint_waits: the next token that is chosen, behind
  * the one of its last event, is its first. ARN_BAD_STATE: none waits. */
 ARN_API arn_status arn_scheduler_begin_constraint(arn_scheduler* scheduler, uint64_t request);
+
+/* Compiles a constraint for requests of the scheduler apart from its steps, so that a schema that
+ * takes long holds no reply up: callable from any thread, beside all other calls, as long as the
+ * session lives. Memory and failures as those of arn_constraint_create; `first` is
+ * ARN_AT_NEXT_TOKEN. ARN_BAD_STATE: the session has no constraint_bytes, of which one constraint is
+ * enough (max_constraints 1). ARN_CANCELLED: arn_session_cancel. Destroy it by
+ * arn_constraint_destroy. arn_constraint_stats describes it; arn_constraint_mask before its first
+ * use computes what the first token needs; other calls are not for it. */
+ARN_API arn_status arn_scheduler_compile_constraint(const arn_scheduler* scheduler,
+                                                    const arn_constraint_options* options,
+                                                    void* memory, uint64_t memory_bytes,
+                                                    char* error, size_t error_bytes,
+                                                    arn_constraint** out_constraint);
+/* Puts a request under such a constraint: the next token that is chosen, behind the one of its last
+ * event, is its first. It must live until ARN_REQUEST_EVENT_ENDED has been taken. Several requests
+ * may share one if their ignore_eos and extra_eos_ids are equal. ARN_BAD_STATE: the request has a
+ * constraint. ARN_BAD_ARGUMENT: it was compiled otherwise. */
+ARN_API arn_status arn_scheduler_set_constraint(arn_scheduler* scheduler, uint64_t request,
+                                                arn_constraint* constraint);
 
 typedef struct arn_step_result {
   size_t struct_size;
@@ -195,6 +224,28 @@ typedef struct arn_scheduler_info {
   { sizeof(arn_scheduler_info), 0, 0, 0, 0, 0 }
 ARN_API arn_status arn_scheduler_get_info(const arn_scheduler* scheduler,
                                           arn_scheduler_info* out_info);
+/* ---- conversations that leave the session and come back
+ *
+ * A saved sequence is a state of one sequence (arenite/state.h), without its sampling: restored, it
+ * is a free sequence that later requests go on from. */
+
+/* Saves a sequence that no request runs in into the caller's buffer. *out_bytes: bytes written, or
+ * needed if capacity is less (ARN_BUFFER_TOO_SMALL; nothing is written). ARN_NOT_FOUND: it has no
+ * tokens. ARN_BAD_STATE: a request runs in it, or tokens of it must run again.
+ * ARN_UNSUPPORTED: it has embeddings or adapters, or the session no cache. */
+ARN_API arn_status arn_scheduler_save_sequence(arn_scheduler* scheduler, uint32_t sequence,
+                                               void* buffer, uint64_t capacity,
+                                               uint64_t* out_bytes);
+/* Restores such a state into a free sequence, the least recently used one if none is empty; tokens
+ * of others go where pages are missing. The bytes are checked as those of
+ * arn_session_restore_memory. ARN_CONTEXT_FULL: requests have all sequences or the pages; later it
+ * may work. ARN_UNSUPPORTED: the state is not that of one sequence. Then nothing changes. options
+ * may be NULL; *out_sequence, too. */
+ARN_API arn_status arn_scheduler_restore_sequence(arn_scheduler* scheduler, const void* data,
+                                                  uint64_t bytes,
+                                                  const arn_restore_options* options,
+                                                  uint32_t* out_sequence);
+
 /* Returns the number of the request that runs in a sequence of the session; 0: none does. */
 ARN_API uint64_t arn_scheduler_request_of(const arn_scheduler* scheduler, uint32_t sequence);
 
