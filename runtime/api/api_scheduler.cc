@@ -41,6 +41,7 @@ Status ReadRequest(const Session& session, const arn_request* request, Request* 
   ARN_TRY(CheckList("extra_eos_ids", read.extra_eos_ids, read.n_extra_eos_ids, diag));
   ARN_TRY(CheckFlag("constraint_waits", read.constraint_waits, diag));
   ARN_TRY(CheckFlag("ignore_eos", read.ignore_eos, diag));
+  ARN_TRY(CheckFlag("one_by_one", read.one_by_one, diag));
   out->prompt = {read.ids, read.n_ids};
   out->embeddings = {read.embeddings, read.n_embeddings * EmbeddingFloats(session.model().spec)};
   ARN_TRY(ReadSampling(read.sampling, &out->sampling, diag));
@@ -62,6 +63,7 @@ Status ReadRequest(const Session& session, const arn_request* request, Request* 
   ARN_TRY(ReadStops(read.stops, read.n_stops, &out->stops, diag));
   out->max_tokens = read.max_tokens;
   out->ignore_eos = read.ignore_eos == 1;
+  out->one_by_one = read.one_by_one == 1;
   out->user = read.user;
   return Status::kOk;
 }

@@ -165,17 +165,21 @@ struct ConstraintsPlan {
 
 // Memory of a scheduler; empty without max_requests.
 struct SchedulerPlan {
+  uint32_t step_tokens = 0;  // of one reply that a step reports at most
+  uint32_t n_events = 0;
   Slice requests;           // RequestRecord [max_requests]
   Slice order;              // u32 [max_requests]
-  Slice events;             // RequestEvent [max_requests, EventRing::kPerRequest]
+  Slice events;             // RequestEvent [n_events]
   Slice wishes;             // RowWish [max_sequences]
   Slice leases;             // SequenceLease [max_sequences]
   Slice replies;            // ReplyText [max_sequences]
+  Slice chosen;             // i32 [max_sequences, step_tokens]
   Slice text;               // [max_sequences, text_bytes]
   uint64_t text_bytes = 0;  // as SessionPlan::text
+  Slice shown;              // texts of a step's events
   uint64_t TotalBytes() const {
     return requests.bytes + order.bytes + events.bytes + wishes.bytes + leases.bytes +
-           replies.bytes + text.bytes;
+           replies.bytes + chosen.bytes + text.bytes + shown.bytes;
   }
 };
 

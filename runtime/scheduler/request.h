@@ -25,6 +25,7 @@ struct Request {
   Span<const StringView> stops;
   uint32_t max_tokens = 0;  // 0: until a stop token or a full context
   bool ignore_eos = false;
+  bool one_by_one = false;  // no more than one token in a step
   void* user = nullptr;
 };
 
@@ -44,8 +45,8 @@ struct RequestRecord {
   uint64_t id = 0;
   RequestPhase phase = RequestPhase::kFree;
   bool is_paused = false;
-  bool has_chosen = false;  // `chosen` comes next and has not run
-  int32_t chosen = 0;
+  // Tokens that have been reported and have not run, in memory of the sequence.
+  Span<const int32_t> chosen;
   Span<const int32_t> forced;  // tokens that come before others are chosen
   uint32_t sequence = 0;       // in kPrompt and kReply
   uint32_t n_kept = 0;         // leading tokens of the prompt that did not run

@@ -108,6 +108,7 @@ class Scheduler {
   Status RunTogether(StepCounts* out);
   Status CollectWishes(uint32_t* out_n);
   Status FindRows(const RequestRecord& record, uint32_t* out);
+  uint32_t MostRows(const RequestRecord& record) const;
   SessionPart PartOf(const RequestRecord& record, uint32_t rows) const;
   Status RunParts(Span<const SessionPart> parts, bool needs_logits);
   // Counts rows of a request that have run.
@@ -116,7 +117,14 @@ class Scheduler {
   Status ChooseAll(StepCounts* out);
   Status ChooseNext(RequestRecord* record);
   bool IsStopId(const Request& request, int32_t id) const;
+  // Reports a token, which comes next.
   void PutToken(RequestRecord* record, int32_t id);
+  // Reports tokens that come next without a choice, as far as a step may. Returns their number.
+  size_t PutTokens(RequestRecord* record, Span<const int32_t> ids);
+  // Reports those that the constraint leaves no choice of behind a chosen one.
+  void PutCertain(RequestRecord* record, int32_t id);
+  // Returns how many more tokens of the reply the step may report.
+  uint32_t MostTokens(const RequestRecord& record) const;
   // Ends a reply behind its last token.
   void EndText(RequestRecord* record);
 
@@ -124,6 +132,9 @@ class Scheduler {
   void End(RequestRecord* record, uint32_t finish, Status status, StringView text = {});
   ReplyText& TextOf(const RequestRecord& record) const;
   Span<char> TextBuffer(uint32_t sequence) const;
+  Span<int32_t> ChosenBuffer(uint32_t sequence) const;
+  // Returns a copy of an event's text that stays until the next step.
+  StringView Keep(StringView text);
   void Put(const RequestRecord& record, RequestEvent event);
 
   SavingView session_;
@@ -133,6 +144,8 @@ class Scheduler {
   RequestTable table_;
   EventRing events_;
   Span<RowWish> wishes_;
+  Span<char> shown_;   // texts of events
+  size_t n_shown_ = 0;  // bytes of them
   bool is_open_ = false;
   uint32_t step_rows_ = 0;
   uint64_t step_ = 0;

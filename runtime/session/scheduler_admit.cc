@@ -55,7 +55,7 @@ void Scheduler::Admit() {
       if (++n_apart == sequences_.size()) return;
       continue;
     }
-    // The text of a failure is in memory of the sequence that it had: for this step nobody's.
+    // The text of a failure takes memory that the sequence has for one in a step.
     if (!Begin(&record, best, held)) return;
   }
 }

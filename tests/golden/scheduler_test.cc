@@ -1,5 +1,6 @@
 // The scheduler on the trained model: each request's tokens, text and end are those of a session of
 // its own, with constraints, stop strings and penalties, whatever else runs beside it.
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -25,11 +26,13 @@ struct TextRequest {
   std::string constraint;
   std::vector<std::string> stops;
   uint32_t max_tokens = 60;
+  bool one_by_one = false;
 
   std::vector<int32_t> prompt_ids;  // filled in below
   std::vector<arn_stop_string> stop_list;
 
   void Fill(const arn_model* model) {
+    stop_list.clear();
     prompt_ids = Tokenize(model, prompt, ARN_TOKENIZE_DEFAULT);
     for (const std::string& stop : stops) stop_list.push_back({stop.data(), stop.size()});
   }
@@ -122,6 +125,7 @@ class FableSchedulerTest : public testing::Test {
     request.stops = from.stop_list.data();
     request.n_stops = from.stop_list.size();
     request.user = reply;
+    request.one_by_one = from.one_by_one ? 1 : 0;
     uint64_t number = 0;
     EXPECT_EQ(ARN_OK, arn_scheduler_submit(scheduler, &request, &number))
         << arn_scheduler_last_error(scheduler);
@@ -217,6 +221,41 @@ TEST_F(FableSchedulerTest, Replies_AreThoseOfSessionsOfTheirOwn) {
         EXPECT_EQ(alone[i].finish, replies[i].finish);
       }
       arn_scheduler_destroy(scheduler);
+    }
+  }
+}
+
+// Text that follows from a constraint comes at once, and is cut where the reply ends.
+TEST_F(FableSchedulerTest, CertainText_ComesInOneStep) {
+  for (const uint32_t max_tokens : {60u, 5u, 3u}) {
+    for (const bool has_stop : {false, true}) {
+      TextRequest request = Requests()[2];
+      request.max_tokens = max_tokens;
+      if (has_stop) request.stops = {"me\":"};
+      request.Fill(model_);
+      const TextReply alone = GenerateAlone(model_, request);
+      uint32_t n_steps[2] = {};
+      for (const bool one_by_one : {false, true}) {
+        SCOPED_TRACE(max_tokens);
+        request.one_by_one = one_by_one;
+        const SessionPtr session = NewSession(model_, FableOptions(2));
+        arn_scheduler* scheduler = nullptr;
+        ASSERT_EQ(ARN_OK, arn_scheduler_create(session.get(), nullptr, nullptr, 0, &scheduler));
+        TextReply reply;
+        Submit(scheduler, request, &reply);
+        size_t most = 0;
+        for (bool goes_on = true; goes_on; ++n_steps[one_by_one ? 1 : 0]) {
+          const size_t before = reply.ids.size();
+          goes_on = Step(scheduler);
+          most = std::max(most, reply.ids.size() - before);
+        }
+        EXPECT_EQ(alone.ids, reply.ids);
+        EXPECT_EQ(alone.text, reply.text);
+        EXPECT_EQ(alone.finish, reply.finish);
+        EXPECT_EQ(one_by_one, most == 1);
+        arn_scheduler_destroy(scheduler);
+      }
+      EXPECT_LT(n_steps[0], n_steps[1]);
     }
   }
 }

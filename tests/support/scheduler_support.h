@@ -49,6 +49,7 @@ struct Asked {
   uint32_t max_tokens = 0;
   std::vector<uint32_t> adapters;
   std::vector<float> scales;
+  bool one_by_one = false;
 
   uint64_t number = 0;
   bool has_started = false, has_ended = false;
@@ -70,6 +71,7 @@ inline arn_status Submit(arn_scheduler* scheduler, Asked* asked) {
   request.adapter_scales = asked->scales.data();
   request.n_adapters = asked->adapters.size();
   request.user = asked;
+  request.one_by_one = asked->one_by_one ? 1 : 0;
   return arn_scheduler_submit(scheduler, &request, &asked->number);
 }
 

@@ -81,11 +81,14 @@ typedef struct arn_request {
   const arn_stop_string* stops; /* at most 16, each 1 to 256 bytes; not shown */
   size_t n_stops;
   void* user; /* of its events */
+  uint32_t one_by_one; /* 1: no more than one token in a step, so that behind each event
+                          ARN_REQUEST_EVENT_TOKEN its logits are there, and the reply can be steered.
+                          0: text that the constraint leaves no choice of comes at once. */
 } arn_request;
 #define ARN_REQUEST_INIT                                                                         \
   {                                                                                              \
     sizeof(arn_request), NULL, 0, NULL, 0, NULL, NULL, 0, 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0, \
-        NULL                                                                                     \
+        NULL, 0                                                                                  \
   }
 
 /* Queues a request. *out_request: its number, from 1, never used again. Computes nothing.
@@ -155,8 +158,8 @@ typedef struct arn_scheduler_event {
 #define ARN_SCHEDULER_EVENT_INIT \
   { sizeof(arn_scheduler_event), 0, 0, 0, NULL, ARN_OK, 0, NULL, 0, 0, 0, 0 }
 
-/* Takes the oldest event. ARN_NOT_FOUND: there is none. Between steps a request has at most one of
- * each kind. */
+/* Takes the oldest event. ARN_NOT_FOUND: there is none. Of each token there is one event; a step
+ * may bring several of a request, in order (arn_request.one_by_one). */
 ARN_API arn_status arn_scheduler_next_event(arn_scheduler* scheduler,
                                             arn_scheduler_event* out_event);
 
@@ -170,8 +173,8 @@ typedef struct arn_request_info {
   size_t struct_size;
   uint32_t state; /* ARN_REQUEST_STATE_... */
   /* From STARTED until the next step after ENDED: the sequence of the session, to select it and
-   * read its tokens, logits and log-probabilities. Behind an event TOKEN the logits are those that
-   * the token was chosen from. Before: 0. */
+   * read its tokens, logits and log-probabilities. With one_by_one the logits behind an event TOKEN
+   * are those that the token was chosen from. Before: 0. */
   uint32_t sequence;
   uint32_t n_prompt_done; /* tokens of the prompt that have run or were kept, while it runs */
   uint32_t n_tokens;      /* of the reply */

@@ -299,6 +299,7 @@ TEST_F(SchedulerTest, LogitsAndForcedTokens) {
   const SchedulerPtr scheduler = NewScheduler(session.get());
   const SessionPtr alone = NewSession(model_.get(), Options(1));
   auto asked = Ask(SomeIds(9, kVocab), 12), other = Ask({5}, 30);
+  asked->one_by_one = true;
   ASSERT_EQ(ARN_OK, Submit(scheduler.get(), asked.get()));
   ASSERT_EQ(ARN_OK, Submit(scheduler.get(), other.get()));
   ASSERT_EQ(ARN_OK, arn_session_prefill(alone.get(), asked->prompt.data(), asked->prompt.size()));
@@ -332,6 +333,39 @@ TEST_F(SchedulerTest, LogitsAndForcedTokens) {
             std::vector<int32_t>(asked->tokens.begin() + 4, asked->tokens.begin() + 7));
   const int32_t bad = kVocab;
   EXPECT_EQ(ARN_BAD_TOKEN, arn_scheduler_force(scheduler.get(), other->number, &bad, 1));
+}
+
+// Forced tokens are reported at once, as far as a step may, and run together.
+TEST_F(SchedulerTest, ForcedTokens_RunTogether) {
+  const arn_session_options options = Options(2);
+  const SessionPtr session = NewSession(model_.get(), options);
+  const SchedulerPtr scheduler = NewScheduler(session.get(), 7);
+  auto asked = Ask({1, 2, 3}, 40), other = Ask({5}, 60);
+  ASSERT_EQ(ARN_OK, Submit(scheduler.get(), asked.get()));
+  ASSERT_EQ(ARN_OK, Submit(scheduler.get(), other.get()));
+  Step(scheduler.get());
+  TakeEvents(scheduler.get());
+  const std::vector<int32_t> forced = SomeIds(20, kVocab);
+  ASSERT_EQ(ARN_OK, arn_scheduler_force(scheduler.get(), asked->number, forced.data(), 20));
+  Step(scheduler.get());
+  TakeEvents(scheduler.get());
+  EXPECT_EQ(17u, asked->tokens.size());
+  for (const size_t n_other : {3u, 4u, 5u}) {
+    EXPECT_EQ(n_other < 5 ? 7u : 5u, Step(scheduler.get()).n_rows);
+    TakeEvents(scheduler.get());
+    EXPECT_EQ(n_other, other->tokens.size());
+    EXPECT_EQ(n_other < 5 ? 17u : 21u, asked->tokens.size());
+  }
+  EXPECT_EQ(forced, std::vector<int32_t>(asked->tokens.begin() + 1, asked->tokens.end()));
+  RunToEnd(scheduler.get());
+  EXPECT_EQ(40u, asked->tokens.size());
+  // What follows them is what follows them in a prompt.
+  auto after = Ask({1, 2, 3}, 19);
+  after->prompt.insert(after->prompt.end(), asked->tokens.begin(), asked->tokens.begin() + 21);
+  after->tokens.assign(asked->tokens.begin() + 21, asked->tokens.end());
+  after->finish = asked->finish;
+  CheckAsAlone(model_.get(), options, *after);
+  CheckAsAlone(model_.get(), options, *other);
 }
 
 // A quantised page changes what later rows see: the same parts of a prompt give the same bits.
