@@ -3,6 +3,7 @@
 #include "runtime/scheduler/event_ring.h"
 #include "runtime/scheduler/request.h"
 #include "runtime/scheduler/step_policy.h"
+#include "runtime/speculate/shared_guess_policy.h"
 
 namespace arn {
 namespace {
@@ -42,10 +43,16 @@ Status PlanScheduler(const Model& model, const SessionObjects& objects, SessionP
   ARN_ASSIGN(plan.wishes, layout->AddArray(Region::kIo, n_sequences, sizeof(RowWish)));
   ARN_ASSIGN(plan.leases, layout->AddArray(Region::kIo, n_sequences, objects.lease_bytes));
   ARN_ASSIGN(plan.replies, layout->AddArray(Region::kIo, n_sequences, objects.reply_text_bytes));
-  ARN_ASSIGN(plan.chosen, layout->AddArray(Region::kIo, n_tokens, sizeof(int32_t)));
+  plan.chosen_stride = plan.step_tokens + out->options.max_guesses;
+  ARN_ASSIGN(plan.chosen,
+             layout->AddArray(Region::kIo, n_sequences * plan.chosen_stride, sizeof(int32_t)));
+  if (out->options.max_guesses != 0) {
+    ARN_ASSIGN(plan.shares,
+               layout->AddArray(Region::kIo, n_sequences, sizeof(SharedGuessPolicy::Share)));
+  }
   plan.text_bytes = out->text.bytes;
   ARN_ASSIGN(plan.text, layout->AddArray(Region::kIo, n_sequences, plan.text_bytes));
-  // What was held back, a piece of each token, and the message of a failure.
+  // Takes what was held back, a piece of each token, and the message of a failure.
   const uint64_t piece = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   ARN_ASSIGN(plan.shown, layout->AddArray(Region::kIo, n_sequences,
                                           2 * plan.text_bytes + plan.step_tokens * piece));

@@ -26,6 +26,7 @@ struct Request {
   uint32_t max_tokens = 0;  // 0: until a stop token or a full context
   bool ignore_eos = false;
   bool one_by_one = false;  // no more than one token in a step
+  bool no_guesses = false;
   void* user = nullptr;
 };
 
@@ -53,6 +54,9 @@ struct RequestRecord {
   uint32_t mark = kNoMark;     // position where the recurrent states are kept
   uint32_t border = 0;         // position that a chunk ends at, for a request that waits for it
   uint32_t n_tokens = 0;       // of the reply
+  uint32_t n_put = 0;          // part of them: in this step
+  uint64_t n_proposed = 0;     // guesses of the reply
+  uint64_t n_accepted = 0;     // those that were then chosen
   uint64_t since = 0;          // the step in which it had its last row, or the one before it began
 
   bool is_running() const {

@@ -25,6 +25,10 @@ Status Scheduler::Open(const SchedulerOptions& options) {
               {core_.memory.As<uint32_t>(plan.order), n});
   events_.Init({core_.memory.As<RequestEvent>(plan.events), plan.n_events});
   wishes_ = {core_.memory.As<RowWish>(plan.wishes), sequences_.size()};
+  if (plan.shares.bytes != 0) {
+    shares_ = {core_.memory.As<SharedGuessPolicy::Share>(plan.shares), sequences_.size()};
+  }
+  guesses_ = GuessCounts();
   shown_ = {core_.memory.As<char>(plan.shown), static_cast<size_t>(plan.shown.bytes)};
   leases_.Init();
   session_.constrainer.DropAll();  // they are the requests' now
@@ -182,8 +186,8 @@ Span<char> Scheduler::TextBuffer(uint32_t sequence) const {
 
 Span<int32_t> Scheduler::ChosenBuffer(uint32_t sequence) const {
   const SchedulerPlan& plan = core_.plan.scheduler;
-  return {core_.memory.As<int32_t>(plan.chosen) + size_t{sequence} * plan.step_tokens,
-          plan.step_tokens};
+  return {core_.memory.As<int32_t>(plan.chosen) + size_t{sequence} * plan.chosen_stride,
+          plan.chosen_stride};
 }
 
 ReplyText& Scheduler::TextOf(const RequestRecord& record) const {
@@ -201,6 +205,7 @@ void Scheduler::End(RequestRecord* record, uint32_t finish, Status status, Strin
       const char* why = core_.diag.text();
       event.text = {why, Min<size_t>(std::strlen(why), core_.plan.scheduler.text_bytes)};
     }
+    speculator_.Settle(record->sequence);
     session_.constrainer.Drop(record->sequence);
     leases_.Release(record->sequence);
   }

@@ -20,6 +20,7 @@
 #include "runtime/session/reply_text.h"
 #include "runtime/session/saving.h"
 #include "runtime/session/sequence_leases.h"
+#include "runtime/session/speculator.h"
 
 namespace arn {
 
@@ -27,9 +28,18 @@ struct SchedulerOptions {
   uint32_t step_rows = 0;  // most rows of a step; 0: prefill_chunk
 };
 
+// Guesses of all steps.
+struct GuessCounts {
+  uint64_t proposed = 0;
+  uint64_t accepted = 0;
+  uint64_t steps = 0;  // that had some
+  uint64_t rows = 0;   // of those steps
+};
+
 struct StepCounts {
   uint32_t n_rows = 0;         // that ran
   uint32_t n_prompt_rows = 0;  // part of them: of prompts
+  uint32_t n_guess_rows = 0;   // part of them: of guesses
   uint32_t n_chosen = 0;       // tokens that were chosen
   uint32_t n_running = 0;      // requests that have a sequence now
   uint32_t n_waiting = 0;      // for one
@@ -38,8 +48,9 @@ struct StepCounts {
 class Scheduler {
  public:
   // The parts of the session must outlive it.
-  explicit Scheduler(const SavingView& session)
+  Scheduler(const SavingView& session, Speculator* speculator)
       : session_(session),
+        speculator_(*speculator),
         core_(session.core),
         sequences_(session.sequences),
         leases_(&session.core, &session.sequences) {}
@@ -79,6 +90,7 @@ class Scheduler {
   }
   uint64_t n_dropped() const { return leases_.n_dropped(); }
   uint32_t step_rows() const { return step_rows_; }
+  const GuessCounts& guesses() const { return guesses_; }
 
  private:
   // Restores the selection when it ends.
@@ -109,20 +121,32 @@ class Scheduler {
   Status CollectWishes(uint32_t* out_n);
   Status FindRows(const RequestRecord& record, uint32_t* out);
   uint32_t MostRows(const RequestRecord& record) const;
+  // Returns the rows of replies that run with whatever they run next.
+  uint32_t PendingRows() const;
   SessionPart PartOf(const RequestRecord& record, uint32_t rows) const;
   Status RunParts(Span<const SessionPart> parts, bool needs_logits);
+  // Adds guesses to parts that run all known tokens of a reply, `most` together. Returns their
+  // number.
+  uint32_t AddGuesses(Span<SessionPart> parts, const SharedGuessPolicy::Plain& plain,
+                      uint32_t most);
+  // Returns the reply that may have guesses behind this part; null: none.
+  RequestRecord* GuessesAfter(const SessionPart& part) const;
+  void DropGuesses(Span<SessionPart> parts);
+  void StartGuesses(Span<const SessionPart> parts);
   // Counts rows of a request that have run.
   void Advance(RequestRecord* record, uint32_t rows);
-  // Chooses the next token of each reply that has none.
+  // Chooses the next token of each reply that has none, and goes on as long as it was guessed.
   Status ChooseAll(StepCounts* out);
+  Status ChooseTokens(RequestRecord* record);
+  void SettleAll();
   Status ChooseNext(RequestRecord* record);
   bool IsStopId(const Request& request, int32_t id) const;
   // Reports a token, which comes next.
   void PutToken(RequestRecord* record, int32_t id);
   // Reports tokens that come next without a choice, as far as a step may. Returns their number.
   size_t PutTokens(RequestRecord* record, Span<const int32_t> ids);
-  // Reports those that the constraint leaves no choice of behind a chosen one.
-  void PutCertain(RequestRecord* record, int32_t id);
+  // Reports those that the constraint leaves no choice of behind the chosen one.
+  void PutCertain(RequestRecord* record);
   // Returns how many more tokens of the reply the step may report.
   uint32_t MostTokens(const RequestRecord& record) const;
   // Ends a reply behind its last token.
@@ -138,14 +162,17 @@ class Scheduler {
   void Put(const RequestRecord& record, RequestEvent event);
 
   SavingView session_;
+  Speculator& speculator_;
   SessionCore& core_;
   Sequences& sequences_;
   SequenceLeases leases_;
   RequestTable table_;
   EventRing events_;
   Span<RowWish> wishes_;
-  Span<char> shown_;   // texts of events
+  Span<char> shown_;    // texts of events
   size_t n_shown_ = 0;  // bytes of them
+  Span<SharedGuessPolicy::Share> shares_;
+  GuessCounts guesses_;
   bool is_open_ = false;
   uint32_t step_rows_ = 0;
   uint64_t step_ = 0;

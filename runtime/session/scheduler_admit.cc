@@ -111,6 +111,7 @@ Status Scheduler::PrepareSequence(RequestRecord* record) {
   ARN_TRY(status);
   record->n_kept = prefix.n_kept;
   if (!prefix.rest.empty()) record->mark = prefix.n_kept + prefix.n_again;
+  speculator_.BeginText(record->sequence);
   sequences_.At(record->sequence).sampler.Configure(request.sampling);
   sequences_.At(record->sequence).n_generated = 0;
   return Status::kOk;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "tests/harness/bundles.h"
 #include "tests/support/tiny_checkpoint.h"
@@ -199,9 +201,14 @@ TEST_F(FableSchedulerTest, Replies_AreThoseOfSessionsOfTheirOwn) {
   EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_STOP), alone[1].finish);
   EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_EOS), alone[4].finish);
   EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_LENGTH), alone[6].finish);
-  for (const uint32_t rows : {1u, 5u, 32u}) {
+  uint64_t n_accepted = 0, n_proposed = 0;
+  for (const auto& [rows, guesses] : std::initializer_list<std::pair<uint32_t, bool>>{
+           {1, false}, {5, false}, {32, false}, {7, true}, {32, true}}) {
     for (const uint32_t sequences : {2u, 5u}) {
-      const SessionPtr session = NewSession(model_, FableOptions(sequences));
+      arn_session_options session_options = FableOptions(sequences);
+      if (guesses) session_options.speculation = ARN_SPECULATE_NGRAM;
+      session_options.guess_always = guesses ? 1 : 0;
+      const SessionPtr session = NewSession(model_, session_options);
       arn_scheduler_options options = ARN_SCHEDULER_OPTIONS_INIT;
       options.step_rows = rows;
       arn_scheduler* scheduler = nullptr;
@@ -214,15 +221,22 @@ TEST_F(FableSchedulerTest, Replies_AreThoseOfSessionsOfTheirOwn) {
       while (Step(scheduler)) {
       }
       for (size_t i = 0; i < requests.size(); ++i) {
-        SCOPED_TRACE(requests[i].prompt + ", " + std::to_string(rows) + " rows");
+        SCOPED_TRACE(requests[i].prompt + ", " + std::to_string(rows) + " rows" +
+                     (guesses ? ", with guesses" : ""));
         EXPECT_EQ(ARN_OK, replies[i].status) << replies[i].error;
         EXPECT_EQ(alone[i].ids, replies[i].ids);
         EXPECT_EQ(alone[i].text, replies[i].text);
         EXPECT_EQ(alone[i].finish, replies[i].finish);
       }
+      arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
+      ASSERT_EQ(ARN_OK, arn_scheduler_get_info(scheduler, &info));
+      n_accepted += info.guesses_accepted;
+      n_proposed += info.guesses_proposed;
       arn_scheduler_destroy(scheduler);
     }
   }
+  EXPECT_GT(n_accepted, 20u);
+  EXPECT_GT(n_proposed - n_accepted, 20u);
 }
 
 // Text that follows from a constraint comes at once, and is cut where the reply ends.
