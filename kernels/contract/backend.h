@@ -72,6 +72,7 @@ struct SequenceRows {
   const PageTable* tables = nullptr;
   uint32_t encoder_rows = 0;           // of the sequence; kinds with is_cross_attention read them
   uint32_t n_first_type = UINT32_MAX;  // rows of token type 0; those after them have type 1
+  uint32_t more_logit_rows = 0;        // before the last one, with LogitRows::kLastOfEach
   Span<const ActiveAdapter> adapters = {};
 };
 

@@ -262,6 +262,10 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
       return diag->Fail(Status::kBadArgument, "sequences do not cover the %zu rows in order",
                         n_rows);
     }
+    if (s.more_logit_rows >= s.n_rows) {
+      return diag->Fail(Status::kBadArgument, "%u further rows of logits, a sequence has %u rows",
+                        s.more_logit_rows, s.n_rows);
+    }
     if (end > program.max_context) {
       return diag->Fail(Status::kContextFull, "position %llu; the context has %u",
                         static_cast<unsigned long long>(end - 1), program.max_context);

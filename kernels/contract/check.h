@@ -56,7 +56,8 @@ template <typename Visit>
 void ForEachLogitRow(const RunArgs& args, Visit visit) {
   if (args.logit_rows == LogitRows::kNone) return;
   for (const SequenceRows& s : args.sequences) {
-    const uint32_t first = args.logit_rows == LogitRows::kAll ? 0 : s.n_rows - 1;
+    const uint32_t first =
+        args.logit_rows == LogitRows::kAll ? 0 : s.n_rows - 1 - s.more_logit_rows;
     for (uint32_t i = first; i < s.n_rows; ++i) visit(s.first_row + i);
   }
 }

@@ -42,6 +42,8 @@ Status ReadRequest(const Session& session, const arn_request* request, Request* 
   ARN_TRY(CheckList("extra_eos_ids", read.extra_eos_ids, read.n_extra_eos_ids, diag));
   ARN_TRY(CheckFlag("constraint_waits", read.constraint_waits, diag));
   ARN_TRY(CheckFlag("ignore_eos", read.ignore_eos, diag));
+  ARN_TRY(CheckFlag("one_by_one", read.one_by_one, diag));
+  ARN_TRY(CheckFlag("no_guesses", read.no_guesses, diag));
   out->prompt = {read.ids, read.n_ids};
   out->embeddings = {read.embeddings, read.n_embeddings * EmbeddingFloats(session.model().spec)};
   ARN_TRY(ReadSampling(read.sampling, &out->sampling, diag));
@@ -58,6 +60,8 @@ Status ReadRequest(const Session& session, const arn_request* request, Request* 
   ARN_TRY(ReadStops(read.stops, read.n_stops, &out->stops, diag));
   out->max_tokens = read.max_tokens;
   out->ignore_eos = read.ignore_eos == 1;
+  out->one_by_one = read.one_by_one == 1;
+  out->no_guesses = read.no_guesses == 1;
   out->user = read.user;
   return Status::kOk;
 }
@@ -157,6 +161,7 @@ arn_status arn_scheduler_step(arn_scheduler* scheduler, arn_step_result* out_res
     out.n_chosen = counts.n_chosen;
     out.n_running = counts.n_running;
     out.n_waiting = counts.n_waiting;
+    out.n_guess_rows = counts.n_guess_rows;
     const Status written = WriteStruct(out, out_result);
     return status == Status::kOk ? written : status;
   });
@@ -184,6 +189,8 @@ arn_status arn_scheduler_get_request(const arn_scheduler* scheduler, uint64_t re
   }
   out.n_tokens = record->n_tokens;
   out.is_paused = record->is_paused ? 1 : 0;
+  out.guesses_proposed = record->n_proposed;
+  out.guesses_accepted = record->n_accepted;
   return ToC(WriteStruct(out, out_info));
 }
 
@@ -196,6 +203,11 @@ arn_status arn_scheduler_get_info(const arn_scheduler* scheduler, arn_scheduler_
   out.n_waiting = session.scheduler().n_waiting();
   out.n_running = session.scheduler().n_running();
   out.n_dropped = session.scheduler().n_dropped();
+  const GuessCounts& guesses = session.scheduler().guesses();
+  out.guesses_proposed = guesses.proposed;
+  out.guesses_accepted = guesses.accepted;
+  out.guess_steps = guesses.steps;
+  out.guess_rows = guesses.rows;
   return ToC(WriteStruct(out, out_info));
 }
 

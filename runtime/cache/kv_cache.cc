@@ -48,6 +48,10 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences,
              layout->AddArray(Region::kConstants, rows * groups.size(), sizeof(PageTable)));
   ARN_ASSIGN(out->lengths, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
   ARN_ASSIGN(out->encoder_rows, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
+  if (n_state_groups != 0) {
+    ARN_ASSIGN(out->held, layout->AddArray(Region::kConstants, n_sequences * groups.size(),
+                                           sizeof(HeldState)));
+  }
   ARN_ASSIGN(out->reorder,
              layout->AddArray(Region::kConstants, 2 * uint64_t{n_sequences}, sizeof(uint32_t)));
   ARN_ASSIGN(out->moves,
@@ -65,6 +69,8 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   tables_ = memory.As<PageTable>(plan.tables);
   lengths_ = memory.As<uint32_t>(plan.lengths);
   encoder_rows_ = memory.As<uint32_t>(plan.encoder_rows);
+  held_ = plan.held.bytes == 0 ? nullptr : memory.As<HeldState>(plan.held);
+  for (size_t i = 0; held_ != nullptr && i < size_t{n_sequences_} * n_groups_; ++i) held_[i] = {};
   edits_ = memory.As<KvEdit>(plan.edits);
   reorder_ = memory.As<uint32_t>(plan.reorder);
   moves_ = memory.As<RowMove>(plan.moves);

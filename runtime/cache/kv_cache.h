@@ -34,6 +34,7 @@ struct KvCachePlan {
   Slice tables;                 // PageTable [rows, n_groups]
   Slice lengths;                // u32 [rows]
   Slice encoder_rows;           // u32 [rows]
+  Slice held;                   // HeldState [n_sequences, n_groups] if there are states
   Slice edits;                  // KvEdit [max_edits]
   Slice reorder;                // u32 [2, n_sequences]
   Slice moves;                  // RowMove [MaxRowMoves(n_sequences)]
@@ -47,6 +48,12 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences,
 struct Growth {
   uint32_t sequence = 0;
   uint32_t n_tokens = 0;
+};
+
+// A slot of states that KvCache::HoldStates() keeps.
+struct HeldState {
+  uint32_t length = 0;  // of the sequence; 0: none is held
+  uint32_t slot = 0;
 };
 
 class KvCache {
@@ -80,13 +87,13 @@ class KvCache {
   // REQUIRES: the last run committed them. States stay as they are after it; see HoldStates().
   void Uncommit(uint32_t sequence, uint32_t n) { lengths_[sequence] -= n; }
 
-  // Keeps the states of a sequence, beside those that the next run makes, until one of the calls
-  // below. Nothing happens without states. REQUIRES: none are held; until then only this sequence
-  // runs, once.
+  // Keeps the states of a sequence, beside those that its next run makes, until one of the calls
+  // below. Nothing happens without states. REQUIRES: none are held; until then the sequence runs
+  // once.
   void HoldStates(uint32_t sequence);
   // Takes the sequence back to where its states were held: all later tokens are removed.
-  void ReturnToHeld();
-  void DropHeld();
+  void ReturnToHeld(uint32_t sequence);
+  void DropHeld(uint32_t sequence);
 
   // Returns how many tokens can be reserved at once, any of which Cut() can remove, with the same
   // result as reserving one at a time, states aside: those before the next page is quantised.
@@ -218,9 +225,7 @@ class KvCache {
   uint32_t n_sequences_ = 0;
   uint32_t context_tokens_ = 0;
   uint32_t max_edits_ = 0;
-  // HoldStates
-  uint32_t held_sequence_ = 0, held_length_ = 0, n_held_ = 0;
-  uint32_t held_[kMaxKvGroups] = {};  // slots [n_held_], by state group
+  HeldState* HeldOf(uint32_t sequence) { return held_ + uint64_t{sequence} * n_groups_; }
   uint32_t n_edits_ = 0;
   CacheGroup groups_[kMaxKvGroups];
   PagePool pools_[kMaxKvGroups];
@@ -230,6 +235,7 @@ class KvCache {
   PageTable* tables_ = nullptr;
   uint32_t* lengths_ = nullptr;
   uint32_t* encoder_rows_ = nullptr;
+  HeldState* held_ = nullptr;  // null without states
   KvEdit* edits_ = nullptr;
   uint32_t* reorder_ = nullptr;
   RowMove* moves_ = nullptr;

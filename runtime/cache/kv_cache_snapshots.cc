@@ -82,27 +82,33 @@ void KvCache::UseSlots(uint32_t sequence, const uint32_t* slot) {
 }
 
 void KvCache::HoldStates(uint32_t sequence) {
-  held_sequence_ = sequence;
-  held_length_ = lengths_[sequence];
   for (uint32_t g = 0; g < n_groups_; ++g) {
     if (!groups_[g].is_state) continue;
-    held_[n_held_] = Table(sequence, g).pages[0];
-    Retain(g, held_[n_held_++]);
+    const uint32_t slot = Table(sequence, g).pages[0];
+    Retain(g, slot);
+    HeldOf(sequence)[g] = {lengths_[sequence], slot};
   }
 }
 
-void KvCache::ReturnToHeld() {
-  Cut(held_sequence_, held_length_);
-  UseSlots(held_sequence_, held_);
-  DropHeld();
+void KvCache::ReturnToHeld(uint32_t sequence) {
+  uint32_t slots[kMaxKvGroups];
+  uint32_t n = 0, length = 0;
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (!groups_[g].is_state) continue;
+    slots[n++] = HeldOf(sequence)[g].slot;
+    length = HeldOf(sequence)[g].length;
+  }
+  Cut(sequence, length);
+  UseSlots(sequence, slots);
+  DropHeld(sequence);
 }
 
-void KvCache::DropHeld() {
-  uint32_t n = 0;
-  for (uint32_t g = 0; g < n_groups_ && n < n_held_; ++g) {
-    if (groups_[g].is_state) Release(g, held_[n++]);
+void KvCache::DropHeld(uint32_t sequence) {
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (!groups_[g].is_state || HeldOf(sequence)[g].length == 0) continue;
+    Release(g, HeldOf(sequence)[g].slot);
+    HeldOf(sequence)[g] = {};
   }
-  n_held_ = 0;
 }
 
 }  // namespace arn

@@ -50,6 +50,9 @@ struct ConstraintCounts {
 
 class TokenConstraint {
  public:
+  // Most tokens that Forced() returns.
+  static constexpr uint32_t kMaxForcedTokens = 32;
+
   // Compiles in `block`, aligned to 64 bytes. Makes n_states states, all at the start of the text.
   // On failure *out is null and the diag names rule, offset or JSON pointer, or the bytes missing.
   static Status Compile(const TokenConstraintOptions& options, const TokenSet& tokens,
@@ -110,7 +113,6 @@ class TokenConstraint {
 
  private:
   static constexpr uint32_t kMinMasks = 2, kMaxMasks = 32;
-  static constexpr uint32_t kMaxForcedTokens = 32;
 
   struct State {
     uint32_t n_tokens;

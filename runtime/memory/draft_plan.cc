@@ -68,9 +68,11 @@ Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObj
                                ? target.backend
                                : target.options.fallback;
   Diag reason;
+  SessionObjects own;
+  own.session_bytes = objects.draft_bytes;
+  own.sequence_bytes = objects.sequence_bytes;
   const Status status =
-      PlanSession(draft, backend, DraftOptions(target.options, draft),
-                  {objects.draft_bytes, objects.sequence_bytes, 0, 0}, out, &reason);
+      PlanSession(draft, backend, DraftOptions(target.options, draft), own, out, &reason);
   return status == Status::kOk ? status : diag->Fail(status, "the draft model: %s", reason.text());
 }
 

@@ -330,13 +330,16 @@ Status PlanEmbeddings(const Model& model, SessionPlan* plan, Layout* layout, Dia
   return Status::kOk;
 }
 
-Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* diag) {
+Status PlanProgram(const Model& model, uint64_t guesses_bytes, SessionPlan* plan, Layout* layout,
+                   Diag* diag) {
   const SessionOptions& options = plan->options;
   Program& program = plan->program;
   program = model.program;
   program.max_rows = MaxRows(options);
   const uint32_t plain_rows = options.all_logits ? program.max_rows : options.max_sequences;
-  program.max_logit_rows = Max(plain_rows, 1 + options.max_guesses);
+  // The steps of a scheduler verify guesses of all sequences together.
+  const uint32_t in_a_run = options.max_requests != 0 ? options.max_sequences : 1;
+  program.max_logit_rows = Max(plain_rows, in_a_run + options.max_guesses);
   program.max_context = options.context_tokens;
   program.max_encoder_rows = options.encoder_rows;
   program.splits_rows = options.splits_rows;
@@ -390,10 +393,11 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   ARN_ASSIGN(program.logits, layout->AddArray(Region::kIo, logits, sizeof(float)));
   if (options.max_guesses != 0) {
     if (Has(options.speculation, Speculation::kNgram)) {
-      ARN_TRY(PlanNgrams(options.context_tokens, layout, &plan->ngrams));
+      ARN_TRY(PlanNgrams(options.context_tokens, in_a_run, layout, &plan->ngrams));
     }
+    ARN_ASSIGN(plan->guesses, layout->AddArray(Region::kIo, in_a_run, guesses_bytes));
     plan->speculation_bytes =
-        plan->ngrams.slots.bytes +
+        plan->ngrams.slots.bytes + plan->guesses.bytes +
         uint64_t{program.max_logit_rows - plain_rows} * program.vocab * sizeof(float);
   }
   return Status::kOk;
@@ -545,7 +549,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   ARN_TRY(CheckPace(&out->options.pace, diag));
   Layout layout;
   ARN_ASSIGN(out->session, layout.Add(Region::kConstants, objects.session_bytes));
-  ARN_TRY(PlanProgram(model, out, &layout, diag));
+  ARN_TRY(PlanProgram(model, objects.guesses_bytes, out, &layout, diag));
   ARN_TRY(CheckShift(out->cache, out->options, diag));
   ARN_TRY(PlanSequences(objects.sequence_bytes, out, &layout));
   if (out->options.kv_in_file && backend->host_kv == nullptr) {

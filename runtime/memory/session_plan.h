@@ -165,17 +165,23 @@ struct ConstraintsPlan {
 
 // Memory of a scheduler; empty without max_requests.
 struct SchedulerPlan {
+  uint32_t step_tokens = 0;    // of one reply that a step reports at most
+  uint32_t chosen_stride = 0;  // step_tokens, and guesses behind them
+  uint32_t n_events = 0;
   Slice requests;           // RequestRecord [max_requests]
   Slice order;              // u32 [max_requests]
-  Slice events;             // RequestEvent [max_requests, EventRing::kPerRequest]
+  Slice events;             // RequestEvent [n_events]
   Slice wishes;             // RowWish [max_sequences]
   Slice leases;             // SequenceLease [max_sequences]
   Slice replies;            // ReplyText [max_sequences]
+  Slice chosen;             // i32 [max_sequences, chosen_stride]
+  Slice shares;             // SharedGuessPolicy::Share [max_sequences] with speculation
   Slice text;               // [max_sequences, text_bytes]
   uint64_t text_bytes = 0;  // as SessionPlan::text
+  Slice shown;              // texts of a step's events
   uint64_t TotalBytes() const {
     return requests.bytes + order.bytes + events.bytes + wishes.bytes + leases.bytes +
-           replies.bytes + text.bytes;
+           replies.bytes + chosen.bytes + shares.bytes + text.bytes + shown.bytes;
   }
 };
 
@@ -200,7 +206,8 @@ struct SessionPlan {
   Slice adapters;                  // const AdapterBundle* [options.adapters]
   Slice active_adapters;           // ActiveAdapter [max_sequences, options.adapters]
   Slice sampling_lists;            // u32 [max_sequences + 1, sampling_words]; the last are scratch
-  NgramPlan ngrams;                // empty without speculation
+  NgramPlan ngrams;                // empty without guesses from texts
+  Slice guesses;                   // SequenceGuesses [NgramPlan::n]; empty without speculation
   Slice draft;                     // block of a session of the draft model; empty without one
   uint64_t speculation_bytes = 0;  // of both, and of logits that only guesses need
   BeamSearchPlan beams;            // up to max_sequences beams
@@ -265,6 +272,9 @@ struct SessionPart {
   uint32_t sequence = 0;
   Span<const int32_t> ids;
   const RowMask* mask = nullptr;  // of these tokens, if the run has no other part
+  // The last ones of them that are guesses: with LogitRows::kLastOfEach they have logits too, and
+  // the sequence those of the token before them.
+  uint32_t n_guesses = 0;
 };
 
 // Sizes of the session object and its per-sequence objects.
@@ -273,6 +283,7 @@ struct SessionObjects {
   uint64_t sequence_bytes = 0;
   uint64_t constraint_use_bytes = 0;
   uint64_t draft_bytes = 0;       // of a DraftModel
+  uint64_t guesses_bytes = 0;     // of a SequenceGuesses
   uint64_t lease_bytes = 0;       // of a SequenceLease
   uint64_t reply_text_bytes = 0;  // of a ReplyText
 };

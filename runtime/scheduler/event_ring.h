@@ -27,8 +27,8 @@ struct RequestEvent {
 
 class EventRing {
  public:
-  // Most events of one request that wait at a time.
-  static constexpr uint32_t kPerRequest = 3;
+  // Most events of one request that wait at a time, besides those of tokens.
+  static constexpr uint32_t kPerRequest = 2;
 
   void Init(Span<RequestEvent> events) {
     events_ = events;

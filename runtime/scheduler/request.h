@@ -25,6 +25,8 @@ struct Request {
   Span<const StringView> stops;
   uint32_t max_tokens = 0;  // 0: until a stop token or a full context
   bool ignore_eos = false;
+  bool one_by_one = false;  // no more than one token in a step
+  bool no_guesses = false;
   void* user = nullptr;
 };
 
@@ -44,16 +46,19 @@ struct RequestRecord {
   uint64_t id = 0;
   RequestPhase phase = RequestPhase::kFree;
   bool is_paused = false;
-  bool has_chosen = false;  // `chosen` comes next and has not run
-  int32_t chosen = 0;
+  // Tokens that have been reported and have not run, in memory of the sequence.
+  Span<const int32_t> chosen;
   TokenConstraint* compiled = nullptr;  // that the caller compiled, in place of the request's own
   Span<const int32_t> forced;           // tokens that come before others are chosen
   uint32_t sequence = 0;                // in kPrompt and kReply
   uint32_t n_kept = 0;                  // leading tokens of the prompt that did not run
   uint32_t mark = kNoMark;              // position where the recurrent states are kept
-  uint32_t border = 0;    // position that a chunk ends at, for a request that waits for it
-  uint32_t n_tokens = 0;  // of the reply
-  uint64_t since = 0;     // the step in which it had its last row, or the one before it began
+  uint32_t border = 0;      // position that a chunk ends at, for a request that waits for it
+  uint32_t n_tokens = 0;    // of the reply
+  uint32_t n_put = 0;       // part of them: in this step
+  uint64_t n_proposed = 0;  // guesses of the reply
+  uint64_t n_accepted = 0;  // those that were then chosen
+  uint64_t since = 0;       // the step in which it had its last row, or the one before it began
 
   bool is_running() const {
     return phase == RequestPhase::kPrompt || phase == RequestPhase::kReply;

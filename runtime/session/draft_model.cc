@@ -36,8 +36,10 @@ Status DraftModel::Create(SessionCore* target, const SessionPlan& wanted, DraftM
                           Diag* diag) {
   *out = nullptr;
   SessionPlan plan;
-  ARN_TRY(
-      PlanDraft(target->model, wanted, {0, sizeof(Sequence), 0, sizeof(DraftModel)}, &plan, diag));
+  SessionObjects objects;
+  objects.sequence_bytes = sizeof(Sequence);
+  objects.draft_bytes = sizeof(DraftModel);
+  ARN_TRY(PlanDraft(target->model, wanted, objects, &plan, diag));
   ARN_TRY(CheckWeights(*wanted.options.draft, diag));
   std::byte* block = target->memory.At(target->plan.draft);
   auto* draft = new (PartitionBlock(plan, block).At(plan.session)) DraftModel(target, plan, block);

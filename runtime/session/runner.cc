@@ -78,7 +78,8 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
   const Span<Growth> growths(core_.memory.As<Growth>(core_.plan.growths), parts.size());
   uint32_t n_tokens = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& [sequence, ids, mask] = parts[i];
+    const uint32_t sequence = parts[i].sequence;
+    const Span<const int32_t> ids = parts[i].ids;
     const uint32_t n_pending = sequences_.At(sequence).n_pending;
     const auto n = n_pending + static_cast<uint32_t>(ids.size());
     std::memcpy(tokens + n_tokens, sequences_.History(sequence) + cache().length(sequence),
@@ -88,6 +89,7 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
     rows[i] = {n_tokens, n, cache().length(sequence), cache().tables(sequence),
                cache().encoder_rows(sequence)};
     if (kHasAdapters) rows[i].adapters = sequences_.AdaptersOf(sequence);
+    rows[i].more_logit_rows = parts[i].n_guesses;
     n_tokens += n;
   }
   const Span<const Growth> grown(growths.data(), growths.size());
@@ -162,9 +164,17 @@ Status Runner::RunPending(uint32_t sequence, uint32_t beside) {
   return Status::kOk;
 }
 
+bool Runner::FitWithPending(Span<const SessionPart> parts) const {
+  uint64_t rows = 0;
+  for (const SessionPart& part : parts) {
+    rows += sequences_.At(part.sequence).n_pending + part.ids.size();
+  }
+  return rows <= core_.plan.program.max_rows;
+}
+
 // A failed run leaves sequences and logits unchanged: a backend writes logits last.
 Status Runner::Run(Span<const SessionPart> parts, LogitRows logit_rows) {
-  const bool takes_pending = parts.size() == 1;
+  const bool takes_pending = parts.size() == 1 || FitWithPending(parts);
   for (const SessionPart& part : parts) {
     ARN_TRY(RunPending(part.sequence, takes_pending ? static_cast<uint32_t>(part.ids.size()) : 0));
   }
@@ -207,7 +217,7 @@ void Runner::KeepLogits(Span<const SessionPart> parts) {
     }
     logits().Add(part.sequence);
     sequence.state_before = sequence.sampler.state();
-    row += vocab;
+    row += (1 + part.n_guesses) * vocab;
   }
 }
 

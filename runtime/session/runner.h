@@ -27,8 +27,8 @@ class Runner {
         recompute_(*recompute) {}
 
   // Executes one run and appends its tokens to the sequences. Sleeps first as the throttle
-  // requires. Pending tokens run with it, as its first rows, if there is one part, or before in
-  // runs of their own. A failed run leaves sequences and logits unchanged, unless it is
+  // requires. Pending tokens run with it, as the first rows of their part, if they fit a run, or
+  // before in runs of their own. A failed run leaves sequences and logits unchanged, unless it is
   // kDeviceLost. REQUIRES: sequences are distinct, their tokens fit.
   Status Run(Span<const SessionPart> parts, LogitRows logit_rows);
   // Runs pending tokens of a sequence until a single run can take the others along with `beside`
@@ -57,6 +57,7 @@ class Runner {
   const KvPager& pager() const { return pager_; }
 
  private:
+  bool FitWithPending(Span<const SessionPart> parts) const;
   Status RunWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
   Status TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
   Status RunLastFromSnapshot(uint32_t sequence);

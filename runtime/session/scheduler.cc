@@ -23,8 +23,13 @@ Status Scheduler::Open(const SchedulerOptions& options) {
   step_rows_ = options.step_rows == 0 ? most : options.step_rows;
   table_.Init({core_.memory.As<RequestRecord>(plan.requests), n},
               {core_.memory.As<uint32_t>(plan.order), n});
-  events_.Init({core_.memory.As<RequestEvent>(plan.events), n * EventRing::kPerRequest});
+  events_.Init({core_.memory.As<RequestEvent>(plan.events), plan.n_events});
   wishes_ = {core_.memory.As<RowWish>(plan.wishes), sequences_.size()};
+  if (plan.shares.bytes != 0) {
+    shares_ = {core_.memory.As<SharedGuessPolicy::Share>(plan.shares), sequences_.size()};
+  }
+  guesses_ = GuessCounts();
+  shown_ = {core_.memory.As<char>(plan.shown), static_cast<size_t>(plan.shown.bytes)};
   leases_.Init(options.on_drop, options.user);
   session_.constrainer.DropAll();  // they are the requests' now
   step_ = 0;
@@ -173,13 +178,28 @@ void Scheduler::Put(const RequestRecord& record, RequestEvent event) {
   event.n_prompt = record.n_prompt();
   event.n_kept = record.n_kept;
   event.n_tokens = record.n_tokens;
+  event.text = Keep(event.text);
   events_.Put(event);
+}
+
+StringView Scheduler::Keep(StringView text) {
+  char* const at = shown_.data() + n_shown_;
+  const size_t n = Min(text.size, shown_.size() - n_shown_);
+  if (n != 0) std::memcpy(at, text.data, n);
+  n_shown_ += n;
+  return {at, n};
 }
 
 Span<char> Scheduler::TextBuffer(uint32_t sequence) const {
   const SchedulerPlan& plan = core_.plan.scheduler;
   return {core_.memory.As<char>(plan.text) + sequence * plan.text_bytes,
           static_cast<size_t>(plan.text_bytes)};
+}
+
+Span<int32_t> Scheduler::ChosenBuffer(uint32_t sequence) const {
+  const SchedulerPlan& plan = core_.plan.scheduler;
+  return {core_.memory.As<int32_t>(plan.chosen) + size_t{sequence} * plan.chosen_stride,
+          plan.chosen_stride};
 }
 
 ReplyText& Scheduler::TextOf(const RequestRecord& record) const {
@@ -194,13 +214,10 @@ void Scheduler::End(RequestRecord* record, uint32_t finish, Status status, Strin
   event.text = text;
   if (record->is_running()) {
     if (status != Status::kOk) {
-      // Kept until the next step: other failures may follow.
-      const Span<char> buffer = TextBuffer(record->sequence);
       const char* why = core_.diag.text();
-      const size_t n = Min(std::strlen(why), buffer.size());
-      std::memcpy(buffer.data(), why, n);
-      event.text = StringView(buffer.data(), n);
+      event.text = {why, Min<size_t>(std::strlen(why), core_.plan.scheduler.text_bytes)};
     }
+    speculator_.Settle(record->sequence);
     session_.constrainer.Drop(record->sequence);
     leases_.Release(record->sequence);
   }

@@ -20,6 +20,7 @@
 #include "runtime/session/reply_text.h"
 #include "runtime/session/saving.h"
 #include "runtime/session/sequence_leases.h"
+#include "runtime/session/speculator.h"
 
 namespace arn {
 
@@ -29,9 +30,18 @@ struct SchedulerOptions {
   void* user = nullptr;  // of on_drop
 };
 
+// Guesses of all steps.
+struct GuessCounts {
+  uint64_t proposed = 0;
+  uint64_t accepted = 0;
+  uint64_t steps = 0;  // that had some
+  uint64_t rows = 0;   // of those steps
+};
+
 struct StepCounts {
   uint32_t n_rows = 0;         // that ran
   uint32_t n_prompt_rows = 0;  // part of them: of prompts
+  uint32_t n_guess_rows = 0;   // part of them: of guesses
   uint32_t n_chosen = 0;       // tokens that were chosen
   uint32_t n_running = 0;      // requests that have a sequence now
   uint32_t n_waiting = 0;      // for one
@@ -40,8 +50,9 @@ struct StepCounts {
 class Scheduler {
  public:
   // The parts of the session must outlive it.
-  explicit Scheduler(const SavingView& session)
+  Scheduler(const SavingView& session, Speculator* speculator)
       : session_(session),
+        speculator_(*speculator),
         core_(session.core),
         sequences_(session.sequences),
         leases_(&session.core, &session.sequences) {}
@@ -92,6 +103,7 @@ class Scheduler {
   }
   uint64_t n_dropped() const { return leases_.n_dropped(); }
   uint32_t step_rows() const { return step_rows_; }
+  const GuessCounts& guesses() const { return guesses_; }
 
  private:
   // Restores the selection when it ends.
@@ -123,15 +135,35 @@ class Scheduler {
   Status RunTogether(StepCounts* out);
   Status CollectWishes(uint32_t* out_n);
   Status FindRows(const RequestRecord& record, uint32_t* out);
+  uint32_t MostRows(const RequestRecord& record) const;
+  // Returns the rows of replies that run with whatever they run next.
+  uint32_t PendingRows() const;
   SessionPart PartOf(const RequestRecord& record, uint32_t rows) const;
   Status RunParts(Span<const SessionPart> parts, bool needs_logits);
+  // Adds guesses to parts that run all known tokens of a reply, `most` together. Returns their
+  // number.
+  uint32_t AddGuesses(Span<SessionPart> parts, const SharedGuessPolicy::Plain& plain,
+                      uint32_t most);
+  // Returns the reply that may have guesses behind this part; null: none.
+  RequestRecord* GuessesAfter(const SessionPart& part) const;
+  void DropGuesses(Span<SessionPart> parts);
+  void StartGuesses(Span<const SessionPart> parts);
   // Counts rows of a request that have run.
   void Advance(RequestRecord* record, uint32_t rows);
-  // Chooses the next token of each reply that has none.
+  // Chooses the next token of each reply that has none, and goes on as long as it was guessed.
   Status ChooseAll(StepCounts* out);
+  Status ChooseTokens(RequestRecord* record);
+  void SettleAll();
   Status ChooseNext(RequestRecord* record);
   bool IsStopId(const Request& request, int32_t id) const;
+  // Reports a token, which comes next.
   void PutToken(RequestRecord* record, int32_t id);
+  // Reports tokens that come next without a choice, as far as a step may. Returns their number.
+  size_t PutTokens(RequestRecord* record, Span<const int32_t> ids);
+  // Reports those that the constraint leaves no choice of behind the chosen one.
+  void PutCertain(RequestRecord* record);
+  // Returns how many more tokens of the reply the step may report.
+  uint32_t MostTokens(const RequestRecord& record) const;
   // Ends a reply behind its last token.
   void EndText(RequestRecord* record);
 
@@ -139,15 +171,23 @@ class Scheduler {
   void End(RequestRecord* record, uint32_t finish, Status status, StringView text = {});
   ReplyText& TextOf(const RequestRecord& record) const;
   Span<char> TextBuffer(uint32_t sequence) const;
+  Span<int32_t> ChosenBuffer(uint32_t sequence) const;
+  // Returns a copy of an event's text that stays until the next step.
+  StringView Keep(StringView text);
   void Put(const RequestRecord& record, RequestEvent event);
 
   SavingView session_;
+  Speculator& speculator_;
   SessionCore& core_;
   Sequences& sequences_;
   SequenceLeases leases_;
   RequestTable table_;
   EventRing events_;
   Span<RowWish> wishes_;
+  Span<char> shown_;    // texts of events
+  size_t n_shown_ = 0;  // bytes of them
+  Span<SharedGuessPolicy::Share> shares_;
+  GuessCounts guesses_;
   bool is_open_ = false;
   uint32_t step_rows_ = 0;
   uint64_t step_ = 0;

@@ -57,7 +57,7 @@ void Scheduler::Admit() {
       if (++n_apart == sequences_.size()) return;
       continue;
     }
-    // The text of a failure is in memory of the sequence that it had: for this step nobody's.
+    // The text of a failure takes memory that the sequence has for one in a step.
     if (!Begin(&record, best, held)) return;
   }
 }
@@ -114,6 +114,7 @@ Status Scheduler::PrepareSequence(RequestRecord* record) {
   ARN_TRY(status);
   record->n_kept = prefix.n_kept;
   if (!prefix.rest.empty()) record->mark = prefix.n_kept + prefix.n_again;
+  speculator_.BeginText(record->sequence);
   sequences_.At(record->sequence).sampler.Configure(request.sampling);
   sequences_.At(record->sequence).n_generated = 0;
   return Status::kOk;

@@ -27,6 +27,7 @@ Status Scheduler::Step(StepCounts* out) {
     return core_.diag.Fail(Status::kCancelled, "the step was cancelled");
   }
   const Selecting selecting(&sequences_);
+  n_shown_ = 0;
   ++step_;
   Admit();
   Status status = RunOneAlone(out);
@@ -93,7 +94,7 @@ Status Scheduler::CollectWishes(uint32_t* out_n) {
   for (uint32_t i = 0; i < table_.size(); ++i) {
     RequestRecord& record = table_.At(i);
     if (record.is_paused) continue;
-    uint32_t most = 1;
+    uint32_t most = 0;
     if (record.phase == RequestPhase::kPrompt && !record.runs_alone()) {
       Status status = FindRows(record, &most);
       while (status == Status::kContextFull && leases_.DropOldest()) {
@@ -104,7 +105,9 @@ Status Scheduler::CollectWishes(uint32_t* out_n) {
         continue;
       }
       ARN_TRY(status);
-    } else if (record.phase != RequestPhase::kReply || !record.has_chosen) {
+    } else if (record.phase == RequestPhase::kReply && !record.chosen.empty()) {
+      most = MostRows(record);
+    } else {
       continue;
     }
     wishes_[(*out_n)++] = {record.id, record.since, most, 0};
@@ -112,8 +115,21 @@ Status Scheduler::CollectWishes(uint32_t* out_n) {
   return Status::kOk;
 }
 
+// Returns the rows of a reply's tokens that one run may take, so that it leaves what running them
+// one by one would: no page is quantised in between, no snapshot missed.
+uint32_t Scheduler::MostRows(const RequestRecord& record) const {
+  const uint32_t s = record.sequence;
+  const uint32_t pending = sequences_.At(s).n_pending;
+  const uint32_t rows =
+      Min(session_.runner.RunTokens(s), session_.cache().TokensBeforeQuantising(s));
+  const auto known = static_cast<uint32_t>(record.chosen.size());
+  return rows <= pending ? 1 : Min(known, rows - pending);
+}
+
 SessionPart Scheduler::PartOf(const RequestRecord& record, uint32_t rows) const {
-  if (record.phase == RequestPhase::kReply) return {record.sequence, {&record.chosen, 1}};
+  if (record.phase == RequestPhase::kReply) {
+    return {record.sequence, record.chosen.subspan(0, rows)};
+  }
   return {record.sequence, record.request.prompt.subspan(sequences_.Length(record.sequence), rows)};
 }
 
@@ -126,14 +142,27 @@ Status Scheduler::RunParts(Span<const SessionPart> parts, bool needs_logits) {
   return status;
 }
 
+// Rows that run again behind a wrong guess. A prompt's are those of a rewind: they are not counted
+// (CollectWishes has run most of them).
+uint32_t Scheduler::PendingRows() const {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < table_.size(); ++i) {
+    const RequestRecord& record = table_.At(i);
+    const bool runs = record.phase == RequestPhase::kReply && !record.is_paused;
+    if (runs && !record.chosen.empty()) n += sequences_.At(record.sequence).n_pending;
+  }
+  return n;
+}
+
 Status Scheduler::RunTogether(StepCounts* out) {
   uint32_t n_wishes = 0;
   ARN_TRY(CollectWishes(&n_wishes));
   const Span<RowWish> wishes = wishes_.subspan(0, n_wishes);
-  ShareRows(step_rows_, wishes);
+  const uint32_t n_pending = PendingRows();
+  ShareRows(Max(1u, step_rows_ - Min(step_rows_, n_pending)), wishes);
   auto* parts = core_.memory.As<SessionPart>(core_.plan.parts);
   size_t n_parts = 0;
-  uint32_t n_rows = 0, n_replies = 0;
+  uint32_t n_rows = 0, n_of_replies = 0, n_again = 0;
   bool needs_logits = false;
   RequestRecord* youngest = nullptr;
   for (const RowWish& wish : wishes) {
@@ -143,12 +172,28 @@ Status Scheduler::RunTogether(StepCounts* out) {
     n_rows += wish.rows;
     youngest = &record;
     const bool is_reply = record.phase == RequestPhase::kReply;
-    n_replies += is_reply ? 1 : 0;
+    n_of_replies += is_reply ? wish.rows : 0;
+    n_again += is_reply ? sequences_.At(record.sequence).n_pending : 0;
     needs_logits |= is_reply || sequences_.Length(record.sequence) + wish.rows == record.n_prompt();
   }
   if (n_parts == 0) return Status::kOk;
+  const Span<SessionPart> run(parts, n_parts);
+  const uint32_t n_plain = n_rows + n_again;
+  uint32_t n_guesses = 0;
+  if (speculator_.CanShare() && n_plain < step_rows_) {
+    const SharedGuessPolicy::Plain plain{n_plain, n_again, static_cast<uint32_t>(n_parts),
+                                         sequences_.HasState()};
+    n_guesses = AddGuesses(run, plain, step_rows_ - n_plain);
+  }
   const uint64_t start = MonotonicNs();
-  const Status status = RunParts({parts, n_parts}, needs_logits);
+  // Guesses take free pages only.
+  Status status =
+      n_guesses == 0 ? Status::kContextFull : session_.runner.Run(run, LogitRows::kLastOfEach);
+  if (status != Status::kOk) {
+    DropGuesses(run);
+    n_guesses = 0;
+    if (status == Status::kContextFull) status = RunParts(run, needs_logits);
+  }
   if (status == Status::kContextFull) {
     // Pages are reserved, so this is about groups of layers that need more than their share.
     End(youngest, 0, status);
@@ -156,13 +201,22 @@ Status Scheduler::RunTogether(StepCounts* out) {
   }
   ARN_TRY(status);
   const uint64_t ns = MonotonicNs() - start;
-  core_.stats.decode_ns += ns * n_replies / n_rows;
-  core_.stats.prefill_ns += ns - ns * n_replies / n_rows;
+  core_.stats.decode_ns += ns * n_of_replies / n_rows;
+  core_.stats.prefill_ns += ns - ns * n_of_replies / n_rows;
+  const uint32_t n_all = n_plain + n_guesses;
+  if (n_of_replies == n_rows) speculator_.AddTime(n_all, n_guesses, ns);
+  if (n_guesses != 0) {
+    StartGuesses(run);
+    guesses_.proposed += n_guesses;
+    guesses_.rows += n_all;
+    ++guesses_.steps;
+  }
   for (const RowWish& wish : wishes) {
     if (wish.rows != 0) Advance(table_.Find(wish.request), wish.rows);
   }
-  out->n_rows += n_rows;
-  out->n_prompt_rows += n_rows - n_replies;
+  out->n_rows += n_all;
+  out->n_prompt_rows += n_rows - n_of_replies;
+  out->n_guess_rows += n_guesses;
   return Status::kOk;
 }
 
@@ -170,9 +224,9 @@ void Scheduler::Advance(RequestRecord* record, uint32_t rows) {
   Sequence& sequence = sequences_.At(record->sequence);
   record->since = step_;
   if (record->phase == RequestPhase::kReply) {
-    record->has_chosen = false;
-    ++sequence.n_generated;
-    ++core_.stats.decode_tokens;
+    record->chosen = record->chosen.subspan(rows, record->chosen.size() - rows);
+    sequence.n_generated += rows;
+    core_.stats.decode_tokens += rows;
     return;
   }
   const uint32_t length = sequences_.Length(record->sequence);
@@ -185,20 +239,46 @@ void Scheduler::Advance(RequestRecord* record, uint32_t rows) {
   if (length == record->n_prompt()) record->phase = RequestPhase::kReply;
 }
 
+void Scheduler::SettleAll() {
+  for (uint32_t s = 0; s < sequences_.size(); ++s) speculator_.Settle(s);
+  speculator_.EndShared();
+}
+
 Status Scheduler::ChooseAll(StepCounts* out) {
   const Timer timer(&core_.stats.decode_ns);
+  Status status = Status::kOk;
   for (uint32_t i = 0; i < table_.size(); ++i) {
     RequestRecord& record = table_.At(i);
     const bool is_next =
-        record.phase == RequestPhase::kReply && !record.has_chosen && !record.is_paused;
+        record.phase == RequestPhase::kReply && record.chosen.empty() && !record.is_paused;
     if (!is_next) continue;
-    const Status status = ChooseNext(&record);
+    const uint64_t n_before = record.n_accepted;
+    status = ChooseTokens(&record);
+    guesses_.accepted += record.n_accepted - n_before;
     // Logits may have to be computed again, or fetched from a device.
     const bool is_of_device = status == Status::kDevice || status == Status::kDeviceLost;
-    if (status == Status::kCancelled || is_of_device) return status;
+    if (status == Status::kCancelled || is_of_device) break;
     if (status != Status::kOk) End(&record, 0, status);
     out->n_chosen += status == Status::kOk ? 1 : 0;
+    status = Status::kOk;
   }
+  SettleAll();
+  return status;
+}
+
+Status Scheduler::ChooseTokens(RequestRecord* record) {
+  const uint32_t s = record->sequence;
+  record->n_put = 0;
+  for (;;) {
+    ARN_TRY(ChooseNext(record));
+    if (record->phase != RequestPhase::kReply) return Status::kOk;
+    const uint32_t n = speculator_.TakeRun(s, record->chosen);
+    if (n == 0) break;
+    record->n_accepted += n;
+    record->chosen = record->chosen.subspan(n, record->chosen.size() - n);
+  }
+  speculator_.Settle(s);
+  PutCertain(record);
   return Status::kOk;
 }
 
@@ -220,8 +300,8 @@ Status Scheduler::ChooseNext(RequestRecord* record) {
   // A constraint that begins now begins behind forced tokens.
   if (const Span<const int32_t> forced = record->forced; !forced.empty()) {
     ARN_TRY(session_.chooser.Need(s));
-    record->forced = forced.subspan(1, forced.size() - 1);
-    PutToken(record, forced[0]);
+    const size_t n = PutTokens(record, forced);
+    record->forced = forced.subspan(n, forced.size() - n);
     return Status::kOk;
   }
   if (constrainer.Has(s)) {
@@ -250,24 +330,53 @@ void Scheduler::EndText(RequestRecord* record) {
   End(record, static_cast<uint32_t>(has_stopped ? Finish::kStop : Finish::kEos), Status::kOk, rest);
 }
 
+uint32_t Scheduler::MostTokens(const RequestRecord& record) const {
+  const uint32_t most = record.request.one_by_one ? 1 : core_.plan.scheduler.step_tokens;
+  return most - Min(most, record.n_put);
+}
+
+size_t Scheduler::PutTokens(RequestRecord* record, Span<const int32_t> ids) {
+  size_t n = 0;
+  while (n < ids.size() && record->phase == RequestPhase::kReply && MostTokens(*record) != 0) {
+    PutToken(record, ids[n++]);
+  }
+  return n;
+}
+
+// Forced tokens come before what the constraint says.
+void Scheduler::PutCertain(RequestRecord* record) {
+  const uint32_t s = record->sequence;
+  if (record->chosen.size() != 1 || !record->forced.empty() || !session_.constrainer.Has(s)) return;
+  int32_t ids[TokenConstraint::kMaxForcedTokens];
+  uint32_t n_certain = 0;
+  const uint32_t most = Min(MostTokens(*record), TokenConstraint::kMaxForcedTokens);
+  if (most == 0) return;
+  session_.constrainer.Narrow(s, record->chosen[0], {ids, most}, 0, &n_certain);
+  PutTokens(record, {ids, n_certain});
+}
+
 void Scheduler::PutToken(RequestRecord* record, int32_t id) {
+  const uint32_t s = record->sequence;
   Finish finish = Finish::kNone;
   if (++record->n_tokens == record->request.max_tokens) {
     finish = Finish::kLength;
-  } else if (sequences_.IsAtLast(record->sequence)) {
+  } else if (sequences_.Length(s) + record->chosen.size() == core_.plan.options.context_tokens) {
     finish = Finish::kContext;
   }
   RequestEvent event;
   event.kind = RequestEventKind::kToken;
   event.id = id;
+  ++record->n_put;
   ReplyText& text = TextOf(*record);
   const bool has_stopped =
       finish == Finish::kNone ? text.Add(id, &event.text) : text.AddLast(id, &event.text);
   if (has_stopped) finish = Finish::kStop;
   Put(*record, event);
   if (finish != Finish::kNone) return End(record, static_cast<uint32_t>(finish), Status::kOk);
-  record->chosen = id;
-  record->has_chosen = true;
+  const Span<int32_t> buffer = ChosenBuffer(s);
+  const size_t n = record->chosen.size();
+  buffer[n] = id;
+  record->chosen = buffer.subspan(0, n + 1);
 }
 
 }  // namespace arn

@@ -55,7 +55,7 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
       beams_(&core_, &sequences_, &constrainer_, &chooser_, &decoder_),
       kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_),
       kv_writer_(&core_, &executor_, &sequences_, &runner_, &kv_reader_),
-      scheduler_(Saving()) {}
+      scheduler_(Saving(), &speculator_) {}
 
 Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                        const Owned& owned, Session** out, Diag* diag) {

@@ -39,8 +39,15 @@ class Session {
     int kv_file = -1;       // of KvPager::MakeFile
   };
   static SessionObjects Objects() {
-    return {sizeof(Session),    sizeof(Sequence),      sizeof(ConstraintUse),
-            sizeof(DraftModel), sizeof(SequenceLease), sizeof(ReplyText)};
+    SessionObjects objects;
+    objects.session_bytes = sizeof(Session);
+    objects.sequence_bytes = sizeof(Sequence);
+    objects.constraint_use_bytes = sizeof(ConstraintUse);
+    objects.draft_bytes = sizeof(DraftModel);
+    objects.guesses_bytes = sizeof(SequenceGuesses);
+    objects.lease_bytes = sizeof(SequenceLease);
+    objects.reply_text_bytes = sizeof(ReplyText);
+    return objects;
   }
   // Builds a session in `block`. REQUIRES: block has plan.TotalBytes() bytes, aligned to
   // kRegionAlign. Destroy() releases the `owned` pages, if any. On failure the block is unused and

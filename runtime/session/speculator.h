@@ -5,6 +5,9 @@
 //
 // Since a row's logits do not depend on the others in its run (docs/architecture.md, "The same
 // result"), tokens and random numbers are those of plain decoding.
+//
+// A generation guesses alone. In the steps of a scheduler several sequences share a run, and its
+// guesses (SharedGuessPolicy); there only the n-grams propose.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +23,26 @@
 #include "runtime/session/runner.h"
 #include "runtime/session/sequences.h"
 #include "runtime/session/throttle.h"
+#include "runtime/speculate/guess_odds.h"
 #include "runtime/speculate/guess_policy.h"
 #include "runtime/speculate/ngram_drafter.h"
+#include "runtime/speculate/shared_guess_policy.h"
 
 namespace arn {
+
+// SequenceGuesses: of one sequence. Without a scheduler one serves all, one after the other.
+struct SequenceGuesses {
+  NgramDrafter ngrams;
+  GuessOdds odds;  // of the reply, in the steps of a scheduler
+  Offer offer;     // of the last look
+  GuessPolicy::Situation situation;
+  bool is_ahead = false;    // it has guesses and has not been settled
+  bool is_shared = false;   // other sequences were in it
+  bool is_certain = false;  // all of its guesses followed from the constraint
+  uint32_t n_proposed = 0, n_accepted = 0, kind = 0;
+  uint32_t n_ahead = 0;  // guesses of it that may still be chosen; they follow the history
+  uint32_t row = 0;      // of its logits: those of the token before the guesses
+};
 
 class Speculator {
  public:
@@ -53,20 +72,56 @@ class Speculator {
   uint32_t TakeRun(uint32_t sequence, Span<const int32_t> ids);
   // Drops the guesses that have not been chosen. Call it before other calls that run tokens, and
   // when the generation ends.
-  void Settle();
+  void Settle() { Settle(sequence_); }
+
+  // Runs of several sequences, each with guesses of its own.
+
+  // True if they may have guesses.
+  bool CanShare() const {
+    return core_.plan.options.max_guesses != 0 && core_.plan.ngrams.n_slots != 0 && CanVerify();
+  }
+  // Forgets what another text of the sequence has taught.
+  void BeginText(uint32_t sequence);
+  // Looks for guesses of the tokens after `known`, which come next and have not run. `wanted`:
+  // tokens that may follow them.
+  SharedGuessPolicy::Share Look(uint32_t sequence, Span<const int32_t> known, uint32_t wanted);
+  // Sets n of the shares, of which those behind a Look() have some.
+  void ShareOut(const SharedGuessPolicy::Plain& plain, uint32_t most, size_t first,
+                Span<SharedGuessPolicy::Share> shares);
+  // Writes guesses as they were looked for behind the known tokens, and holds the states for their
+  // run. Returns their number, which is less where a constraint forbids some.
+  uint32_t Propose(uint32_t sequence, Span<const int32_t> known, Span<int32_t> out);
+  // The run of proposed guesses has failed.
+  void Unpropose(uint32_t sequence) { cache().DropHeld(sequence); }
+  // Their run is over: they may be chosen. row: of the run's logits, that of the token before them.
+  void StartAhead(uint32_t sequence, uint32_t n, uint32_t row);
+  // A run that was shared has taken this long; guesses: of its rows.
+  void AddTime(uint32_t rows, uint32_t guesses, uint64_t ns) {
+    shared_policy_.AddTime(rows, guesses, ns);
+  }
+  // All guesses of the last shared run are settled.
+  void EndShared();
+  void Settle(uint32_t sequence);
 
  private:
+  SequenceGuesses& Of(uint32_t sequence) { return guesses_[guesses_.size() == 1 ? 0 : sequence]; }
+  bool CanVerify() const;
   GuessPolicy::Situation SituationOf(uint32_t sequence, uint32_t wanted) const;
 
+  // Returns the tokens of a sequence with those known to follow, in its history.
+  Span<const int32_t> WithKnown(uint32_t sequence, Span<const int32_t> known);
   // Collects guesses of the tokens after `id`. Returns their number. *certain: all of them follow
   // from the constraint.
   uint32_t Guess(uint32_t sequence, int32_t id, uint32_t most, int32_t* out, bool* certain);
   // Asks one drafter, if it may have guesses that pay. Returns their number.
   uint32_t Ask(Drafter* drafter, Span<const int32_t> ids, uint32_t most, int32_t* out);
-  uint32_t MostGuesses(uint32_t sequence, uint32_t wanted) const;
+  // known: tokens that run before them.
+  uint32_t MostGuesses(uint32_t sequence, uint32_t known, uint32_t wanted) const;
   Status RunAhead(uint32_t sequence, Span<const int32_t> ids);
+  // n guesses have run: makes them those that may be chosen.
+  void Start(uint32_t sequence, uint32_t n, uint32_t row);
   // True if the next guess that has run is this token.
-  bool IsNext(uint32_t sequence, int32_t id) const;
+  bool IsNext(uint32_t sequence, int32_t id);
   // Moves the next guess into the sequence.
   void TakeNext(uint32_t sequence);
   // Makes row `row` of the last run the sequence's logits.
@@ -81,16 +136,15 @@ class Speculator {
   Runner& runner_;
   Chooser& chooser_;
   Decoder& decoder_;
-  NgramDrafter ngrams_;
-  DraftModel* draft_ = nullptr;  // in the session's block; null: none
+  Span<SequenceGuesses> guesses_;  // empty without speculation
+  DraftModel* draft_ = nullptr;    // in the session's block; null: none
   GuessPolicy policy_;
-  uint32_t sequence_ = 0;             // of the generation
-  bool is_on_ = false;                // in this generation
-  GuessPolicy::Situation situation_;  // of the last run
-  bool is_ahead_ = false;             // a run with guesses has not been settled
-  bool is_certain_ = false;           // all of its guesses followed from the constraint
-  uint32_t n_proposed_ = 0, n_accepted_ = 0, kind_ = 0;  // of that run
-  uint32_t n_ahead_ = 0;  // guesses of it that may still be chosen; they follow the history
+  SharedGuessPolicy shared_policy_;
+  GuessOdds shared_odds_;                              // of all replies: the prior of each
+  SharedGuessPolicy::Plain plain_;                     // the last shared run, without its guesses
+  uint32_t n_shared_ = 0, n_right_ = 0, n_again_ = 0;  // guesses of it, and rows
+  uint32_t sequence_ = 0;                              // of the generation
+  bool is_on_ = false;                                 // in this generation
 };
 
 }  // namespace arn

@@ -10,10 +10,11 @@
 #include <cstdint>
 
 #include "runtime/speculate/drafter.h"
+#include "runtime/speculate/guess_account.h"
+#include "runtime/speculate/guess_odds.h"
+#include "runtime/speculate/run_times.h"
 
 namespace arn {
-
-inline constexpr uint32_t kMaxGuesses = 63;
 
 class GuessPolicy {
  public:
@@ -34,32 +35,24 @@ class GuessPolicy {
   // A run of `proposed` guesses, of which `accepted` were right, is over. `before`: as for
   // Choose().
   void AddOutcome(uint32_t kind, uint32_t proposed, uint32_t accepted, const Situation& before);
-  // Returns the time of a run of so many rows relative to that of one: measured, or between the
-  // nearest measured ones; beyond them along the line through one row and the largest; 0: nothing
-  // is known.
+  // Returns the time of a run of so many rows relative to that of one (RunTimes); 0: it is not
+  // known.
   double RelativeTime(uint32_t rows) const;
 
  private:
-  struct Kind {
-    double right = 0, tried = 0;  // decayed counts
-  };
-  double Probability(uint32_t kind) const;
   // Returns what a run of so many rows behind pending ones takes beyond those.
   double Beside(uint32_t rows, uint32_t pending) const;
   double WorstLoss(uint32_t rows, const Situation& situation) const;
   // Returns a time relative to that of one row.
-  double Relative(uint64_t ns) const { return static_cast<double>(ns) / ns_[1]; }
+  double Relative(uint64_t ns) const { return static_cast<double>(ns) / times_.mean(1); }
 
-  Kind kinds_[kGuessKinds];
-  double ns_[kMaxGuesses + 2] = {};  // mean by rows; 0: not measured
-  uint32_t most_measured_ = 0;       // rows
+  GuessOdds odds_;
+  RunTimes times_;
   // In runs of one row: what may be lost.
   double credit_ = kFirstCredit;
   // In runs of one row: what reading has cost and guesses have not yet saved.
   double debt_ = 0;
   uint32_t n_without_ = 0;  // runs since the last one of one row
-
-  static constexpr double kFirstCredit = 1.5;
 };
 
 }  // namespace arn

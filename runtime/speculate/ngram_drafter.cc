@@ -13,17 +13,19 @@ uint32_t KindOfMatch(uint32_t match) {
 
 }  // namespace
 
-Status PlanNgrams(uint32_t context_tokens, Layout* layout, NgramPlan* out) {
+Status PlanNgrams(uint32_t context_tokens, uint32_t n, Layout* layout, NgramPlan* out) {
+  out->n = n;
   out->n_slots = 1;
   while (out->n_slots < context_tokens) out->n_slots *= 2;
-  ARN_ASSIGN(out->slots,
-             layout->AddArray(Region::kIo, uint64_t{kNgramKinds} * out->n_slots, sizeof(uint32_t)));
+  ARN_ASSIGN(out->slots, layout->AddArray(Region::kIo, uint64_t{n} * kNgramKinds * out->n_slots,
+                                          sizeof(uint32_t)));
   return Status::kOk;
 }
 
-void NgramDrafter::Init(const NgramPlan& plan, const Memory& memory) {
+void NgramDrafter::Init(const NgramPlan& plan, const Memory& memory, uint32_t index) {
   n_slots_ = plan.n_slots;
-  slots_ = n_slots_ == 0 ? nullptr : memory.As<uint32_t>(plan.slots);
+  slots_ = n_slots_ == 0 ? nullptr
+                         : memory.As<uint32_t>(plan.slots) + size_t{index} * kNgramKinds * n_slots_;
   Reset();
 }
 

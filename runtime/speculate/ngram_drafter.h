@@ -19,15 +19,16 @@ inline constexpr uint32_t kNgramKinds = 3;
 inline constexpr uint32_t kMaxNgramMatch = 32;
 
 struct NgramPlan {
+  uint32_t n = 0;        // indices, each of one text
   uint32_t n_slots = 0;  // of each length, a power of two; 0: no index
-  Slice slots;           // u32 [kNgramKinds, n_slots]
+  Slice slots;           // u32 [n, kNgramKinds, n_slots]
 };
-Status PlanNgrams(uint32_t context_tokens, Layout* layout, NgramPlan* out);
+Status PlanNgrams(uint32_t context_tokens, uint32_t n, Layout* layout, NgramPlan* out);
 
 class NgramDrafter final : public Drafter {
  public:
-  // REQUIRES: `memory` is sized by the plan's layout.
-  void Init(const NgramPlan& plan, const Memory& memory);
+  // Takes the index-th index. REQUIRES: `memory` is sized by the plan's layout.
+  void Init(const NgramPlan& plan, const Memory& memory, uint32_t index);
 
   // Forgets everything; Look() indexes from the first token on.
   void Reset();

@@ -1,9 +1,12 @@
 // The scheduler on the trained model: each request's tokens, text and end are those of a session of
 // its own, with constraints, stop strings and penalties, whatever else runs beside it.
+#include <algorithm>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "tests/harness/bundles.h"
 #include "tests/support/tiny_checkpoint.h"
@@ -25,11 +28,13 @@ struct TextRequest {
   std::string constraint;
   std::vector<std::string> stops;
   uint32_t max_tokens = 60;
+  bool one_by_one = false;
 
   std::vector<int32_t> prompt_ids;  // filled in below
   std::vector<arn_stop_string> stop_list;
 
   void Fill(const arn_model* model) {
+    stop_list.clear();
     prompt_ids = Tokenize(model, prompt, ARN_TOKENIZE_DEFAULT);
     for (const std::string& stop : stops) stop_list.push_back({stop.data(), stop.size()});
   }
@@ -122,6 +127,7 @@ class FableSchedulerTest : public testing::Test {
     request.stops = from.stop_list.data();
     request.n_stops = from.stop_list.size();
     request.user = reply;
+    request.one_by_one = from.one_by_one ? 1 : 0;
     uint64_t number = 0;
     EXPECT_EQ(ARN_OK, arn_scheduler_submit(scheduler, &request, &number))
         << arn_scheduler_last_error(scheduler);
@@ -195,9 +201,14 @@ TEST_F(FableSchedulerTest, Replies_AreThoseOfSessionsOfTheirOwn) {
   EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_STOP), alone[1].finish);
   EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_EOS), alone[4].finish);
   EXPECT_EQ(static_cast<uint32_t>(ARN_FINISH_LENGTH), alone[6].finish);
-  for (const uint32_t rows : {1u, 5u, 32u}) {
+  uint64_t n_accepted = 0, n_proposed = 0;
+  for (const auto& [rows, guesses] : std::initializer_list<std::pair<uint32_t, bool>>{
+           {1, false}, {5, false}, {32, false}, {7, true}, {32, true}}) {
     for (const uint32_t sequences : {2u, 5u}) {
-      const SessionPtr session = NewSession(model_, FableOptions(sequences));
+      arn_session_options session_options = FableOptions(sequences);
+      if (guesses) session_options.speculation = ARN_SPECULATE_NGRAM;
+      session_options.guess_always = guesses ? 1 : 0;
+      const SessionPtr session = NewSession(model_, session_options);
       arn_scheduler_options options = ARN_SCHEDULER_OPTIONS_INIT;
       options.step_rows = rows;
       arn_scheduler* scheduler = nullptr;
@@ -210,13 +221,55 @@ TEST_F(FableSchedulerTest, Replies_AreThoseOfSessionsOfTheirOwn) {
       while (Step(scheduler)) {
       }
       for (size_t i = 0; i < requests.size(); ++i) {
-        SCOPED_TRACE(requests[i].prompt + ", " + std::to_string(rows) + " rows");
+        SCOPED_TRACE(requests[i].prompt + ", " + std::to_string(rows) + " rows" +
+                     (guesses ? ", with guesses" : ""));
         EXPECT_EQ(ARN_OK, replies[i].status) << replies[i].error;
         EXPECT_EQ(alone[i].ids, replies[i].ids);
         EXPECT_EQ(alone[i].text, replies[i].text);
         EXPECT_EQ(alone[i].finish, replies[i].finish);
       }
+      arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
+      ASSERT_EQ(ARN_OK, arn_scheduler_get_info(scheduler, &info));
+      n_accepted += info.guesses_accepted;
+      n_proposed += info.guesses_proposed;
       arn_scheduler_destroy(scheduler);
+    }
+  }
+  EXPECT_GT(n_accepted, 20u);
+  EXPECT_GT(n_proposed - n_accepted, 20u);
+}
+
+// Text that follows from a constraint comes at once, and is cut where the reply ends.
+TEST_F(FableSchedulerTest, CertainText_ComesInOneStep) {
+  for (const uint32_t max_tokens : {60u, 5u, 3u}) {
+    for (const bool has_stop : {false, true}) {
+      TextRequest request = Requests()[2];
+      request.max_tokens = max_tokens;
+      if (has_stop) request.stops = {"me\":"};
+      request.Fill(model_);
+      const TextReply alone = GenerateAlone(model_, request);
+      uint32_t n_steps[2] = {};
+      for (const bool one_by_one : {false, true}) {
+        SCOPED_TRACE(max_tokens);
+        request.one_by_one = one_by_one;
+        const SessionPtr session = NewSession(model_, FableOptions(2));
+        arn_scheduler* scheduler = nullptr;
+        ASSERT_EQ(ARN_OK, arn_scheduler_create(session.get(), nullptr, nullptr, 0, &scheduler));
+        TextReply reply;
+        Submit(scheduler, request, &reply);
+        size_t most = 0;
+        for (bool goes_on = true; goes_on; ++n_steps[one_by_one ? 1 : 0]) {
+          const size_t before = reply.ids.size();
+          goes_on = Step(scheduler);
+          most = std::max(most, reply.ids.size() - before);
+        }
+        EXPECT_EQ(alone.ids, reply.ids);
+        EXPECT_EQ(alone.text, reply.text);
+        EXPECT_EQ(alone.finish, reply.finish);
+        EXPECT_EQ(one_by_one, most == 1);
+        arn_scheduler_destroy(scheduler);
+      }
+      EXPECT_LT(n_steps[0], n_steps[1]);
     }
   }
 }

@@ -31,6 +31,8 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
     options.constraint_bytes = 1 << 20;
     options.logits_processors = 1;
     options.max_requests = kRequests;
+    options.speculation = ARN_SPECULATE_NGRAM;
+    options.guess_always = 1;
     arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
     ASSERT_EQ(ARN_OK, arn_session_plan(model.get(), &options, nullptr, 0, &plan));
     ASSERT_GT(plan.scheduler_bytes, 0u);
@@ -44,7 +46,7 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
       std::vector<int32_t> prompts[3];
       prompts[0] = SomeIds(70, 1000);
       prompts[1] = SomeIds(40, 500);
-      prompts[2] = {1, 2, 3};
+      prompts[2] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2};
       arn_constraint_options constraint = ARN_CONSTRAINT_OPTIONS_INIT;
       constraint.kind = ARN_CONSTRAINT_REGEX;
       constraint.text = "[a-z ]{5,30}";
@@ -68,7 +70,7 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
         request.ids = prompts[i % 3].data();
         request.n_ids = prompts[i % 3].size();
         request.max_tokens = 5 + 10 * (i % 4);
-        if (i % 2 == 1) request.sampling = &sampling;
+        if (i % 4 == 1 || i == 7) request.sampling = &sampling;
         if (i % 4 == 2) request.constraint = &constraint;
         if (i == 5) request.stops = &stop;
         if (i == 5) request.n_stops = 1;
@@ -89,6 +91,8 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
           n_failed += event.status == ARN_OK ? 0 : 1;
         }
       } while (n_ended < kRequests && worst == ARN_OK);
+      arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
+      check(arn_scheduler_get_info(scheduler, &info));
       arn_scheduler_destroy(scheduler);
       g_trap = false;
 
@@ -97,6 +101,7 @@ TEST(NoAllocation_Scheduler, SubmitStepForkCancelAndConstrain_AllocateNothing) {
       EXPECT_EQ(0u, g_calls.load()) << arn_kv_type_name(kv);
       EXPECT_EQ(0u, n_failed);
       EXPECT_GT(n_tokens, 60u);
+      EXPECT_GT(info.guesses_proposed, 0u);
     }
     block.ExpectGuardUntouched();
   }

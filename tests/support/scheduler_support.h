@@ -42,6 +42,25 @@ inline arn_session_options Options(uint32_t sequences, uint32_t kv = ARN_KV_F16)
   return options;
 }
 
+// With guesses in the rows that are left over.
+inline arn_session_options Guessing(arn_session_options options) {
+  options.speculation = ARN_SPECULATE_NGRAM;
+  options.guess_always = 1;
+  return options;
+}
+
+inline arn_scheduler_info Info(const arn_scheduler* scheduler) {
+  arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
+  EXPECT_EQ(ARN_OK, arn_scheduler_get_info(scheduler, &info));
+  return info;
+}
+
+inline arn_session_stats_data Stats(const arn_session* session) {
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  EXPECT_EQ(ARN_OK, arn_session_stats(session, &stats));
+  return stats;
+}
+
 // A request, what came of it, and how it was run.
 struct Asked {
   std::vector<int32_t> prompt;
@@ -49,6 +68,7 @@ struct Asked {
   uint32_t max_tokens = 0;
   std::vector<uint32_t> adapters;
   std::vector<float> scales;
+  bool one_by_one = false, no_guesses = false;
 
   uint64_t number = 0;
   bool has_started = false, has_ended = false;
@@ -70,6 +90,8 @@ inline arn_status Submit(arn_scheduler* scheduler, Asked* asked) {
   request.adapter_scales = asked->scales.data();
   request.n_adapters = asked->adapters.size();
   request.user = asked;
+  request.one_by_one = asked->one_by_one ? 1 : 0;
+  request.no_guesses = asked->no_guesses ? 1 : 0;
   return arn_scheduler_submit(scheduler, &request, &asked->number);
 }
 
@@ -120,6 +142,8 @@ inline std::vector<int32_t> Alone(const arn_model* model, arn_session_options op
   options.max_sequences = 1;
   options.kv_tokens = 0;
   options.max_requests = 0;
+  options.speculation = ARN_SPECULATE_NONE;
+  options.max_guesses = options.guess_always = 0;
   const SessionPtr session = NewSession(model, options);
   EXPECT_EQ(ARN_OK, arn_session_set_adapters(session.get(), asked.adapters.data(),
                                              asked.scales.data(), asked.adapters.size()));

@@ -223,6 +223,7 @@ int RunSpeculate(const BenchArguments& arguments) {
   return BenchSpeculate(
       model, options,
       {arguments.session.speculate, arguments.file, tokens[0], arguments.temperature,
+       arguments.schedules, arguments.session.sequences,
        ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 
@@ -338,7 +339,8 @@ Command AddBench(CLI::App* app) {
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   sub->add_flag("--scheduler", arguments->schedules,
-                "Decodes them as requests of a scheduler (arn_scheduler)");
+                "Decodes them as requests of a scheduler (arn_scheduler); with --speculate every "
+                "sequence answers the text");
   AddNoCacheOption(sub, &arguments->session);
   AddAdapterOption(sub, &arguments->adapters);
   CLI::Option* rows = sub->add_option(

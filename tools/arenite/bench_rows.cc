@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
@@ -74,6 +75,52 @@ Generated GenerateOnce(const Session& session, const std::vector<int32_t>& promp
   uint32_t n = 0;
   session.Check(arn_session_tokens(session.get(), &ids, &n));
   out.ids.assign(ids, ids + n);
+  return out;
+}
+
+// Answers the text once for each sequence of a scheduler, all together.
+Generated ScheduleOnce(const Session& session, const std::vector<int32_t>& prompt,
+                       const SpeculateRequest& request, bool guesses) {
+  arn_scheduler* created = nullptr;
+  session.Check(arn_scheduler_create(session.get(), nullptr, nullptr, 0, &created));
+  const std::unique_ptr<arn_scheduler, decltype(&arn_scheduler_destroy)> scheduler(
+      created, arn_scheduler_destroy);
+  std::vector<std::vector<int32_t>> replies(request.sequences);
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = request.temperature;
+  for (uint32_t i = 0; i < request.sequences; ++i) {
+    sampling.seed = 1 + i;
+    arn_request asked = ARN_REQUEST_INIT;
+    asked.ids = prompt.data();
+    asked.n_ids = prompt.size();
+    asked.sampling = &sampling;
+    asked.max_tokens = request.tokens;
+    asked.ignore_eos = 1;
+    asked.no_guesses = guesses ? 0 : 1;
+    asked.user = &replies[i];
+    uint64_t number = 0;
+    session.Check(arn_scheduler_submit(scheduler.get(), &asked, &number));
+  }
+  session.Check(arn_session_reset_stats(session.get()));
+  arn_step_result step = ARN_STEP_RESULT_INIT;
+  do {
+    session.Check(arn_scheduler_step(scheduler.get(), &step));
+    arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
+    while (arn_scheduler_next_event(scheduler.get(), &event) == ARN_OK) {
+      session.Check(event.status);
+      if (event.kind != ARN_REQUEST_EVENT_TOKEN) continue;
+      static_cast<std::vector<int32_t>*>(event.user)->push_back(event.id);
+    }
+  } while (step.n_running + step.n_waiting > 0);
+  Generated out;
+  out.stats = session.Stats();
+  out.tokens_per_s = out.stats.decode_tokens_per_s;
+  arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
+  arn_scheduler_get_info(scheduler.get(), &info);
+  out.stats.guess_runs = info.guess_steps;
+  for (const std::vector<int32_t>& reply : replies) {
+    out.ids.insert(out.ids.end(), reply.begin(), reply.end());
+  }
   return out;
 }
 
@@ -156,6 +203,8 @@ int BenchSpeculate(const Model& model, arn_session_options options,
                static_cast<unsigned long long>(needed), model.info().max_context));
   }
   options.context_tokens = static_cast<uint32_t>(needed);
+  if (request.schedules) options.max_requests = options.max_sequences = request.sequences;
+  const auto generate = request.schedules ? ScheduleOnce : GenerateOnce;
   JsonWriter json;
   json.BeginObject().Key("prompt_tokens").Uint(prompt.size());
   json.Key("results").BeginArray();
@@ -173,12 +222,13 @@ int BenchSpeculate(const Model& model, arn_session_options options,
     Samples speeds[2], ratios;
     Generated last;
     for (uint32_t repeat = 0; repeat < request.repeats + kWarmUps; ++repeat) {
-      const Generated plain = GenerateOnce(session, prompt, request, false);
-      last = GenerateOnce(session, prompt, request, true);
+      const Generated plain = generate(session, prompt, request, false);
+      last = generate(session, prompt, request, true);
       if (plain.ids != last.ids) {
         const auto at = std::mismatch(plain.ids.begin(), plain.ids.end(), last.ids.begin()).first;
+        const size_t n_before = request.schedules ? 0 : prompt.size();
         throw Error(Format("with guesses token %td is another one than without",
-                           at - plain.ids.begin() - static_cast<ptrdiff_t>(prompt.size())));
+                           at - plain.ids.begin() - static_cast<ptrdiff_t>(n_before)));
       }
       if (repeat < kWarmUps) continue;
       speeds[0].values.push_back(plain.tokens_per_s);

@@ -26,6 +26,8 @@ struct SpeculateRequest {
   std::string file;       // the prompt
   uint32_t tokens = 128;  // generated after it
   float temperature = 0;
+  bool schedules = false;  // as requests of a scheduler, as many as sequences
+  uint32_t sequences = 1;
   std::vector<uint32_t> threads;
   uint32_t repeats = 5;
   bool json = false;

@@ -46,6 +46,8 @@ std::string MetricsText(const Metrics& metrics, const SchedulerStatus& status) {
           metrics.cached_tokens);
   counter("reply_tokens_total", "Tokens generated.", metrics.reply_tokens);
   counter("decode_steps_total", "Runs of the model that decoded.", metrics.steps);
+  counter("guesses_proposed_total", "Tokens that ran before they were chosen.", metrics.proposed);
+  counter("guesses_accepted_total", "Those that were then chosen.", metrics.accepted);
   counter("evictions_total", "Kept sequences dropped because their pages were needed.",
           metrics.evictions);
   counter("states_saved_total", "Conversations that left the memory and were kept in a file.",

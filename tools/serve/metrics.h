@@ -17,9 +17,10 @@ struct Metrics {
   std::atomic<uint64_t> prompt_tokens{0};
   std::atomic<uint64_t> cached_tokens{0};  // part of prompt_tokens that was not computed
   std::atomic<uint64_t> reply_tokens{0};
-  std::atomic<uint64_t> steps{0};      // runs that decoded
-  std::atomic<uint64_t> busy_ns{0};    // time in the model
-  std::atomic<uint64_t> evictions{0};  // kept sequences dropped for others
+  std::atomic<uint64_t> steps{0};                  // runs that decoded
+  std::atomic<uint64_t> proposed{0}, accepted{0};  // guesses
+  std::atomic<uint64_t> busy_ns{0};                // time in the model
+  std::atomic<uint64_t> evictions{0};              // kept sequences dropped for others
   std::atomic<uint64_t> states_saved{0}, states_restored{0}, states_skipped{0};
   std::atomic<uint64_t> states_kept{0}, states_bytes{0};
 };

@@ -141,6 +141,8 @@ void Scheduler::Publish() {
   arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
   arn_scheduler_get_info(scheduler_.get(), &info);
   metrics_.evictions = info.n_dropped;
+  metrics_.proposed = info.guesses_proposed;
+  metrics_.accepted = info.guesses_accepted;
   const auto n_waiting = std::count_if(running_.begin(), running_.end(),
                                        [](const auto& running) { return !running->has_begun; });
   const std::lock_guard<std::mutex> lock(mutex_);

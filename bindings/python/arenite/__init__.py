@@ -22,7 +22,7 @@ from .image import Image, ImageEncoder, ImageInfo
 from .model import Detokenizer, Model
 from .options import *
 from .reply import Event, Reply
-from .scheduler import Request, Scheduler, SchedulerEvent
+from .scheduler import Request, Scheduler, SchedulerEvent, SchedulerInfo
 from .session import Session
 from .transcriber import Segment, Transcriber, Transcript
 
@@ -31,8 +31,8 @@ __all__ = [
     "Call", "Cancelled", "Chat", "ContextFull", "Conversation", "ConversationReply",
     "Detokenizer", "Embedder", "Event", "Generation", "Image",
     "ImageEncoder", "ImageInfo", "Model", "NotFound", "OutOfMemory",
-    "Piece", "Reply", "Request", "Scheduler", "SchedulerEvent", "Segment", "Session",
-    "TemplateError", "TokenLogprobs", "Transcriber", "Transcript", "Unsupported",
+    "Piece", "Reply", "Request", "Scheduler", "SchedulerEvent", "SchedulerInfo", "Segment",
+    "Session", "TemplateError", "TokenLogprobs", "Transcriber", "Transcript", "Unsupported",
     "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

@@ -411,14 +411,16 @@ class arn_request(Struct):
       ("constraint_waits", c_uint32), ("max_tokens", c_uint32), ("ignore_eos", c_uint32),
       ("adapters", POINTER(c_uint32)), ("adapter_scales", POINTER(c_float)),
       ("n_adapters", c_size_t), ("extra_eos_ids", POINTER(c_int32)), ("n_extra_eos_ids", c_size_t),
-      ("stops", POINTER(arn_stop_string)), ("n_stops", c_size_t), ("user", c_void_p)]
-  _initial_ = (None, 0, None, 0, None, None, 0, 0, 0, None, None, 0, None, 0, None, 0, None)
+      ("stops", POINTER(arn_stop_string)), ("n_stops", c_size_t), ("user", c_void_p),
+      ("one_by_one", c_uint32), ("no_guesses", c_uint32)]
+  _initial_ = (None, 0, None, 0, None, None, 0, 0, 0, None, None, 0, None, 0, None, 0, None, 0, 0)
 
 
 class arn_step_result(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_rows", c_uint32), ("n_prompt_rows", c_uint32),
-      ("n_chosen", c_uint32), ("n_running", c_uint32), ("n_waiting", c_uint32)]
-  _initial_ = (0, 0, 0, 0, 0)
+      ("n_chosen", c_uint32), ("n_running", c_uint32), ("n_waiting", c_uint32),
+      ("n_guess_rows", c_uint32)]
+  _initial_ = (0, 0, 0, 0, 0, 0)
 
 
 class arn_scheduler_event(Struct):
@@ -431,14 +433,17 @@ class arn_scheduler_event(Struct):
 
 class arn_request_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("state", c_uint32), ("sequence", c_uint32),
-      ("n_prompt_done", c_uint32), ("n_tokens", c_uint32), ("is_paused", c_uint32)]
-  _initial_ = (0, 0, 0, 0, 0)
+      ("n_prompt_done", c_uint32), ("n_tokens", c_uint32), ("is_paused", c_uint32),
+      ("guesses_proposed", c_uint64), ("guesses_accepted", c_uint64)]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_scheduler_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("step_rows", c_uint32), ("max_requests", c_uint32),
-      ("n_waiting", c_uint32), ("n_running", c_uint32), ("n_dropped", c_uint64)]
-  _initial_ = (0, 0, 0, 0, 0)
+      ("n_waiting", c_uint32), ("n_running", c_uint32), ("n_dropped", c_uint64),
+      ("guesses_proposed", c_uint64), ("guesses_accepted", c_uint64), ("guess_steps", c_uint64),
+      ("guess_rows", c_uint64)]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_session_stats_data(Struct):

@@ -203,11 +203,12 @@ class SessionOptions:
   snapshot_every: int = 0
   """0: prefill_chunk; context_tokens or more: only marks."""
   speculation: Speculate = Speculate.NONE
-  """Speculate: Session.generate runs guesses of the next tokens beside each token, where that is
-  expected to be faster. The tokens, and the random numbers that they take, are those of a session
-  without. Status.UNSUPPORTED with no_cache, with INT4 or INT2 KV beside layers with a recurrent
-  state, and for a GPU without a fallback; while a GPU is in use, and with max_tokens_per_s or a
-  thermal limit, nothing is guessed. MemoryPlan.speculation_bytes is what it takes."""
+  """Speculate: Session.generate, and the steps of a scheduler, run guesses of the next tokens
+  beside each token, where that is expected to be faster. The tokens, and the random numbers that
+  they take, are those of a session without. Status.UNSUPPORTED with no_cache, with INT4 or INT2
+  KV beside layers with a recurrent state, and for a GPU without a fallback; while a GPU is in
+  use, and with max_tokens_per_s or a thermal limit, nothing is guessed.
+  MemoryPlan.speculation_bytes is what it takes."""
   max_guesses: int = 0
   """Guesses that a run verifies at most, up to 63, less than prefill_chunk; 0: 15."""
   guess_always: int = 0

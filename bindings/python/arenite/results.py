@@ -145,7 +145,8 @@ class MemoryPlan:
   """Per sequence; 0 without recurrent states, and with no_cache."""
   snapshot_every: int
   speculation_bytes: int
-  """Part of io_bytes: the index of n-grams, logits of guesses, and draft_bytes."""
+  """Part of io_bytes: the index of n-grams (of each sequence with max_requests), logits of
+  guesses, and draft_bytes."""
   max_guesses: int
   """0: no speculation."""
   n_adapters: int

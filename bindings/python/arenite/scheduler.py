@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from . import _abi
-from ._convert import to_struct
+from ._convert import from_struct, to_struct
 from ._handle import Closing
 from .adapter import Adapter
 from .errors import AreniteError, ErrorText, Status, failure
@@ -49,6 +49,24 @@ class SchedulerEvent:
   """Of the reply so far."""
 
 
+@dataclasses.dataclass(frozen=True)
+class SchedulerInfo:
+  """What a scheduler has and has counted. arn_scheduler_info."""
+
+  step_rows: int
+  max_requests: int
+  n_waiting: int
+  n_running: int
+  n_dropped: int
+  """Sequences whose tokens were dropped because others needed their pages."""
+  guesses_proposed: int
+  guesses_accepted: int
+  guess_steps: int
+  """Steps that had guesses."""
+  guess_rows: int
+  """All rows of those steps."""
+
+
 class Scheduler(Closing):
   """Answers requests with the sequences of a session, which has max_requests. While it is open only
   it changes the sequences. One thread at a time uses the two; session.cancel() ends a step."""
@@ -82,13 +100,16 @@ class Scheduler(Closing):
              stops: Sequence[str] = (), ignore_eos: bool = False,
              extra_eos_ids: Sequence[int] = (),
              constraint: Optional[tuple[ConstraintKind, str]] = None,
-             adapters: Optional[Mapping[Adapter, float]] = None) -> Request:
+             adapters: Optional[Mapping[Adapter, float]] = None, one_by_one: bool = False,
+             no_guesses: bool = False) -> Request:
     """Queues a request. The arguments are those of Session.generate(), set_sampling(),
-    set_constraint() and set_adapters(). Raises BadState if the queue is full."""
+    set_constraint() and set_adapters(). one_by_one: a step brings no more than one token of it;
+    no_guesses: nothing of it is guessed. Raises BadState if the queue is full."""
     ids = self._session._ids(tokens)
     options = GenerateOptions(max_tokens, stops, ignore_eos, extra_eos_ids, None)
     struct = _abi.arn_request()
     struct.ids, struct.n_ids, struct.max_tokens = ids, len(ids), max_tokens
+    struct.one_by_one, struct.no_guesses = int(one_by_one), int(no_guesses)
     for name in ("ignore_eos", "stops", "n_stops", "extra_eos_ids", "n_extra_eos_ids"):
       setattr(struct, name, getattr(options.struct, name))
     chosen = to_struct(_abi.arn_sampling(), sampling) if sampling is not None else None
@@ -128,6 +149,13 @@ class Scheduler(Closing):
       self._call("arn_scheduler_step", None)
       events = self._take()
     return events
+
+  @property
+  def info(self) -> SchedulerInfo:
+    struct = _abi.arn_scheduler_info()
+    with self._handle.use():
+      self._library.arn_scheduler_get_info(self._pointer, ctypes.byref(struct))
+    return from_struct(SchedulerInfo, struct)
 
   def __iter__(self) -> Iterator[SchedulerEvent]:
     """Steps until no request is left, and yields the events. More may be submitted meanwhile."""

@@ -44,6 +44,26 @@ class SchedulerTest(unittest.TestCase):
     for request, prompt, sampling in zip(requests, PROMPTS, samplings):
       self.assertEqual(self.alone(prompt, sampling, max_tokens=20, stops=["."]), texts[request])
 
+  def test_guesses_change_nothing_but_the_steps(self):
+    prompt = "The cat sat. The cat sat. The cat sat. The cat sat. The cat"
+    text = self.alone(prompt, max_tokens=30)
+    with self.model.session(context_tokens=128, max_sequences=2, max_requests=8,
+                            speculation="ngram", guess_always=True) as session:
+      for one_by_one in (False, True):
+        with arenite.Scheduler(session) as scheduler:
+          scheduler.submit(prompt, max_tokens=30, one_by_one=one_by_one)
+          texts, most = "", 0
+          while len(scheduler):
+            events = scheduler.step()
+            texts += "".join(event.text for event in events)
+            most = max(most, sum(event.token is not None for event in events))
+          info = scheduler.info
+          self.assertEqual(text, texts)
+          self.assertEqual(info.guesses_accepted > 0, most > 1)
+          self.assertEqual(one_by_one, info.guesses_proposed == 0)
+          self.assertLessEqual(info.guesses_accepted, info.guesses_proposed)
+          self.assertEqual(0, info.n_running + info.n_waiting)
+
   def test_copies_share_the_prompt(self):
     kept = {}
     with arenite.Scheduler(self.session) as scheduler:

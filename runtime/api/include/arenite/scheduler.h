@@ -30,7 +30,11 @@ extern "C" {
  * scheduler, calls that change the session's sequences return ARN_BAD_STATE: allowed are those that
  * take a const arn_session, arn_session_select, arn_session_trim, saving, statistics and profiles.
  * arn_session_cancel ends a step, from any thread. A session that is to be restored is restored
- * before. Speculation guesses nothing in steps. */
+ * before.
+ *
+ * If the session has speculation that guesses from the text (ARN_SPECULATE_NGRAM or _AUTO), its
+ * guesses take rows of a step that are left over: then a step may bring several tokens of a
+ * request. A draft model guesses nothing in steps. */
 typedef struct arn_scheduler arn_scheduler;
 
 /* Called in a step, or in arn_scheduler_restore_sequence, before a sequence that no request runs in
@@ -89,12 +93,18 @@ typedef struct arn_request {
   size_t n_extra_eos_ids;
   const arn_stop_string* stops; /* at most 16, each 1 to 256 bytes; not shown */
   size_t n_stops;
-  void* user; /* of its events */
+  void* user;          /* of its events */
+  uint32_t one_by_one; /* 1: no more than one token in a step, so that behind each event
+                          ARN_REQUEST_EVENT_TOKEN its logits are there, and the reply can be
+                          steered. 0: text that the constraint leaves no choice of, and guesses that
+                          were right, come at once. With constraint_waits it is 1 until the
+                          constraint has begun. */
+  uint32_t no_guesses; /* 1: nothing of the reply is guessed */
 } arn_request;
 #define ARN_REQUEST_INIT                                                                         \
   {                                                                                              \
     sizeof(arn_request), NULL, 0, NULL, 0, NULL, NULL, 0, 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0, \
-        NULL                                                                                     \
+        NULL, 0, 0                                                                               \
   }
 
 /* Queues a request. *out_request: its number, from 1, never used again. Computes nothing.
@@ -148,13 +158,15 @@ typedef struct arn_step_result {
   uint32_t n_prompt_rows; /* part of them: tokens of prompts */
   uint32_t n_chosen;      /* replies that went on or ended */
   uint32_t n_running;     /* requests that have a sequence now */
-  uint32_t n_waiting; /* requests that wait for one, or for the pages or the prefix of another */
+  uint32_t n_waiting;    /* requests that wait for one, or for the pages or the prefix of another */
+  uint32_t n_guess_rows; /* part of n_rows: guesses */
 } arn_step_result;
 #define ARN_STEP_RESULT_INIT \
-  { sizeof(arn_step_result), 0, 0, 0, 0, 0 }
+  { sizeof(arn_step_result), 0, 0, 0, 0, 0, 0 }
 
 /* Starts what can start, runs at most step_rows rows and chooses the next tokens. Each running
- * request gets a row; what is left goes to the prompts in equal parts. ARN_BAD_STATE: events have
+ * request gets a row; what is left goes to the prompts, and to tokens that are known, in equal
+ * parts, and what they leave to guesses. ARN_BAD_STATE: events have
  * not been taken. ARN_CANCELLED (arn_session_cancel), and failures of the device: the requests stay
  * as they are, and another step may go on. A failure of one request ends that request only.
  * out_result may be NULL. */
@@ -184,8 +196,8 @@ typedef struct arn_scheduler_event {
 #define ARN_SCHEDULER_EVENT_INIT \
   { sizeof(arn_scheduler_event), 0, 0, 0, NULL, ARN_OK, 0, NULL, 0, 0, 0, 0 }
 
-/* Takes the oldest event. ARN_NOT_FOUND: there is none. Between steps a request has at most one of
- * each kind. */
+/* Takes the oldest event. ARN_NOT_FOUND: there is none. Of each token there is one event; a step
+ * may bring several of a request, in order (arn_request.one_by_one). */
 ARN_API arn_status arn_scheduler_next_event(arn_scheduler* scheduler,
                                             arn_scheduler_event* out_event);
 
@@ -199,15 +211,17 @@ typedef struct arn_request_info {
   size_t struct_size;
   uint32_t state; /* ARN_REQUEST_STATE_... */
   /* From STARTED until the next step after ENDED: the sequence of the session, to select it and
-   * read its tokens, logits and log-probabilities. Behind an event TOKEN the logits are those that
-   * the token was chosen from. Before: 0. */
+   * read its tokens, logits and log-probabilities. With one_by_one the logits behind an event TOKEN
+   * are those that the token was chosen from. Before: 0. */
   uint32_t sequence;
   uint32_t n_prompt_done; /* tokens of the prompt that have run or were kept, while it runs */
   uint32_t n_tokens;      /* of the reply */
   uint32_t is_paused;
+  uint64_t guesses_proposed; /* tokens of the reply that ran before they were chosen */
+  uint64_t guesses_accepted; /* those that were then chosen */
 } arn_request_info;
 #define ARN_REQUEST_INFO_INIT \
-  { sizeof(arn_request_info), 0, 0, 0, 0, 0 }
+  { sizeof(arn_request_info), 0, 0, 0, 0, 0, 0, 0 }
 /* Describes a request until its last event is taken, then ARN_NOT_FOUND. */
 ARN_API arn_status arn_scheduler_get_request(const arn_scheduler* scheduler, uint64_t request,
                                              arn_request_info* out_info);
@@ -219,9 +233,13 @@ typedef struct arn_scheduler_info {
   uint32_t n_waiting;
   uint32_t n_running;
   uint64_t n_dropped; /* sequences whose tokens were dropped because others needed their pages */
+  uint64_t guesses_proposed; /* of all requests, as in arn_request_info */
+  uint64_t guesses_accepted;
+  uint64_t guess_steps; /* that had guesses */
+  uint64_t guess_rows;  /* of those steps, all of their rows */
 } arn_scheduler_info;
 #define ARN_SCHEDULER_INFO_INIT \
-  { sizeof(arn_scheduler_info), 0, 0, 0, 0, 0 }
+  { sizeof(arn_scheduler_info), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 ARN_API arn_status arn_scheduler_get_info(const arn_scheduler* scheduler,
                                           arn_scheduler_info* out_info);
 /* ---- conversations that leave the session and come back

@@ -184,12 +184,12 @@ typedef struct arn_session_options {
    * bytes; models without such states need none and take none. 0: none. */
   uint32_t state_snapshots;
   uint32_t snapshot_every; /* 0: prefill_chunk; context_tokens or more: only marks */
-  /* ARN_SPECULATE_...: arn_session_generate runs guesses of the next tokens beside each token,
-   * where that is expected to be faster. The tokens, and the random numbers that they take, are
-   * those of a session without. ARN_UNSUPPORTED with no_cache, with INT4 or INT2 KV beside layers
-   * with a recurrent state, and for a GPU without a fallback; while a GPU is in use, and with
-   * max_tokens_per_s or a thermal limit, nothing is guessed. arn_memory_plan.speculation_bytes is
-   * what it takes. */
+  /* ARN_SPECULATE_...: arn_session_generate, and the steps of a scheduler, run guesses of the next
+   * tokens beside each token, where that is expected to be faster. The tokens, and the random
+   * numbers that they take, are those of a session without. ARN_UNSUPPORTED with no_cache, with
+   * INT4 or INT2 KV beside layers with a recurrent state, and for a GPU without a fallback; while a
+   * GPU is in use, and with max_tokens_per_s or a thermal limit, nothing is guessed.
+   * arn_memory_plan.speculation_bytes is what it takes. */
   uint32_t speculation;
   uint32_t max_guesses;  /* guesses that a run verifies at most, up to 63, less than prefill_chunk;
                             0: 15 */
@@ -273,8 +273,8 @@ typedef struct arn_memory_plan {
   uint64_t snapshots_bytes;   /* part of kv_bytes: slots for snapshots of recurrent states */
   uint32_t state_snapshots;   /* per sequence; 0 without recurrent states, and with no_cache */
   uint32_t snapshot_every;
-  uint64_t speculation_bytes; /* part of io_bytes: the index of n-grams, logits of guesses, and
-                                 draft_bytes */
+  uint64_t speculation_bytes; /* part of io_bytes: the index of n-grams (of each sequence with
+                                 max_requests), logits of guesses, and draft_bytes */
   uint32_t max_guesses;       /* 0: no speculation */
   uint32_t n_adapters;
   uint64_t adapters_bytes; /* part of constants_bytes and activations_bytes: tables of adapters,

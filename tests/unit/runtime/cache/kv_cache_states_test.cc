@@ -268,10 +268,10 @@ TEST(KvCache_States, HeldStates_ComeBackOrAreDropped) {
     model.Run({0}, 4, false);
     EXPECT_EQ(3u, model.cache.pool(1).n_used());
     if (comes_back) {
-      model.cache.ReturnToHeld();
+      model.cache.ReturnToHeld(0);
       model.lists[0] = before;
     } else {
-      model.cache.DropHeld();
+      model.cache.DropHeld(0);
     }
     EXPECT_EQ(2u, model.cache.pool(1).n_used());
     EXPECT_EQ(model.lists[0].size(), model.cache.length(0));
@@ -279,6 +279,24 @@ TEST(KvCache_States, HeldStates_ComeBackOrAreDropped) {
     model.Run({0, 1}, 1, false);
     model.Check();
   }
+}
+
+// Each sequence has its own, so that several guess in one run.
+TEST(KvCache_States, HeldStates_OfSeveralSequences) {
+  Model model(3, {}, 0);
+  model.Run({0, 1, 2}, 3, false);
+  const std::vector<int32_t> before = model.lists[1];
+  for (const uint32_t s : {0u, 1u}) model.cache.HoldStates(s);
+  model.Run({0, 1, 2}, 4, false);
+  EXPECT_EQ(5u, model.cache.pool(1).n_used());
+  model.cache.ReturnToHeld(1);
+  model.lists[1] = before;
+  EXPECT_EQ(4u, model.cache.pool(1).n_used());
+  model.cache.DropHeld(0);
+  EXPECT_EQ(3u, model.cache.pool(1).n_used());
+  model.Check();
+  model.Run({0, 1, 2}, 1, false);
+  model.Check();
 }
 
 TEST(KvCache_States, PoolIsEmpty_NothingIsTaken) {

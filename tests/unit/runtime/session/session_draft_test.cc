@@ -223,7 +223,8 @@ TEST_F(Draft, Plan_HasAllOfIt) {
   ASSERT_EQ(ARN_OK, arn_session_plan(model_.get(), &with, nullptr, 0, &plan));
   ASSERT_EQ(ARN_OK, arn_session_plan(draft_.get(), &none, nullptr, 0, &alone));
   EXPECT_EQ(0u, plain.draft_bytes);
-  EXPECT_EQ(plan.speculation_bytes, plan.draft_bytes + 15 * kVocab * 4);
+  EXPECT_GE(plan.speculation_bytes, plan.draft_bytes + 15 * kVocab * 4);
+  EXPECT_LT(plan.speculation_bytes, plan.draft_bytes + 15 * kVocab * 4 + 512);
   EXPECT_GE(plan.draft_bytes, alone.kv_bytes + alone.activations_bytes);
   EXPECT_EQ(alone.weights_bytes, plan.draft_weights_bytes);
   EXPECT_GE(plan.io_bytes, plain.io_bytes + plan.speculation_bytes);

@@ -1,6 +1,7 @@
 // The scheduler: requests that join, leave, pause, share beginnings and wait for each other get the
 // tokens that they get alone, bit for bit, within the rows of a step and the pages of the session.
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <string>
 
@@ -32,8 +33,10 @@ class Crowd {
       asked->scales = model.scales;
     }
     const size_t more = asked->prompt.empty() ? 1 + random_() % 60 : random_() % 12;
+    // Few different tokens make a text that repeats itself.
+    const uint32_t n_different = random_() % 2 == 0 ? kVocab : 4;
     for (size_t i = 0; i < more; ++i) {
-      asked->prompt.push_back(static_cast<int32_t>(random_() % kVocab));
+      asked->prompt.push_back(static_cast<int32_t>(random_() % n_different));
     }
     if (asked->prompt.size() > kContext) asked->prompt.resize(kContext);
     if (random_() % 2 == 0) {
@@ -43,6 +46,8 @@ class Crowd {
       if (random_() % 2 == 0) asked->sampling.repetition_penalty = 1.3f;
     }
     if (random_() % 4 != 0) asked->max_tokens = 1 + random_() % 20;
+    asked->one_by_one = random_() % 10 == 0;
+    asked->no_guesses = random_() % 10 == 0;
     if (n_adapters_ != 0 && random_() % 3 == 0) {
       asked->adapters = {static_cast<uint32_t>(random_() % n_adapters_)};
       asked->scales = {random_() % 2 == 0 ? 1.0f : 0.5f};
@@ -54,8 +59,7 @@ class Crowd {
            int n_requests) {
     const SessionPtr session = NewSession(model, options);
     const SchedulerPtr scheduler = NewScheduler(session.get(), step_rows);
-    arn_scheduler_info info = ARN_SCHEDULER_INFO_INIT;
-    ASSERT_EQ(ARN_OK, arn_scheduler_get_info(scheduler.get(), &info));
+    const uint32_t most_rows = Info(scheduler.get()).step_rows;
     std::vector<Asked*> paused;
     for (int step = 0; step < 20000; ++step) {
       while (n_requests > 0 && random_() % 4 == 0) {
@@ -83,10 +87,14 @@ class Crowd {
         paused.pop_back();
       }
       const arn_step_result result = Step(scheduler.get());
-      ASSERT_LE(result.n_rows, info.step_rows);
+      ASSERT_LE(result.n_rows, most_rows);
       TakeEvents(scheduler.get());
       if (result.n_running + result.n_waiting == 0 && n_requests == 0) break;
     }
+    const arn_scheduler_info info = Info(scheduler.get());
+    ASSERT_LE(info.guesses_accepted, info.guesses_proposed);
+    n_accepted_ += info.guesses_accepted;
+    n_rejected_ += info.guesses_proposed - info.guesses_accepted;
     for (const auto& asked : all_) {
       ASSERT_TRUE(asked->has_ended) << asked->number;
       CheckAsAlone(model, options, *asked);
@@ -96,12 +104,14 @@ class Crowd {
   }
 
   uint64_t n_shared() const { return n_shared_; }
+  uint64_t n_accepted() const { return n_accepted_; }
+  uint64_t n_rejected() const { return n_rejected_; }
 
  private:
   std::mt19937 random_;
   size_t n_adapters_;
   std::vector<std::unique_ptr<Asked>> all_;
-  uint64_t n_shared_ = 0;
+  uint64_t n_shared_ = 0, n_accepted_ = 0, n_rejected_ = 0;
 };
 
 std::vector<Shape> SomeShapes() {
@@ -114,11 +124,12 @@ std::vector<Shape> SomeShapes() {
 
 class SchedulerShapesTest : public testing::TestWithParam<Shape> {};
 
-// Random requests join, leave, pause and share, with every budget of rows.
+// Random requests join, leave, pause and share, with every budget of rows, without guesses and with
+// every guess that there are rows for.
 TEST_P(SchedulerShapesTest, RandomRequests_GetTheTokensOfOneAlone) {
-  // Others with --gtest_shuffle --gtest_random_seed=N.
-  uint32_t seed = 1 + 100 * static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed());
-  uint64_t n_shared = 0;
+  // Others with --gtest_random_seed=N.
+  uint32_t seed = 1 + 100 * static_cast<uint32_t>(GTEST_FLAG_GET(random_seed));
+  uint64_t n_shared = 0, n_accepted = 0, n_rejected = 0;
   for (const DType weights : {DType::kF16, DType::kInt8, DType::kInt4}) {
     if (!RowsKeepTheirBits(weights)) continue;
     const BundleBytes bytes = Bundle(weights, GetParam().layers);
@@ -128,15 +139,22 @@ TEST_P(SchedulerShapesTest, RandomRequests_GetTheTokensOfOneAlone) {
         arn_session_options options = Options(1 + seed % 4, kv);
         options.state_snapshots = HasState(GetParam()) ? seed % 3 * 2 : 0;
         if (seed % 2 == 0) options.kv_tokens = kContext;  // others must go
+        if (seed % 3 != 0) options = Guessing(options);
         Crowd crowd(seed++, 0);
         crowd.Run(model.get(), options, rows, 14);
         n_shared += crowd.n_shared();
+        n_accepted += crowd.n_accepted();
+        n_rejected += crowd.n_rejected();
         ASSERT_FALSE(HasFailure()) << DTypeName(weights) << ", " << arn_kv_type_name(kv) << " KV, "
                                    << rows << " rows, seed " << seed - 1;
       }
     }
   }
   EXPECT_GT(n_shared, 0u);
+  // Random delta rules write texts that do not repeat themselves.
+  const bool repeats_itself = std::strncmp(GetParam().name, "delta", 5) != 0;
+  EXPECT_GE(n_accepted, repeats_itself ? 1u : 0u);
+  EXPECT_GT(n_rejected, 20u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, SchedulerShapesTest, testing::ValuesIn(SomeShapes()), ShapeName);

@@ -1,6 +1,11 @@
 // The scheduler: what a step runs, what the queue refuses, and who waits for whom.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <initializer_list>
+#include <thread>
+#include <utility>
 
 #include "tests/support/scheduler_support.h"
 
@@ -154,6 +159,69 @@ TEST_F(SchedulerTest, LongPrompt_DelaysNoReplyByMoreThanTheBudget) {
   CheckAsAlone(model_.get(), options, *prompt);
 }
 
+// Guesses take rows that nobody else wants, and all who have some get a part of them.
+TEST_F(SchedulerTest, Guesses_TakeWhatIsLeft) {
+  arn_session_options options = Guessing(Options(5));
+  options.kv_tokens = 0;
+  const SessionPtr session = NewSession(model_.get(), options);
+  constexpr uint32_t kRows = 14;
+  const SchedulerPtr scheduler = NewScheduler(session.get(), kRows);
+  std::vector<std::unique_ptr<Asked>> replies;
+  for (int32_t i = 0; i < 4; ++i) {
+    std::vector<int32_t> prompt;
+    for (int32_t j = 0; j < 18; ++j) prompt.push_back(9 * i + j % 3);  // repeats itself
+    replies.push_back(Ask(std::move(prompt), 60));
+  }
+  replies[2]->one_by_one = replies[3]->no_guesses = true;
+  for (const auto& asked : replies) ASSERT_EQ(ARN_OK, Submit(scheduler.get(), asked.get()));
+  const auto all_reply = [&] {
+    return std::all_of(replies.begin(), replies.end(),
+                       [](const auto& asked) { return !asked->tokens.empty(); });
+  };
+  while (!all_reply()) {
+    Step(scheduler.get());
+    TakeEvents(scheduler.get());
+  }
+  auto prompt = Ask(SomeIds(3 * (kRows - 4), kVocab), 2);
+  ASSERT_EQ(ARN_OK, Submit(scheduler.get(), prompt.get()));
+  for (int i = 0; i < 3; ++i) {
+    const arn_step_result result = Step(scheduler.get());
+    TakeEvents(scheduler.get());
+    EXPECT_EQ(kRows, result.n_rows);
+    EXPECT_EQ(kRows - 4, result.n_prompt_rows);
+    EXPECT_EQ(0u, result.n_guess_rows);
+  }
+  uint64_t proposed[4] = {}, accepted = 0;
+  for (uint32_t left = 1; left != 0;) {
+    const arn_step_result result = Step(scheduler.get());
+    EXPECT_LE(result.n_rows, kRows);
+    left = result.n_running + result.n_waiting;
+    uint64_t sum = 0, sum_accepted = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      arn_request_info info = ARN_REQUEST_INFO_INIT;
+      if (arn_scheduler_get_request(scheduler.get(), replies[i]->number, &info) != ARN_OK) continue;
+      proposed[i] = info.guesses_proposed;
+      EXPECT_LE(info.guesses_accepted, info.guesses_proposed);
+      sum_accepted += info.guesses_accepted;
+    }
+    for (const uint64_t n : proposed) sum += n;
+    accepted = std::max(accepted, sum_accepted);
+    EXPECT_EQ(sum, Info(scheduler.get()).guesses_proposed);
+    TakeEvents(scheduler.get());
+  }
+  const arn_scheduler_info info = Info(scheduler.get());
+  EXPECT_GT(accepted, 10u);
+  EXPECT_GE(info.guesses_accepted, accepted);
+  EXPECT_GT(info.guess_steps, 0u);
+  EXPECT_GE(info.guess_rows, info.guesses_proposed + info.guess_steps);
+  EXPECT_GT(proposed[0], 20u);
+  EXPECT_GT(proposed[1], 20u);
+  EXPECT_EQ(0u, proposed[2] + proposed[3]);
+  EXPECT_EQ(info.guesses_accepted, Stats(session.get()).guesses_accepted);
+  for (const auto& asked : replies) CheckAsAlone(model_.get(), options, *asked);
+  CheckAsAlone(model_.get(), options, *prompt);
+}
+
 // With fewer rows than requests everyone's turn comes.
 TEST_F(SchedulerTest, OneRow_GoesRound) {
   const arn_session_options options = Options(3);
@@ -261,22 +329,68 @@ TEST_F(SchedulerTest, Cancel_EndsAtOnce) {
 
 // arn_session_cancel ends a step, before or in its run, and nothing is lost.
 TEST_F(SchedulerTest, CancelledStep_IsRepeated) {
-  const arn_session_options options = Options(2);
-  const SessionPtr session = NewSession(model_.get(), options);
-  const SchedulerPtr scheduler = NewScheduler(session.get());
-  auto first = Ask(SomeIds(40, kVocab), 10), second = Ask({3, 4}, 10);
-  ASSERT_EQ(ARN_OK, Submit(scheduler.get(), first.get()));
-  ASSERT_EQ(ARN_OK, Submit(scheduler.get(), second.get()));
-  for (int i = 0; i < 8; ++i) {
-    arn_session_cancel(session.get());
-    EXPECT_EQ(ARN_CANCELLED, arn_scheduler_step(scheduler.get(), nullptr));
-    TakeEvents(scheduler.get());
-    Step(scheduler.get());
-    TakeEvents(scheduler.get());
+  const TinyLayer scan = {.mixer = TinyMixer::kScan};
+  const BundleBytes states = Bundle(DType::kF16, {scan, {}});
+  const ModelPtr with_states = OpenBytes(states);
+  for (const arn_model* const model : {model_.get(), with_states.get()}) {
+    for (const bool guesses : {false, true}) {
+      const arn_session_options options = guesses ? Guessing(Options(2)) : Options(2);
+      const SessionPtr session = NewSession(model, options);
+      const SchedulerPtr scheduler = NewScheduler(session.get());
+      auto first = Ask(SomeIds(40, kVocab), 30), second = Ask({3, 4}, 30);
+      ASSERT_EQ(ARN_OK, Submit(scheduler.get(), first.get()));
+      ASSERT_EQ(ARN_OK, Submit(scheduler.get(), second.get()));
+      for (int i = 0; i < 8; ++i) {
+        arn_session_cancel(session.get());
+        EXPECT_EQ(ARN_CANCELLED, arn_scheduler_step(scheduler.get(), nullptr));
+        TakeEvents(scheduler.get());
+        Step(scheduler.get());
+        TakeEvents(scheduler.get());
+      }
+      RunToEnd(scheduler.get());
+      CheckAsAlone(model, options, *first);
+      CheckAsAlone(model, options, *second);
+    }
   }
-  RunToEnd(scheduler.get());
-  CheckAsAlone(model_.get(), options, *first);
-  CheckAsAlone(model_.get(), options, *second);
+}
+
+// A thread cancels at any time, also within a run with guesses.
+TEST_F(SchedulerTest, CancelAtAnyTime_LosesNothing) {
+  const TinyLayer scan = {.mixer = TinyMixer::kScan};
+  const BundleBytes states = Bundle(DType::kF16, {scan, {}, scan});
+  const ModelPtr model = OpenBytes(states);
+  const arn_session_options options = Guessing(Options(3));
+  const SessionPtr session = NewSession(model.get(), options);
+  const SchedulerPtr scheduler = NewScheduler(session.get());
+  std::atomic<bool> ends{false};
+  std::thread canceller([&] {
+    while (!ends.load()) {
+      arn_session_cancel(session.get());
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  uint32_t n_cancelled = 0;
+  std::vector<std::unique_ptr<Asked>> all;
+  for (int32_t round = 0; round < 300 && n_cancelled < 50; ++round) {
+    for (int32_t i = 0; i < 3; ++i) {
+      all.push_back(Ask({i, 4, 5 + round % 40, i, 4, 5 + round % 40, i, 4}, 80));
+      ASSERT_EQ(ARN_OK, Submit(scheduler.get(), all.back().get()));
+    }
+    while (
+        !std::all_of(all.begin(), all.end(), [](const auto& asked) { return asked->has_ended; })) {
+      const arn_status status = arn_scheduler_step(scheduler.get(), nullptr);
+      EXPECT_TRUE(status == ARN_OK || status == ARN_CANCELLED);
+      n_cancelled += status == ARN_CANCELLED ? 1 : 0;
+      TakeEvents(scheduler.get());
+    }
+  }
+  ends.store(true);
+  canceller.join();
+  EXPECT_GT(n_cancelled, 0u);
+  const size_t n = std::min<size_t>(all.size(), 30);
+  for (size_t i = all.size() - n; i < all.size(); ++i) {
+    CheckAsAlone(model.get(), options, *all[i]);
+  }
 }
 
 TEST_F(SchedulerTest, EventsNotTaken_RefuseAStep) {
@@ -299,6 +413,7 @@ TEST_F(SchedulerTest, LogitsAndForcedTokens) {
   const SchedulerPtr scheduler = NewScheduler(session.get());
   const SessionPtr alone = NewSession(model_.get(), Options(1));
   auto asked = Ask(SomeIds(9, kVocab), 12), other = Ask({5}, 30);
+  asked->one_by_one = true;
   ASSERT_EQ(ARN_OK, Submit(scheduler.get(), asked.get()));
   ASSERT_EQ(ARN_OK, Submit(scheduler.get(), other.get()));
   ASSERT_EQ(ARN_OK, arn_session_prefill(alone.get(), asked->prompt.data(), asked->prompt.size()));
@@ -334,19 +449,58 @@ TEST_F(SchedulerTest, LogitsAndForcedTokens) {
   EXPECT_EQ(ARN_BAD_TOKEN, arn_scheduler_force(scheduler.get(), other->number, &bad, 1));
 }
 
+// Forced tokens are reported at once, as far as a step may, and run together.
+TEST_F(SchedulerTest, ForcedTokens_RunTogether) {
+  const arn_session_options options = Options(2);
+  const SessionPtr session = NewSession(model_.get(), options);
+  const SchedulerPtr scheduler = NewScheduler(session.get(), 7);
+  auto asked = Ask({1, 2, 3}, 40), other = Ask({5}, 60);
+  ASSERT_EQ(ARN_OK, Submit(scheduler.get(), asked.get()));
+  ASSERT_EQ(ARN_OK, Submit(scheduler.get(), other.get()));
+  Step(scheduler.get());
+  TakeEvents(scheduler.get());
+  const std::vector<int32_t> forced = SomeIds(20, kVocab);
+  ASSERT_EQ(ARN_OK, arn_scheduler_force(scheduler.get(), asked->number, forced.data(), 20));
+  Step(scheduler.get());
+  TakeEvents(scheduler.get());
+  EXPECT_EQ(17u, asked->tokens.size());
+  for (const size_t n_other : {3u, 4u, 5u}) {
+    EXPECT_EQ(n_other < 5 ? 7u : 5u, Step(scheduler.get()).n_rows);
+    TakeEvents(scheduler.get());
+    EXPECT_EQ(n_other, other->tokens.size());
+    EXPECT_EQ(n_other < 5 ? 17u : 21u, asked->tokens.size());
+  }
+  EXPECT_EQ(forced, std::vector<int32_t>(asked->tokens.begin() + 1, asked->tokens.end()));
+  RunToEnd(scheduler.get());
+  EXPECT_EQ(40u, asked->tokens.size());
+  // What follows them is what follows them in a prompt.
+  auto after = Ask({1, 2, 3}, 19);
+  after->prompt.insert(after->prompt.end(), asked->tokens.begin(), asked->tokens.begin() + 21);
+  after->tokens.assign(asked->tokens.begin() + 21, asked->tokens.end());
+  after->finish = asked->finish;
+  CheckAsAlone(model_.get(), options, *after);
+  CheckAsAlone(model_.get(), options, *other);
+}
+
 // A quantised page changes what later rows see: the same parts of a prompt give the same bits.
 TEST_F(SchedulerTest, QuantisedPages_GiveTheTokensOfTheSameParts) {
+  uint64_t n_accepted = 0, n_proposed = 0;
   for (const uint32_t kv : {ARN_KV_INT4, ARN_KV_INT2}) {
-    arn_session_options options = Options(4, kv);
-    options.kv_residual = 16;
-    for (const uint32_t rows : {3u, 10u, 24u}) {
+    for (const auto& [rows, guesses] : std::initializer_list<std::pair<uint32_t, bool>>{
+             {3, false}, {10, false}, {24, false}, {4, true}, {10, true}, {24, true}}) {
+      arn_session_options options = Options(4, kv);
+      options.kv_residual = 16;
+      if (guesses) options = Guessing(options);
       const SessionPtr session = NewSession(model_.get(), options);
       const SchedulerPtr scheduler = NewScheduler(session.get(), rows);
       std::vector<std::unique_ptr<Asked>> all;
       for (int32_t i = 0; i < 4; ++i) {
         std::vector<int32_t> prompt = SomeIds(static_cast<size_t>(40 + 5 * i), kVocab);
-        prompt[0] = i % 3;  // the last is the first again
-        if (i == 3) prompt = all[0]->prompt;
+        // The last is the first again, unless one of the two could be ahead of the other: a page
+        // that they share is quantised when it is old in both.
+        prompt[0] = guesses ? i : i % 3;
+        for (size_t j = 20; guesses && j < prompt.size(); ++j) prompt[j] = prompt[j - 7];
+        if (i == 3 && !guesses) prompt = all[0]->prompt;
         all.push_back(Ask(std::move(prompt), 30));
         if (i % 2 == 1) all.back()->sampling.temperature = 1.0f;
         ASSERT_EQ(ARN_OK, Submit(scheduler.get(), all.back().get()));
@@ -363,14 +517,19 @@ TEST_F(SchedulerTest, QuantisedPages_GiveTheTokensOfTheSameParts) {
         }
         TakeEvents(scheduler.get());
       }
-      EXPECT_EQ(40u, all[3]->n_kept);
-      all[3]->lengths = all[0]->lengths;
+      n_accepted += Info(scheduler.get()).guesses_accepted;
+      n_proposed += Info(scheduler.get()).guesses_proposed;
+      EXPECT_EQ(guesses ? 0u : 40u, all[3]->n_kept);
+      if (!guesses) all[3]->lengths = all[0]->lengths;
       for (const auto& asked : all) {
         CheckAsAlone(model_.get(), options, *asked, asked->lengths);
-        ASSERT_FALSE(HasFailure()) << arn_kv_type_name(kv) << ", " << rows << " rows";
+        ASSERT_FALSE(HasFailure())
+            << arn_kv_type_name(kv) << ", " << rows << " rows" << (guesses ? ", with guesses" : "");
       }
     }
   }
+  EXPECT_GT(n_accepted, 20u);
+  EXPECT_GT(n_proposed - n_accepted, 5u);
 }
 
 TEST_F(SchedulerTest, BadRequests_AreRefusedWithTheReason) {

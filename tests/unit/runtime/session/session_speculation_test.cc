@@ -346,7 +346,7 @@ TEST(Speculation, WhatCannotWork_IsRefusedByName) {
   refused(model.get(), options, ARN_BAD_ARGUMENT, "max_guesses is 3");
 }
 
-// The plan has the bytes of the index and of the rows of logits.
+// The plan has the bytes of the index and of the rows of logits, and little more.
 TEST(Speculation, Plan_CountsItsBytes) {
   const BundleBytes bytes = Bundle(DType::kF32, {{}, {}});
   const ModelPtr model = OpenBytes(bytes);
@@ -358,7 +358,9 @@ TEST(Speculation, Plan_CountsItsBytes) {
   EXPECT_EQ(0u, plain.speculation_bytes);
   EXPECT_EQ(0u, plain.max_guesses);
   EXPECT_EQ(15u, guessing.max_guesses);
-  EXPECT_EQ((3u * kContext + 15u * kVocab) * 4, guessing.speculation_bytes);
+  constexpr uint64_t kBytes = (3 * kContext + 15 * kVocab) * 4;
+  EXPECT_GE(guessing.speculation_bytes, kBytes);
+  EXPECT_LT(guessing.speculation_bytes, kBytes + 512);
   EXPECT_GE(guessing.io_bytes, plain.io_bytes + guessing.speculation_bytes - 64);
 }
 

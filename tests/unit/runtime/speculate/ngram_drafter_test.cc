@@ -15,11 +15,11 @@ class NgramDrafterTest : public testing::Test {
  protected:
   NgramDrafterTest() {
     Layout layout;
-    EXPECT_EQ(Status::kOk, PlanNgrams(kContext, &layout, &plan_));
+    EXPECT_EQ(Status::kOk, PlanNgrams(kContext, 1, &layout, &plan_));
     storage_.resize(layout.RegionBytes(Region::kIo) / sizeof(uint64_t) + 1);
     memory_.region[static_cast<uint32_t>(Region::kIo)] = {
         reinterpret_cast<std::byte*>(storage_.data()), storage_.size() * sizeof(uint64_t)};
-    drafter_.Init(plan_, memory_);
+    drafter_.Init(plan_, memory_, 0);
   }
   // *kind: that of the guesses, if there are any.
   std::vector<int32_t> Propose(const std::vector<int32_t>& ids, uint32_t most,

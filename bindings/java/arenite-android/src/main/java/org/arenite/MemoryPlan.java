@@ -54,7 +54,10 @@ public final class MemoryPlan {
   /** per sequence; 0 without recurrent states, and with no_cache */
   public int stateSnapshots;
   public int snapshotEvery;
-  /** part of io_bytes: the index of n-grams, logits of guesses, and draft_bytes */
+  /**
+   * part of io_bytes: the index of n-grams (of each sequence with max_requests), logits of
+   * guesses, and draft_bytes
+   */
   public long speculationBytes;
   /** 0: no speculation */
   public int maxGuesses;
