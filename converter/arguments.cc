@@ -268,8 +268,8 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
         "--no-self-test", "--split"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
-  if (!arguments.weights.empty() && arguments.weights != "f16" && arguments.weights != "f32") {
-    throw CLI::ValidationError("--weights", "an adapter's are f16 or f32");
+  if (arguments.weights == "int4" || arguments.weights == "bf16") {
+    throw CLI::ValidationError("--weights", "an adapter's are int8, f16 or f32");
   }
   if (arguments.output.empty()) throw CLI::RequiredError("--output");
 }

@@ -140,9 +140,13 @@ void RunAdapter(const Arguments& arguments, ConvertOptions checkpoint) {
   options.checkpoint = std::move(checkpoint);
   const AdapterResult result = ConvertAdapter(options);
   if (arguments.quiet) return;
+  const char* type = options.weights != DType::kInt8        ? DTypeName(options.weights)
+                     : result.n_integer == result.n_changes ? "int8"
+                     : result.n_integer == 0                ? "f16"
+                                                            : "int8 and f16";
   std::fprintf(stderr, "%s: changes %u matrices, rank up to %u, %.1f MB in %s\n",
                arguments.output.c_str(), result.n_changes, result.max_rank,
-               static_cast<double>(result.file_bytes) / 1e6, DTypeName(options.weights));
+               static_cast<double>(result.file_bytes) / 1e6, type);
 }
 
 void Run(Arguments arguments) {

@@ -14,7 +14,7 @@ struct AdapterOptions {
   ConvertOptions checkpoint;
   std::filesystem::path base;    // the bundle that the adapter is for
   std::filesystem::path output;  // the adapter's bundle
-  DType weights = DType::kF16;   // or kF32
+  DType weights = DType::kInt8;  // f16 of matrices in floats; or kF16 or kF32
   BundleCheck check;             // empty: does not read the bundle back
   const SigningKey* signing_key = nullptr;
 };
@@ -22,6 +22,7 @@ struct AdapterOptions {
 struct AdapterResult {
   uint64_t file_bytes = 0;
   uint32_t n_changes = 0;
+  uint32_t n_integer = 0;  // of them in int8
   uint32_t max_rank = 0;
 };
 

@@ -64,12 +64,7 @@ class AdapterReader {
                          "tensor %s: a change of [%u, %u], the base has [%u, %u]", name_,
                          from.rows(), from.cols(), weight.rows, weight.cols);
     }
-    if (from.dtype() != fbs::DType::F16 && from.dtype() != fbs::DType::F32) {
-      return diag_->Fail(Status::kUnsupported,
-                         "tensor %s: a change of type %u, expected f16 or f32", name_,
-                         static_cast<unsigned>(from.dtype()));
-    }
-    to->dtype = from.dtype() == fbs::DType::F16 ? DType::kF16 : DType::kF32;
+    ARN_TRY(ReadType(from.dtype(), weight.dtype, &to->dtype));
     to->rank = from.rank();
     to->cols = from.cols();
     if (to->rank == 0 || to->rank > kMaxRank) {
@@ -77,6 +72,22 @@ class AdapterReader {
                          to->rank, kMaxRank);
     }
     return ReadBlocks(from, weight.rows, to);
+  }
+
+  // A change in int8 multiplies rows that the matrix has quantised.
+  Status ReadType(fbs::DType from, DType matrix, DType* to) {
+    const bool is_integer = from == fbs::DType::Int8;
+    if (!is_integer && from != fbs::DType::F16 && from != fbs::DType::F32) {
+      return diag_->Fail(Status::kUnsupported,
+                         "tensor %s: a change of type %u, expected int8, f16 or f32", name_,
+                         static_cast<unsigned>(from));
+    }
+    if (is_integer && matrix != DType::kInt8 && matrix != DType::kInt4) {
+      return diag_->Fail(Status::kBadBundle, "tensor %s: a change in int8 of a matrix in %s", name_,
+                         DTypeName(matrix));
+    }
+    *to = is_integer ? DType::kInt8 : from == fbs::DType::F16 ? DType::kF16 : DType::kF32;
+    return Status::kOk;
   }
 
   Status CheckIsLinear(WeightId id) {
@@ -108,7 +119,7 @@ class AdapterReader {
     const std::byte* data = out_->bundle.segments.data() + segment->offset();
     ARN_ASSIGN(Span<LowRankBlock> read, arena_->AllocateArray<LowRankBlock>(n));
     to->a = data;
-    to->bytes = LowRankBytes(to->dtype, to->rank, to->cols);
+    to->bytes = LowRankABytes(to->dtype, to->rank, to->cols);
     uint32_t end = 0;
     for (uint32_t i = 0; i < n; ++i) {
       const fbs::LowRankBlock& b = *blocks->Get(i);
@@ -123,7 +134,7 @@ class AdapterReader {
       end = b.first_row() + b.n_rows();
       // Checked below: the data are no shorter than the sum.
       read[i] = {b.first_row(), b.n_rows(), b.first_rank(), b.rank(), data + to->bytes};
-      to->bytes += LowRankBytes(to->dtype, b.n_rows(), b.rank());
+      to->bytes += LowRankBBytes(to->dtype, b.n_rows(), b.rank());
     }
     if (to->bytes != segment->bytes()) {
       return diag_->Fail(Status::kBadBundle,
