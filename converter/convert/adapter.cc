@@ -29,6 +29,7 @@ struct BaseTensor {
 };
 struct BaseIndex {
   uint64_t hash = 0;
+  uint32_t hidden = 0, n_layers = 0;
   std::map<std::string, BaseTensor> tensors;
 };
 
@@ -57,6 +58,8 @@ BaseIndex ReadBase(const fs::path& path) {
   base.hash = index.prefix() != nullptr      ? index.prefix()->model_hash()
               : index.self_test() != nullptr ? index.self_test()->model_hash()
                                              : header.index_hash;
+  base.hidden = index.model()->hidden();
+  base.n_layers = index.model()->layers() == nullptr ? 0 : index.model()->layers()->size();
   uint32_t i = 0;
   for (const fbs::Tensor* tensor : *index.model()->tensors()) {
     const bool is_integer =
@@ -240,14 +243,13 @@ fbs::DType StoredType(DType dtype) {
   return dtype == DType::kF16 ? fbs::DType::F16 : fbs::DType::F32;
 }
 
-}  // namespace
+using LowRankTables = std::vector<flatbuffers::Offset<fbs::LowRank>>;
+using DirectionTables = std::vector<flatbuffers::Offset<fbs::Direction>>;
 
-AdapterResult ConvertAdapter(const AdapterOptions& options) {
-  const BaseIndex base = ReadBase(options.base);
-  BundleWriter writer(options.output);
-  flatbuffers::FlatBufferBuilder builder;
-  std::vector<flatbuffers::Offset<fbs::LowRank>> tables;
-  AdapterResult result;
+LowRankTables WriteChanges(const AdapterOptions& options, const BaseIndex& base,
+                           BundleWriter* writer, flatbuffers::FlatBufferBuilder* builder,
+                           AdapterResult* result) {
+  LowRankTables tables;
   WithAdapterPlan(options.checkpoint, [&](const TensorPlan& plan, const Lora& lora) {
     for (Change& change : ChangeMaker(plan, lora, base, options).Make()) {
       const PlannedTensor& tensor = *change.tensor;
@@ -256,20 +258,52 @@ AdapterResult ConvertAdapter(const AdapterOptions& options) {
           options.weights == DType::kInt8 && !is_integer ? DType::kF16 : options.weights;
       if (is_integer) BalanceRanks(&change);
       const std::vector<std::byte> data = Pack(change, dtype);
-      const fbs::Segment segment = writer.WriteSegment(data.data(), data.size());
-      const auto blocks = builder.CreateVectorOfStructs(change.blocks);
-      tables.push_back(fbs::CreateLowRank(builder, change.base.index, tensor.rows, tensor.cols,
+      const fbs::Segment segment = writer->WriteSegment(data.data(), data.size());
+      const auto blocks = builder->CreateVectorOfStructs(change.blocks);
+      tables.push_back(fbs::CreateLowRank(*builder, change.base.index, tensor.rows, tensor.cols,
                                           StoredType(dtype), change.rank(), blocks, &segment));
-      result.n_integer += is_integer ? 1 : 0;
-      result.max_rank = Max(result.max_rank, change.rank());
+      result->n_integer += is_integer ? 1 : 0;
+      result->max_rank = Max(result->max_rank, change.rank());
     }
   });
+  return tables;
+}
+
+DirectionTables WriteDirections(const AdapterOptions& options, const BaseIndex& base,
+                                BundleWriter* writer, flatbuffers::FlatBufferBuilder* builder) {
+  DirectionTables tables;
+  const ControlVector& vector = *options.control_vector;
+  for (const auto& [layer, direction] : vector.directions) {
+    if (layer >= base.n_layers || direction.size() != base.hidden) {
+      Fail("%s: direction.%u has %zu values, the base has %u layers of %u", vector.source.c_str(),
+           layer, direction.size(), base.n_layers, base.hidden);
+    }
+    const fbs::Segment segment = writer->WriteSegment(
+        reinterpret_cast<const std::byte*>(direction.data()), direction.size() * sizeof(float));
+    tables.push_back(fbs::CreateDirection(*builder, layer, &segment));
+  }
+  return tables;
+}
+
+}  // namespace
+
+AdapterResult ConvertAdapter(const AdapterOptions& options) {
+  const BaseIndex base = ReadBase(options.base);
+  BundleWriter writer(options.output);
+  flatbuffers::FlatBufferBuilder builder;
+  AdapterResult result;
+  const bool steers = options.control_vector != nullptr;
+  const auto tables =
+      steers ? LowRankTables() : WriteChanges(options, base, &writer, &builder, &result);
+  const auto rows = steers ? WriteDirections(options, base, &writer, &builder) : DirectionTables();
+  result.n_directions = static_cast<uint32_t>(rows.size());
   result.n_changes = static_cast<uint32_t>(tables.size());
   const auto base_name = builder.CreateString(options.base.filename().string());
-  const auto name =
-      builder.CreateString(fs::canonical(options.checkpoint.lora).filename().string());
+  const fs::path source = steers ? options.control_vector->source : options.checkpoint.lora;
+  const auto name = builder.CreateString(fs::canonical(source).filename().string());
   const auto changes = builder.CreateVector(tables);
-  const auto adapter = fbs::CreateAdapter(builder, base.hash, base_name, name, changes);
+  const auto directions = builder.CreateVector(rows);
+  const auto adapter = fbs::CreateAdapter(builder, base.hash, base_name, name, changes, directions);
   const auto producer = builder.CreateString("arenite-convert " ARN_CONVERT_VERSION);
   fbs::BundleBuilder bundle(builder);
   bundle.add_producer(producer);

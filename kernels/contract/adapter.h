@@ -1,5 +1,7 @@
-// Low-rank adapters (LoRA: Hu et al., 2021, arXiv:2106.09685): changes of matrices that are added
-// to their products as these are computed. Plain data; the runtime reads it from a bundle.
+// Adapters. Low-rank ones (LoRA: Hu et al., 2021, arXiv:2106.09685) are changes of matrices that
+// are added to their products as these are computed; control vectors (Zou et al., 2023,
+// arXiv:2310.01405) are added to the residual stream. Plain data; the runtime reads it from a
+// bundle.
 #pragma once
 
 #include <cstddef>
@@ -79,10 +81,16 @@ struct Adapter {
   Span<const LowRank> changes;
   Span<const uint32_t> change_of;  // [weights of the program]: index into `changes` plus 1; 0: none
   uint32_t max_rank = 0;           // the largest LowRank::rank
+  // [layers], or empty: control vectors, as wide as the residual stream, which are added to it at
+  // the end of a layer; null: none.
+  Span<const float* const> directions;
 
   // Returns the change of a matrix; null: none.
   const LowRank* Of(WeightId id) const {
     return change_of[id] == 0 ? nullptr : &changes[change_of[id] - 1];
+  }
+  const float* DirectionOf(uint32_t layer) const {
+    return layer < directions.size() ? directions[layer] : nullptr;
   }
 };
 

@@ -1,4 +1,4 @@
-// kAdapt: what the adapters of each sequence change of a matmul.
+// kAdapt and kSteer: what the adapters of each sequence change.
 #include "kernels/contract/adapter.h"
 #include "kernels/contract/check.h"
 #include "kernels/contract/ops.h"
@@ -325,6 +325,26 @@ void RunAdapt(const State& state, const Step& step, const RunArgs& args) {
     input = QuantizeInput(state, step.Get<AdaptParams>().weight, in, RunRows(args));
   }
   ForAdaptedRows(args, [&](const AdaptedRows& rows) { adapt.Run(rows, input); });
+}
+
+void RunSteer(const State& state, const Step& step, const RunArgs& args) {
+  const uint32_t layer = step.Get<SteerParams>().layer;
+  const Value& value = state.program->values[step.in];
+  const uint32_t width = value.width;
+  for (const SequenceRows& sequence : args.sequences) {
+    for (const ActiveAdapter& active : sequence.adapters) {
+      const float* direction = active.adapter->DirectionOf(layer);
+      if (direction == nullptr) continue;
+      float* rows = state.memory.As<float>(value.slice) + uint64_t{sequence.first_row} * width;
+      state.threads.ForTiles(sequence.n_rows, kTaskRows, [&](size_t begin, size_t end) {
+        for (size_t r = begin; r < end; ++r) {
+          for (uint32_t i = 0; i < width; ++i) {
+            rows[r * width + i] += active.scale * direction[i];
+          }
+        }
+      });
+    }
+  }
 }
 
 bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args,

@@ -95,8 +95,9 @@ void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
 void RunLinearAttention(const State& state, const Step& step, const RunArgs& args);
 
-// Runs kAdapt on all rows of a run.
+// Run kAdapt and kSteer on all rows of a run.
 void RunAdapt(const State& state, const Step& step, const RunArgs& args);
+void RunSteer(const State& state, const Step& step, const RunArgs& args);
 // Runs a kLinear and the kAdapt behind it together, with the same bits: A multiplies the rows that
 // the matmul quantised, and each part of the output is changed while it is in a cache. Lets idle
 // threads prefetch for `next` once A has been multiplied. Returns false, with nothing done, if no

@@ -44,7 +44,7 @@ void RoundRanks(const float* y, uint32_t n, double* rounded) {
   }
 }
 
-// Of kInt8, B's input is rounded, and sums are of kRankChunk products.
+// Returns the sum of products [first, end). Of kInt8 B's input is rounded.
 double LowRankDot(const LowRankArgs& args, const float* x, uint32_t output, uint32_t first,
                   uint32_t end) {
   double rounded[kRankChunk], sum = 0.0;

@@ -104,6 +104,7 @@ class Runner {
       case Op::kMatchRms: return Run(step, step.Get<MatchRmsParams>());
       case Op::kThreshold: return Run(step, step.Get<ThresholdParams>());
       case Op::kAdapt: return Run(step, step.Get<AdaptParams>());
+      case Op::kSteer: return Run(step, step.Get<SteerParams>());
       case Op::kAddEmbeddings: return Run(step, step.Get<AddEmbeddingsParams>());
       case Op::kClamp: return Run(step, step.Get<ClampParams>());
     }
@@ -218,6 +219,17 @@ class Runner {
         for (const LowRankBlock& block : change->blocks) {
           reference::MultiplyLowRank(
               LowRankB(*change, block, y, 1, Row(step.out, row), Width(step.out)));
+        }
+      }
+    });
+  }
+
+  void Run(const Step& step, const SteerParams& p) {
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t) {
+      for (const ActiveAdapter& active : sequence.adapters) {
+        const float* direction = active.adapter->DirectionOf(p.layer);
+        for (uint32_t i = 0; direction != nullptr && i < Width(step.in); ++i) {
+          Row(step.in, row)[i] += active.scale * direction[i];
         }
       }
     });

@@ -22,6 +22,8 @@ bool IsAdapted(const Program& program, size_t step) {
   return step >= program.n_encoder_steps && program.steps[step].op() == Op::kLinear;
 }
 
+bool IsAdded(const Step& step) { return step.op() == Op::kAdapt || step.op() == Op::kSteer; }
+
 // Reads and checks the changes of one adapter.
 class AdapterReader {
  public:
@@ -30,13 +32,15 @@ class AdapterReader {
 
   Status Read() {
     const auto* changes = table_.changes();
-    if (changes == nullptr || changes->size() == 0 || changes->size() > program_.weights.size()) {
-      return diag_->Fail(Status::kBadBundle, "the adapter changes %u of the base's %zu tensors",
-                         changes == nullptr ? 0 : changes->size(), program_.weights.size());
+    const uint32_t n = changes == nullptr ? 0 : changes->size();
+    ARN_TRY(ReadDirections());
+    if ((n == 0 && out_->adapter.directions.empty()) || n > program_.weights.size()) {
+      return diag_->Fail(Status::kBadBundle, "the adapter changes %u of the base's %zu tensors", n,
+                         program_.weights.size());
     }
-    ARN_ASSIGN(Span<LowRank> read, arena_->AllocateArray<LowRank>(changes->size()));
+    ARN_ASSIGN(Span<LowRank> read, arena_->AllocateArray<LowRank>(n));
     ARN_ASSIGN(change_of_, arena_->AllocateArray<uint32_t>(program_.weights.size()));
-    for (uint32_t i = 0; i < changes->size(); ++i) {
+    for (uint32_t i = 0; i < n; ++i) {
       ARN_TRY(ReadChange(*changes->Get(i), i, &read[i]));
       out_->adapter.max_rank = Max(out_->adapter.max_rank, read[i].rank);
     }
@@ -46,6 +50,41 @@ class AdapterReader {
   }
 
  private:
+  Status ReadDirections() {
+    const auto* directions = table_.directions();
+    if (directions == nullptr || directions->size() == 0) return Status::kOk;
+    const ModelSpec& spec = out_->base->spec;
+    if (spec.streams.n != 0) {
+      return diag_->Fail(Status::kUnsupported,
+                         "control vectors are added to one residual stream, the base has several");
+    }
+    const size_t n_layers = spec.layers.size();
+    ARN_ASSIGN(Span<const float*> read, arena_->AllocateArray<const float*>(n_layers));
+    for (const fbs::Direction* direction : *directions) {
+      const uint32_t layer = direction->layer();
+      if (layer >= n_layers) {
+        return diag_->Fail(Status::kBadBundle, "a control vector of layer %u, the base has %zu",
+                           layer, n_layers);
+      }
+      if (read[layer] != nullptr) {
+        return diag_->Fail(Status::kBadBundle, "layer %u has two control vectors", layer);
+      }
+      const fbs::Segment* segment = direction->data();
+      const uint64_t bytes = uint64_t{spec.hidden} * sizeof(float);
+      if (segment == nullptr || segment->bytes() != bytes) {
+        return diag_->Fail(Status::kBadBundle,
+                           "layer %u: a control vector of %" PRIu64 " bytes, expected %" PRIu64,
+                           layer, segment == nullptr ? 0 : static_cast<uint64_t>(segment->bytes()),
+                           bytes);
+      }
+      ARN_TRY(CheckSegment(out_->bundle, *segment, "control vector", diag_));
+      read[layer] =
+          reinterpret_cast<const float*>(out_->bundle.segments.data() + segment->offset());
+    }
+    out_->adapter.directions = {read.data(), read.size()};
+    return Status::kOk;
+  }
+
   Status ReadChange(const fbs::LowRank& from, uint32_t index, LowRank* to) {
     const uint32_t id = from.tensor();
     if (id >= program_.weights.size()) {
@@ -146,15 +185,28 @@ class AdapterReader {
   }
 
   Status AddSteps() {
-    ARN_ASSIGN(Span<Step> steps, arena_->AllocateArray<Step>(2 * program_.steps.size()));
+    const size_t n_layers = out_->adapter.directions.size();
+    ARN_ASSIGN(Span<Step> steps, arena_->AllocateArray<Step>(2 * program_.steps.size() + n_layers));
+    const ValueId residual = program_.steps[program_.steps.size() - 1].in;  // of kLogits
     size_t n = 0;
+    uint32_t layer = 0;
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& step = program_.steps[i];
       steps[n++] = step;
-      if (!IsAdapted(program_, i)) continue;
-      AdaptParams adapt;
-      adapt.weight = step.Get<LinearParams>().weight;
-      steps[n++] = Step(adapt, step.in, step.out, step.layer);
+      if (IsAdapted(program_, i)) {
+        AdaptParams adapt;
+        adapt.weight = step.Get<LinearParams>().weight;
+        steps[n++] = Step(adapt, step.in, step.out, step.layer);
+      }
+      if (i < program_.n_encoder_steps || i + 1 == program_.steps.size() ||
+          program_.steps[i + 1].layer == step.layer) {
+        continue;
+      }
+      for (; layer <= step.layer && layer < n_layers; ++layer) {
+        SteerParams steer;
+        steer.layer = layer;
+        steps[n++] = Step(steer, residual, kNoValue, layer);
+      }
     }
     out_->steps = {steps.data(), n};
     return Status::kOk;
@@ -206,12 +258,13 @@ Status OpenBytes(const Model* base, Span<const std::byte> bytes, Span<const uint
   std::memcpy(&header, bytes.data(), sizeof header);
   const uint64_t n_weights = base == nullptr ? 0 : base->program.weights.size();
   const uint64_t n_steps = base == nullptr ? 0 : base->program.steps.size();
+  const uint64_t n_layers = base == nullptr ? 0 : base->spec.layers.size();
   // An index has a block in 16 bytes, and a change in more.
   const uint64_t arena_bytes =
       sizeof(AdapterBundle) + kAdapterSlackBytes +
       n_weights * (sizeof(LowRank) + sizeof(uint32_t)) +
       header.index_bytes / sizeof(fbs::LowRankBlock) * sizeof(LowRankBlock) +
-      2 * n_steps * sizeof(Step);
+      2 * n_steps * sizeof(Step) + n_layers * (sizeof(Step) + sizeof(const float*));
   ARN_ASSIGN(const Span<std::byte> pages, ReservePages(arena_bytes));
   Arena arena(pages);
   const Result<void*> place = arena.Allocate(sizeof(AdapterBundle), alignof(AdapterBundle));
@@ -254,18 +307,26 @@ void CloseAdapter(AdapterBundle* adapter) {
 
 void UseAdapters(Span<const AdapterBundle* const> adapters, Program* program) {
   const Program plain = *program;
-  // A step moves behind the adapted ones before it, and what it uses lives until its own kAdapt.
+  // The steps of one with control vectors suit all.
+  const AdapterBundle* widest = adapters[0];
+  for (const AdapterBundle* bundle : adapters) {
+    if (bundle->steps.size() > widest->steps.size()) widest = bundle;
+  }
+  const Span<const Step> steps = widest->steps;
+  // A step moves behind those added before it, and what it uses lives until those added for it.
   const auto moved = [&](uint32_t step, bool is_last) {
-    uint32_t n = step;
-    for (uint32_t i = 0; i < step + (is_last ? 1 : 0); ++i) n += IsAdapted(plain, i) ? 1 : 0;
-    return n;
+    uint32_t i = 0, left = step + 1;
+    for (; left != 0; ++i) left -= IsAdded(steps[i]) ? 0 : 1;
+    while (is_last && i < steps.size() && IsAdded(steps[i])) ++i;
+    return i - 1;
   };
   for (Value& value : program->values) {
     if (value.first_step >= plain.steps.size()) continue;  // never used
     value.first_step = moved(value.first_step, false);
     value.last_step = moved(value.last_step, true);
   }
-  program->steps = adapters[0]->steps;
+  program->steps = steps;
+  program->max_rank = 1;  // kAdapt steps need one, used or not
   for (const AdapterBundle* bundle : adapters) {
     program->max_rank = Max(program->max_rank, bundle->adapter.max_rank);
   }

@@ -29,19 +29,16 @@ constexpr size_t kSumLanes = HWY_MAX_LANES_D(LowRankSums);
 constexpr size_t kSumParts = kLowRankColumns / kSumLanes;
 constexpr uint32_t kGroupBytes = 4 * kLowRankColumns;  // four inputs of a panel
 
-// Rows of a tile, whose sums fill the registers.
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 && !defined(ARN_SMALL_CODE)
-constexpr uint32_t kTileOfRows = 12, kTileOfFew = 4;
-#elif HWY_ARCH_ARM_A64 || (HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86)
-constexpr uint32_t kTileOfRows = 3, kTileOfFew = 3;
-#else
-constexpr uint32_t kTileOfRows = 1, kTileOfFew = 1;
-#endif
-
 // Sums of products of four bytes each. kOffset: added to the bytes of one of the operands, the
-// inputs of A and the weights of B, to make them unsigned.
+// inputs of A and the weights of B, to make them unsigned. kRows: of a tile, whose sums fill the
+// registers; then of a smaller one.
 struct AnyDot {
   static constexpr int32_t kOffset = 0;
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  static constexpr uint32_t kRows = 3, kFewRows = 3;
+#else
+  static constexpr uint32_t kRows = 1, kFewRows = 1;  // of old CPUs: small code
+#endif
   static HWY_INLINE void Add(LowRankByteVec a, LowRankByteVec b, LowRankSum* sum) {
     *sum = hn::SumOfMulQuadAccumulate(LowRankSums(), a, b, *sum);
   }
@@ -49,6 +46,11 @@ struct AnyDot {
 #if HWY_TARGET == HWY_AVX3
 struct VnniDot {
   static constexpr int32_t kOffset = 128;
+#ifdef ARN_SMALL_CODE
+  static constexpr uint32_t kRows = 4, kFewRows = 4;
+#else
+  static constexpr uint32_t kRows = 12, kFewRows = 4;
+#endif
   static HWY_INLINE void Add(LowRankByteVec a, LowRankByteVec b, LowRankSum* sum) {
     vnni::AddProducts(a.raw, b.raw, &sum->raw);
   }
@@ -56,9 +58,10 @@ struct VnniDot {
 #elif HWY_ARCH_ARM_A64
 struct SdotDot {
   static constexpr int32_t kOffset = 0;
+  static constexpr uint32_t kRows = 3, kFewRows = 3;
   // Assembly, so that this inlines into code for CPUs without dot products.
   static HWY_INLINE void Add(LowRankByteVec a, LowRankByteVec b, LowRankSum* sum) {
-    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+    asm(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
         : "+w"(sum->raw)
         : "w"(a.raw), "w"(b.raw));
   }
@@ -145,15 +148,17 @@ HWY_INLINE void MultiplyATiles(const QuantizedLowRank& args, uint32_t* row) {
 template <class Dot, bool kFlips>
 void MultiplyA(const QuantizedLowRank& args) {
   uint32_t row = 0;
-  MultiplyATiles<Dot, kTileOfRows, kFlips>(args, &row);
-  if (kTileOfFew < kTileOfRows) MultiplyATiles<Dot, kTileOfFew, kFlips>(args, &row);
-  if (kTileOfFew > 1) MultiplyATiles<Dot, 1, kFlips>(args, &row);
+  MultiplyATiles<Dot, Dot::kRows, kFlips>(args, &row);
+  if (Dot::kFewRows < Dot::kRows) MultiplyATiles<Dot, Dot::kFewRows, kFlips>(args, &row);
+  if (Dot::kFewRows > 1) MultiplyATiles<Dot, 1, kFlips>(args, &row);
 }
 
 template <class Dot>
 void LowRankInt8A(const QuantizedLowRank& args) {
-  if (args.is_offset == (Dot::kOffset != 0)) return MultiplyA<Dot, false>(args);
-  MultiplyA<Dot, true>(args);
+  // Only kernels for x86 offset their rows (simd/tile.h).
+  const bool flips = HWY_ARCH_X86 && args.is_offset != (Dot::kOffset != 0);
+  if (flips) return MultiplyA<Dot, HWY_ARCH_X86 != 0>(args);
+  MultiplyA<Dot, false>(args);
 }
 
 // n ranks of a row as integers, and zeros up to a multiple of kLowRankInputs.
@@ -249,9 +254,9 @@ HWY_INLINE void MultiplyBTiles(const LowRankArgs& args, uint32_t* row) {
 template <class Dot>
 void LowRankInt8B(const LowRankArgs& args) {
   uint32_t row = 0;
-  MultiplyBTiles<Dot, kTileOfRows>(args, &row);
-  if (kTileOfFew < kTileOfRows) MultiplyBTiles<Dot, kTileOfFew>(args, &row);
-  if (kTileOfFew > 1) MultiplyBTiles<Dot, 1>(args, &row);
+  MultiplyBTiles<Dot, Dot::kRows>(args, &row);
+  if (Dot::kFewRows < Dot::kRows) MultiplyBTiles<Dot, Dot::kFewRows>(args, &row);
+  if (Dot::kFewRows > 1) MultiplyBTiles<Dot, 1>(args, &row);
 }
 
 void AnyLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<AnyDot>(args); }
