@@ -23,6 +23,17 @@ constexpr uint32_t kMostThreads = 64;
 constexpr const char* kAdvanced = "Advanced: the checkpoint";
 constexpr const char* kParts = "Advanced: parts of the bundle";
 
+LayerRange ParseLayerRange(const std::string& text) {
+  LayerRange range;
+  int end = -1;
+  // NOLINTNEXTLINE(cert-err34-c): the count and the end are checked
+  const int n = std::sscanf(text.c_str(), "%9u-%9u%n", &range.first, &range.last, &end);
+  if (n != 2 || end != static_cast<int>(text.size()) || range.first > range.last) {
+    throw CLI::ValidationError("--vector-layers", text + " is not FIRST-LAST, such as 8-20");
+  }
+  return range;
+}
+
 const std::vector<cli::OptionWords>& OptionWordRows() {
   static const std::vector<cli::OptionWords> rows = {
       {"--output", "FILE", ""},
@@ -52,6 +63,8 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--merge", "", kAdvanced},
       {"--base", "BUNDLE", kAdvanced},
       {"--lora-scale", "FACTOR", kAdvanced},
+      {"--control-vector", "", kAdvanced},
+      {"--vector-layers", "FIRST-LAST", kAdvanced},
       {"--pooling", "MODE", kAdvanced},
       {"--score-tokens", "YES,NO", kAdvanced},
       {"--pair-template", "FILE", kAdvanced},
@@ -140,14 +153,23 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                       "adapter_model.safetensors), or a GGUF file for a GGUF file");
   merge->needs(lora);
   app->add_option("--base", arguments->base,
-                  "Writes the adapter of --lora as a bundle of its own, for this bundle of DIR: "
-                  "arenite run BUNDLE --adapter FILE")
-      ->needs(lora)
+                  "Writes the adapter of --lora, or control vectors, as a bundle of its own, for "
+                  "this bundle of DIR: arenite run BUNDLE --adapter FILE")
       ->excludes(merge);
   app->add_option("--lora-scale", arguments->lora_scale, "Multiplies the adapter of --lora")
       ->check(CLI::Range(-1000.0, 1000.0))
       ->capture_default_str()
       ->needs(lora);
+  CLI::Option* vector =
+      app->add_flag("--control-vector", arguments->is_control_vector,
+                    "DIR is a file of control vectors (direction.N; GGUF or safetensors), written "
+                    "as an adapter for the bundle of --base")
+          ->excludes(lora);
+  app->add_option_function<std::string>(
+         "--vector-layers",
+         [arguments](const std::string& text) { arguments->vector_layers = ParseLayerRange(text); },
+         "Layers whose control vectors are taken, such as 8-20 [all]")
+      ->needs(vector);
   app->add_option("--pooling", arguments->pooling,
                   "How the tokens of a text become one vector: cls, lasttoken, mean, max, "
                   "mean_sqrt_len_tokens or weightedmean [as modules.json says]");
@@ -257,8 +279,13 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
 
 // The options of a conversion that an adapter's has not.
 void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
-  if (arguments.lora.empty()) return;
+  const bool is_adapter = !arguments.lora.empty() || arguments.is_control_vector;
+  if (!is_adapter && !arguments.base.empty()) {
+    throw CLI::ValidationError("--base", "needs --lora or --control-vector");
+  }
+  if (!is_adapter) return;
   if (!arguments.merge && arguments.base.empty()) {
+    if (arguments.is_control_vector) throw CLI::RequiredError("--base");
     throw CLI::ValidationError("--lora", "needs --merge or --base");
   }
   if (arguments.merge) return;
@@ -268,8 +295,11 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
         "--no-self-test", "--split"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
-  if (!arguments.weights.empty() && arguments.weights != "f16" && arguments.weights != "f32") {
-    throw CLI::ValidationError("--weights", "an adapter's are f16 or f32");
+  if (arguments.weights == "int4" || arguments.weights == "bf16") {
+    throw CLI::ValidationError("--weights", "an adapter's are int8, f16 or f32");
+  }
+  if (arguments.is_control_vector && !arguments.weights.empty()) {
+    throw CLI::ExcludesError("--control-vector", "--weights");
   }
   if (arguments.output.empty()) throw CLI::RequiredError("--output");
 }

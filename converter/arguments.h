@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/convert/control_vector.h"
 #include "converter/family/rope.h"
 #include "platform/base/dtype.h"
 
@@ -34,7 +35,8 @@ struct Arguments {
   std::string pooling, pair_template, instruction;
   std::string lora, base;
   double lora_scale = 1.0;
-  bool merge = false;
+  bool merge = false, is_control_vector = false;
+  std::optional<LayerRange> vector_layers;
   std::vector<std::string> score_tokens;
   std::string kv = "int8";  // with --plan, as those below
   uint32_t context = 0;

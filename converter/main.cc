@@ -138,17 +138,31 @@ void RunAdapter(const Arguments& arguments, ConvertOptions checkpoint) {
     ReadBackAdapter(bundle, arguments.base, arguments.output);
   };
   options.checkpoint = std::move(checkpoint);
+  ControlVector vector;
+  if (arguments.is_control_vector) {
+    vector = ReadControlVector(arguments.folder, arguments.vector_layers.value_or(LayerRange()));
+    options.control_vector = &vector;
+  }
   const AdapterResult result = ConvertAdapter(options);
   if (arguments.quiet) return;
+  if (arguments.is_control_vector) {
+    std::fprintf(stderr, "%s: control vectors of %u layers\n", arguments.output.c_str(),
+                 result.n_directions);
+    return;
+  }
+  const char* type = options.weights != DType::kInt8        ? DTypeName(options.weights)
+                     : result.n_integer == result.n_changes ? "int8"
+                     : result.n_integer == 0                ? "f16"
+                                                            : "int8 and f16";
   std::fprintf(stderr, "%s: changes %u matrices, rank up to %u, %.1f MB in %s\n",
                arguments.output.c_str(), result.n_changes, result.max_rank,
-               static_cast<double>(result.file_bytes) / 1e6, DTypeName(options.weights));
+               static_cast<double>(result.file_bytes) / 1e6, type);
 }
 
 void Run(Arguments arguments) {
   if (arguments.list_families) return Print(FamilyTable());
   if (arguments.plan) return RunPlan(arguments);
-  CheckFolder(arguments);
+  if (!arguments.is_control_vector) CheckFolder(arguments);
   ConvertOptions options;
   options.folder = arguments.folder;
   options.config = arguments.config;

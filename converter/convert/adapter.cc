@@ -13,6 +13,7 @@
 #include "converter/hf/lora.h"
 #include "converter/write/bundle_writer.h"
 #include "kernels/contract/adapter.h"
+#include "kernels/pack/low_rank.h"
 #include "platform/base/arith.h"
 #include "runtime/bundle/bundle.h"
 
@@ -24,9 +25,11 @@ namespace fs = std::filesystem;
 // A tensor of the base.
 struct BaseTensor {
   uint32_t index = 0, rows = 0, cols = 0;
+  bool is_integer = false;
 };
 struct BaseIndex {
   uint64_t hash = 0;
+  uint32_t hidden = 0, n_layers = 0;
   std::map<std::string, BaseTensor> tensors;
 };
 
@@ -55,9 +58,13 @@ BaseIndex ReadBase(const fs::path& path) {
   base.hash = index.prefix() != nullptr      ? index.prefix()->model_hash()
               : index.self_test() != nullptr ? index.self_test()->model_hash()
                                              : header.index_hash;
+  base.hidden = index.model()->hidden();
+  base.n_layers = index.model()->layers() == nullptr ? 0 : index.model()->layers()->size();
   uint32_t i = 0;
   for (const fbs::Tensor* tensor : *index.model()->tensors()) {
-    base.tensors[tensor->name()->str()] = {i++, tensor->rows(), tensor->cols()};
+    const bool is_integer =
+        tensor->dtype() == fbs::DType::Int8 || tensor->dtype() == fbs::DType::Int4;
+    base.tensors[tensor->name()->str()] = {i++, tensor->rows(), tensor->cols(), is_integer};
   }
   return base;
 }
@@ -184,27 +191,98 @@ class ChangeMaker {
   std::set<const LowRank*> used_;
 };
 
-// Appends a matrix [outputs, inputs] as panels.
-void AppendPanels(const std::vector<float>& matrix, uint32_t inputs, DType dtype,
-                  const std::string& name, std::vector<std::byte>* to) {
-  const auto outputs = static_cast<uint32_t>(matrix.size() / inputs);
-  const size_t element = dtype == DType::kF16 ? sizeof(uint16_t) : sizeof(float);
-  const size_t begin = to->size();
-  to->resize(begin + LowRankBytes(dtype, outputs, inputs));
-  for (uint32_t r = 0; r < outputs; ++r) {
-    for (uint32_t c = 0; c < inputs; ++c) {
-      const float value = matrix[uint64_t{r} * inputs + c];
-      const uint16_t half = F16FromF32(value);
-      if (!std::isfinite(dtype == DType::kF16 ? F32FromF16(half) : value)) {
-        Fail("tensor %s: the adapter's value %g is not finite in %s", name.c_str(),
-             static_cast<double>(value), DTypeName(dtype));
-      }
-      const uint64_t panel = uint64_t{r / kLowRankColumns} * inputs + c;
-      std::byte* at =
-          to->data() + begin + (panel * kLowRankColumns + r % kLowRankColumns) * element;
-      std::memcpy(at, dtype == DType::kF16 ? static_cast<const void*>(&half) : &value, element);
-    }
+void CheckFinite(const std::vector<float>& matrix, DType dtype, const std::string& name) {
+  for (const float value : matrix) {
+    const float stored = dtype == DType::kF16 ? F32FromF16(F16FromF32(value)) : value;
+    if (std::isfinite(stored)) continue;
+    Fail("tensor %s: the adapter's value %g is not finite in %s", name.c_str(),
+         static_cast<double>(value), DTypeName(dtype));
   }
+}
+
+// Moves factors from the columns of B to the rows of A, so that all columns have the same largest
+// value: those that share a scale in int8 are then as exact as they matter.
+void BalanceRanks(Change* change) {
+  const uint32_t rank = change->rank(), cols = change->tensor->cols;
+  std::vector<float> largest(rank);
+  const auto for_each = [&](const auto& visit) {
+    for (size_t i = 0; i < change->b.size(); ++i) {
+      const fbs::LowRankBlock& block = change->blocks[i];
+      for (size_t j = 0; j < change->b[i].size(); ++j) {
+        visit(block.first_rank() + j % block.rank(), &change->b[i][j]);
+      }
+    }
+  };
+  for_each([&](size_t k, const float* b) { largest[k] = Max(largest[k], std::abs(*b)); });
+  for (float& factor : largest) factor = factor > 0.0f ? factor : 1.0f;
+  for_each([&](size_t k, float* b) { *b /= largest[k]; });
+  for (uint32_t k = 0; k < rank; ++k) {
+    for (uint32_t c = 0; c < cols; ++c) change->a[uint64_t{k} * cols + c] *= largest[k];
+  }
+}
+
+// Returns A and the Bs as they are stored.
+std::vector<std::byte> Pack(const Change& change, DType dtype) {
+  const std::string& name = change.tensor->name;
+  CheckFinite(change.a, dtype, name);
+  const uint32_t rank = change.rank(), cols = change.tensor->cols;
+  std::vector<std::byte> data(LowRankABytes(dtype, rank, cols));
+  PackLowRankA(dtype, change.a.data(), rank, cols, data.data());
+  for (size_t i = 0; i < change.b.size(); ++i) {
+    const fbs::LowRankBlock& block = change.blocks[i];
+    CheckFinite(change.b[i], dtype, name);
+    const size_t begin = data.size();
+    data.resize(begin + LowRankBBytes(dtype, block.n_rows(), block.rank()));
+    PackLowRankB(dtype, change.b[i].data(), block.n_rows(), block.rank(), data.data() + begin);
+  }
+  return data;
+}
+
+fbs::DType StoredType(DType dtype) {
+  if (dtype == DType::kInt8) return fbs::DType::Int8;
+  return dtype == DType::kF16 ? fbs::DType::F16 : fbs::DType::F32;
+}
+
+using LowRankTables = std::vector<flatbuffers::Offset<fbs::LowRank>>;
+using DirectionTables = std::vector<flatbuffers::Offset<fbs::Direction>>;
+
+LowRankTables WriteChanges(const AdapterOptions& options, const BaseIndex& base,
+                           BundleWriter* writer, flatbuffers::FlatBufferBuilder* builder,
+                           AdapterResult* result) {
+  LowRankTables tables;
+  WithAdapterPlan(options.checkpoint, [&](const TensorPlan& plan, const Lora& lora) {
+    for (Change& change : ChangeMaker(plan, lora, base, options).Make()) {
+      const PlannedTensor& tensor = *change.tensor;
+      const bool is_integer = options.weights == DType::kInt8 && change.base.is_integer;
+      const DType dtype =
+          options.weights == DType::kInt8 && !is_integer ? DType::kF16 : options.weights;
+      if (is_integer) BalanceRanks(&change);
+      const std::vector<std::byte> data = Pack(change, dtype);
+      const fbs::Segment segment = writer->WriteSegment(data.data(), data.size());
+      const auto blocks = builder->CreateVectorOfStructs(change.blocks);
+      tables.push_back(fbs::CreateLowRank(*builder, change.base.index, tensor.rows, tensor.cols,
+                                          StoredType(dtype), change.rank(), blocks, &segment));
+      result->n_integer += is_integer ? 1 : 0;
+      result->max_rank = Max(result->max_rank, change.rank());
+    }
+  });
+  return tables;
+}
+
+DirectionTables WriteDirections(const AdapterOptions& options, const BaseIndex& base,
+                                BundleWriter* writer, flatbuffers::FlatBufferBuilder* builder) {
+  DirectionTables tables;
+  const ControlVector& vector = *options.control_vector;
+  for (const auto& [layer, direction] : vector.directions) {
+    if (layer >= base.n_layers || direction.size() != base.hidden) {
+      Fail("%s: direction.%u has %zu values, the base has %u layers of %u", vector.source.c_str(),
+           layer, direction.size(), base.n_layers, base.hidden);
+    }
+    const fbs::Segment segment = writer->WriteSegment(
+        reinterpret_cast<const std::byte*>(direction.data()), direction.size() * sizeof(float));
+    tables.push_back(fbs::CreateDirection(*builder, layer, &segment));
+  }
+  return tables;
 }
 
 }  // namespace
@@ -213,31 +291,19 @@ AdapterResult ConvertAdapter(const AdapterOptions& options) {
   const BaseIndex base = ReadBase(options.base);
   BundleWriter writer(options.output);
   flatbuffers::FlatBufferBuilder builder;
-  std::vector<flatbuffers::Offset<fbs::LowRank>> tables;
   AdapterResult result;
-  WithAdapterPlan(options.checkpoint, [&](const TensorPlan& plan, const Lora& lora) {
-    for (const Change& change : ChangeMaker(plan, lora, base, options).Make()) {
-      const PlannedTensor& tensor = *change.tensor;
-      std::vector<std::byte> data;
-      AppendPanels(change.a, tensor.cols, options.weights, tensor.name, &data);
-      for (size_t i = 0; i < change.b.size(); ++i) {
-        AppendPanels(change.b[i], change.blocks[i].rank(), options.weights, tensor.name, &data);
-      }
-      const fbs::Segment segment = writer.WriteSegment(data.data(), data.size());
-      const auto blocks = builder.CreateVectorOfStructs(change.blocks);
-      tables.push_back(
-          fbs::CreateLowRank(builder, change.base.index, tensor.rows, tensor.cols,
-                             options.weights == DType::kF16 ? fbs::DType::F16 : fbs::DType::F32,
-                             change.rank(), blocks, &segment));
-      result.max_rank = Max(result.max_rank, change.rank());
-    }
-  });
+  const bool steers = options.control_vector != nullptr;
+  const auto tables =
+      steers ? LowRankTables() : WriteChanges(options, base, &writer, &builder, &result);
+  const auto rows = steers ? WriteDirections(options, base, &writer, &builder) : DirectionTables();
+  result.n_directions = static_cast<uint32_t>(rows.size());
   result.n_changes = static_cast<uint32_t>(tables.size());
   const auto base_name = builder.CreateString(options.base.filename().string());
-  const auto name =
-      builder.CreateString(fs::canonical(options.checkpoint.lora).filename().string());
+  const fs::path source = steers ? options.control_vector->source : options.checkpoint.lora;
+  const auto name = builder.CreateString(fs::canonical(source).filename().string());
   const auto changes = builder.CreateVector(tables);
-  const auto adapter = fbs::CreateAdapter(builder, base.hash, base_name, name, changes);
+  const auto directions = builder.CreateVector(rows);
+  const auto adapter = fbs::CreateAdapter(builder, base.hash, base_name, name, changes, directions);
   const auto producer = builder.CreateString("arenite-convert " ARN_CONVERT_VERSION);
   fbs::BundleBuilder bundle(builder);
   bundle.add_producer(producer);

@@ -1,5 +1,7 @@
-// Low-rank adapters (LoRA: Hu et al., 2021, arXiv:2106.09685): changes of matrices that are added
-// to their products as these are computed. Plain data; the runtime reads it from a bundle.
+// Adapters. Low-rank ones (LoRA: Hu et al., 2021, arXiv:2106.09685) are changes of matrices that
+// are added to their products as these are computed; control vectors (Zou et al., 2023,
+// arXiv:2310.01405) are added to the residual stream. Plain data; the runtime reads it from a
+// bundle.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +21,41 @@ inline constexpr bool kHasAdapters = true;
 #endif
 inline constexpr char kNoAdapters[] = "this library is built without adapters (ARENITE_ADAPTERS)";
 
-// A low-rank matrix is stored in panels of this many outputs: [outputs / 16][inputs][16], padded
-// with zeros. The same on every CPU.
+// A low-rank matrix is stored in panels of this many outputs, padded with zeros, the same on every
+// CPU. Of floats: [outputs / 16][inputs][16]. Of int8: [outputs / 16][inputs / 8][2][16][4], behind
+// the scales and sums below.
 inline constexpr uint32_t kLowRankColumns = 16;
+// int8: inputs are padded to a multiple of this.
+inline constexpr uint32_t kLowRankInputs = 8;
+// int8: B multiplies A x as integers, of so many ranks with a scale of their own.
+inline constexpr uint32_t kRankChunk = 128;
 
-// Returns the bytes of such a matrix. REQUIRES: dtype is kF16 or kF32; no overflow, as with outputs
-// and inputs below 2^24.
-constexpr uint64_t LowRankBytes(DType dtype, uint32_t outputs, uint32_t inputs) {
-  const uint64_t panels = (uint64_t{outputs} + kLowRankColumns - 1) / kLowRankColumns;
-  return panels * kLowRankColumns * inputs * (dtype == DType::kF16 ? 2 : 4);
+constexpr uint64_t LowRankPanels(uint32_t outputs) {
+  return (uint64_t{outputs} + kLowRankColumns - 1) / kLowRankColumns;
+}
+// Return the bytes of a panel, of what is before the panels, and of a whole matrix.
+// REQUIRES: dtype is kInt8, kF16 or kF32; no overflow, as with outputs and inputs below 2^24.
+constexpr uint64_t LowRankPanelBytes(DType dtype, uint32_t inputs) {
+  if (dtype != DType::kInt8)
+    return uint64_t{kLowRankColumns} * inputs * (dtype == DType::kF16 ? 2 : 4);
+  return (uint64_t{inputs} + kLowRankInputs - 1) / kLowRankInputs * kLowRankInputs *
+         kLowRankColumns;
+}
+// A: f32 scales of its outputs, then the int32 sums of their integers.
+constexpr uint64_t LowRankAHeadBytes(DType dtype, uint32_t outputs) {
+  return dtype == DType::kInt8 ? 2 * sizeof(float) * kLowRankColumns * LowRankPanels(outputs) : 0;
+}
+// B: f32 scales of its panels, padded to whole slices of 64 bytes.
+constexpr uint64_t LowRankBHeadBytes(DType dtype, uint32_t outputs) {
+  return dtype == DType::kInt8 ? (LowRankPanels(outputs) + 15) / 16 * 16 * sizeof(float) : 0;
+}
+constexpr uint64_t LowRankABytes(DType dtype, uint32_t outputs, uint32_t inputs) {
+  return LowRankAHeadBytes(dtype, outputs) +
+         LowRankPanels(outputs) * LowRankPanelBytes(dtype, inputs);
+}
+constexpr uint64_t LowRankBBytes(DType dtype, uint32_t outputs, uint32_t inputs) {
+  return LowRankBHeadBytes(dtype, outputs) +
+         LowRankPanels(outputs) * LowRankPanelBytes(dtype, inputs);
 }
 
 // Rows [first_row, first_row + n_rows) of the changed matrix: B times elements [first_rank,
@@ -40,7 +68,7 @@ struct LowRankBlock {
 
 // The change of one matrix. A has the rows of all of its blocks.
 struct LowRank {
-  DType dtype = DType::kF16;  // of A and B: kF16 or kF32
+  DType dtype = DType::kF16;  // of A and B: kF16, kF32, or, of integer matrices, kInt8
   uint32_t rank = 0;          // outputs of A
   uint32_t cols = 0;          // inputs of A: columns of the matrix
   const std::byte* a = nullptr;
@@ -53,10 +81,16 @@ struct Adapter {
   Span<const LowRank> changes;
   Span<const uint32_t> change_of;  // [weights of the program]: index into `changes` plus 1; 0: none
   uint32_t max_rank = 0;           // the largest LowRank::rank
+  // [layers], or empty: control vectors, as wide as the residual stream, which are added to it at
+  // the end of a layer; null: none.
+  Span<const float* const> directions;
 
   // Returns the change of a matrix; null: none.
   const LowRank* Of(WeightId id) const {
     return change_of[id] == 0 ? nullptr : &changes[change_of[id] - 1];
+  }
+  const float* DirectionOf(uint32_t layer) const {
+    return layer < directions.size() ? directions[layer] : nullptr;
   }
 };
 

@@ -120,7 +120,9 @@ inline constexpr float kLengthEpsilon = 1e-6f;
 // One of the two products of a low-rank change: x W^T for a W of adapter.h, of whose outputs n are
 // written, from the first of a panel on.
 struct LowRankArgs {
-  DType dtype;  // kF16 or kF32
+  DType dtype;          // kF16, kF32 or kInt8
+  const float* scales;  // kInt8: of A's outputs, or of B's panels
+  const int32_t* sums;  // kInt8, A only: of an output's integers
   const std::byte* panels;
   uint32_t inputs, n;
   uint32_t n_rows;

@@ -51,8 +51,10 @@ enum class Op : uint8_t {
   kAddEmbeddings,  // in place on in: adds columns of the embeddings that tokens have (kEmbed)
   // An op of the encoder again:
   kClamp,  // in place on columns of in: clamps them to a range
+  // An op of the decoder again:
+  kSteer,  // in place on in: adds what the adapters of each sequence have for the end of a layer
 };
-inline constexpr uint32_t kOpCount = 30;
+inline constexpr uint32_t kOpCount = 31;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -392,6 +394,11 @@ struct AddEmbeddingsParams {
 struct AdaptParams {
   static constexpr Op kOp = Op::kAdapt;
   WeightId weight = kNoWeight;  // [width of out, width of in]
+};
+
+struct SteerParams {
+  static constexpr Op kOp = Op::kSteer;
+  uint32_t layer = 0;  // whose output `in` is: the residual stream
 };
 
 // A head of `in` is [first columns | width of gathered], one of `out` is [n_copied columns | width

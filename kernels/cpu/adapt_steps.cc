@@ -1,4 +1,5 @@
-// kAdapt: what the adapters of each sequence change of a matmul.
+// kAdapt and kSteer: what the adapters of each sequence change.
+#include "kernels/contract/adapter.h"
 #include "kernels/contract/check.h"
 #include "kernels/contract/ops.h"
 #include "kernels/cpu/cpu_state.h"
@@ -34,6 +35,16 @@ void ForAdaptedRows(const RunArgs& args, const Visit& visit) {
   if (!rows.adapters.empty()) visit(rows);
 }
 
+// At most this much is prefetched at a time: a part of an L2 cache.
+constexpr uint64_t kPrefetchBytes = 32 * 1024;
+
+void Prefetch(const std::byte* data, uint64_t bytes) {
+  constexpr uint64_t kLineBytes = 64;
+  for (uint64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(data + i);
+  // Otherwise GCC takes this for a function without effects, and leaves the calls out.
+  asm volatile("");
+}
+
 class AdaptStep {
  public:
   AdaptStep(const State& state, const Step& step)
@@ -42,11 +53,11 @@ class AdaptStep {
         out_(state.program->values[step.out]),
         weight_(step.Get<AdaptParams>().weight) {}
 
-  void Run(const AdaptedRows& rows) const {
+  void Run(const AdaptedRows& rows, const QuantizedInput& input) const {
     for (const ActiveAdapter& active : rows.adapters) {
       const LowRank* change = active.adapter->Of(weight_);
       if (change == nullptr) continue;
-      MultiplyA(*change, active.scale, rows);
+      MultiplyA(*change, active.scale, rows, input);
       for (const LowRankBlock& block : change->blocks) {
         const LowRankArgs b = BOf(*change, block, rows);
         if (SharesRows(rows)) {
@@ -57,6 +68,8 @@ class AdaptStep {
       }
     }
   }
+
+  uint32_t n_outputs() const { return out_.width; }
 
   // The one change of these rows; null: none, or several.
   const LowRank* OnlyChange(const AdaptedRows& rows, float* scale) const {
@@ -72,10 +85,23 @@ class AdaptStep {
     return n == 1 ? only : nullptr;
   }
 
-  void MultiplyA(const LowRank& change, float scale, const AdaptedRows& rows) const {
+  // True if these rows have a change in int8.
+  bool UsesIntegers(const AdaptedRows& rows) const {
+    for (const ActiveAdapter& active : rows.adapters) {
+      const LowRank* change = active.adapter->Of(weight_);
+      if (change != nullptr && change->dtype == DType::kInt8) return true;
+    }
+    return false;
+  }
+
+  // input: of all rows of the run; read by changes in int8.
+  void MultiplyA(const LowRank& change, float scale, const AdaptedRows& rows,
+                 const QuantizedInput& input) const {
     const float* in = state_.memory.As<float>(in_.slice) + uint64_t{rows.first_row} * in_.width;
     const LowRankArgs a = LowRankA(change, scale, in, rows.n_rows, RanksOf(rows));
-    if (SharesRows(rows)) {
+    if (change.dtype == DType::kInt8) {
+      IntegerA(a, rows, input);
+    } else if (SharesRows(rows)) {
       ByRows(a);
     } else {
       ByOutputs(a);
@@ -87,14 +113,15 @@ class AdaptStep {
     return LowRankB(change, block, RanksOf(rows), rows.n_rows, out, out_.width);
   }
 
-  // The part of a product in panels [begin, end).
-  static LowRankArgs Panels(const LowRankArgs& all, uint64_t begin, uint64_t end) {
+  // Computes a product of floats, or one with B, in panels [begin, end).
+  void Multiply(const LowRankArgs& all, uint64_t begin, uint64_t end) const {
     LowRankArgs part = all;
-    part.panels += begin * LowRankBytes(all.dtype, kLowRankColumns, all.inputs);
+    part.panels += begin * LowRankPanelBytes(all.dtype, all.inputs);
+    part.scales += begin;
     part.out += begin * kLowRankColumns;
     part.n = static_cast<uint32_t>(Min<uint64_t>(end * kLowRankColumns, all.n) -
                                    begin * kLowRankColumns);
-    return part;
+    Multiply(part);
   }
 
  private:
@@ -105,24 +132,77 @@ class AdaptStep {
     return state_.low_rank + uint64_t{rows.first_row} * RankStride(state_.program->max_rank);
   }
 
+  void Multiply(const LowRankArgs& args) const {
+    (args.dtype == DType::kInt8 ? state_.simd.low_rank_int8.b : state_.simd.low_rank)(args);
+  }
+
   void ByRows(const LowRankArgs& all) const {
     state_.threads.ForTiles(all.n_rows, kTaskRows, [&](size_t begin, size_t end) {
       LowRankArgs part = all;
       part.x += begin * all.x_stride;
       part.out += begin * all.out_stride;
       part.n_rows = static_cast<uint32_t>(end - begin);
-      state_.simd.low_rank(part);
+      Multiply(part);
     });
   }
 
-  void ByOutputs(const LowRankArgs& all) const {
-    const uint64_t panel_bytes = LowRankBytes(all.dtype, kLowRankColumns, all.inputs);
-    const uint64_t n_panels = CeilDiv(all.n, kLowRankColumns);
+  template <typename Body>
+  void ForPanels(const LowRankArgs& all, const Body& body) const {
+    const uint64_t panel_bytes = LowRankPanelBytes(all.dtype, all.inputs);
+    const uint64_t n_panels = LowRankPanels(all.n);
     const uint64_t tile =
         Max(CeilDiv(kMinTaskBytes, panel_bytes), CeilDiv(n_panels, 2 * state_.threads.count()));
     state_.threads.ForTiles(n_panels, tile, [&](size_t begin, size_t end) {
-      state_.simd.low_rank(Panels(all, begin, Min<uint64_t>(end, n_panels)));
+      body(static_cast<uint32_t>(begin), static_cast<uint32_t>(Min<uint64_t>(end, n_panels)));
     });
+  }
+  void ByOutputs(const LowRankArgs& all) const {
+    ForPanels(all, [&](uint32_t begin, uint32_t end) { Multiply(all, begin, end); });
+  }
+
+  // Multiplies by an A in int8.
+  void IntegerA(const LowRankArgs& a, const AdaptedRows& rows, const QuantizedInput& input) const {
+    const auto n_panels = static_cast<uint32_t>(LowRankPanels(a.n));
+    if (SharesRows(rows)) {
+      state_.threads.ForTiles(input.n_tiles, 1, [&](size_t tile, size_t) {
+        TileTimesA(a, rows, input, static_cast<uint32_t>(tile), 0, n_panels);
+      });
+      return;
+    }
+    ForPanels(a, [&](uint32_t begin, uint32_t end) {
+      for (uint32_t i = 0; i < input.n_tiles; ++i) TileTimesA(a, rows, input, i, begin, end);
+    });
+  }
+  // The rows that a tile of the input has of these, times panels [begin, end).
+  void TileTimesA(const LowRankArgs& a, const AdaptedRows& rows, const QuantizedInput& input,
+                  uint32_t i, uint32_t begin, uint32_t end) const {
+    const QuantizedTile tile = input.Tile(i);
+    const uint32_t first = Max(tile.first_row, rows.first_row);
+    const uint32_t last = Min(tile.first_row + tile.n_rows, rows.first_row + rows.n_rows);
+    if (first >= last) return;
+    const uint32_t halves = input.is_split ? 2 : 1;
+    const size_t at = size_t{first - tile.first_row} * halves;
+    QuantizedLowRank part = {};
+    part.panels = a.panels + begin * LowRankPanelBytes(a.dtype, a.inputs);
+    part.scales = a.scales + size_t{begin} * kLowRankColumns;
+    part.sums = a.sums + size_t{begin} * kLowRankColumns;
+    part.inputs = a.inputs;
+    part.n_panels = end - begin;
+    part.row_stride = halves * tile.row_stride;
+    part.second = tile.second;
+    part.pair_stride = tile.pair_stride;
+    part.is_offset = input.is_offset;
+    part.row_step = halves;
+    part.n_rows = last - first;
+    part.out = a.out + (first - rows.first_row) * a.out_stride + size_t{begin} * kLowRankColumns;
+    part.out_stride = a.out_stride;
+    part.factor = a.factor / static_cast<float>(halves);
+    for (uint32_t half = 0; half < halves; ++half) {
+      part.x = reinterpret_cast<const uint8_t*>(tile.values) + (at + half) * tile.row_stride;
+      part.rows = tile.rows + at + half;
+      part.accumulates = half != 0;
+      state_.simd.low_rank_int8.a(part);
+    }
   }
 
   const State& state_;
@@ -130,27 +210,79 @@ class AdaptStep {
   const WeightId weight_;
 };
 
-// ColumnChanges: what follows each part of a matmul's output.
-struct ColumnChanges {
+// AroundMatmul of a changed matrix, each of whose rows has one change at most.
+struct AroundAdapted {
   const State& state;
   const AdaptStep& step;
   const RunArgs& args;
+  Span<const Step> next;
 
-  static void Add(const void* context, uint32_t first, uint32_t n) {
-    const auto& self = *static_cast<const ColumnChanges*>(context);
+  // Prefetches the A of the next changed matrix, which follows few other bytes.
+  void PrefetchNextA() const {
+    for (const Step& following : next) {
+      const auto* linear = following.If<LinearParams>();
+      if (linear == nullptr) continue;
+      ForAdaptedRows(args, [&](const AdaptedRows& rows) {
+        for (const ActiveAdapter& active : rows.adapters) {
+          const LowRank* change = active.adapter->Of(linear->weight);
+          if (change == nullptr) continue;
+          const uint64_t bytes = LowRankABytes(change->dtype, change->rank, change->cols);
+          Prefetch(change->a, Min(bytes, kPrefetchBytes));
+        }
+      });
+      return;
+    }
+  }
+
+  static void Begin(const void* context, const QuantizedInput& input) {
+    const auto& self = *static_cast<const AroundAdapted*>(context);
     ForAdaptedRows(self.args, [&](const AdaptedRows& rows) {
-      float scale = 1.0f;  // A's product has it
+      float scale = 1.0f;
       const LowRank* change = self.step.OnlyChange(rows, &scale);
+      if (change != nullptr) self.step.MultiplyA(*change, scale, rows, input);
+    });
+    if (!self.next.empty()) RequestPrefetch(self.state, self.next);
+  }
+
+  // Calls visit(rows, change, block, begin, end) for panels [begin, end) of blocks in columns
+  // [first, first + n).
+  template <typename Visit>
+  void ForBlocks(uint32_t first, uint32_t n, const Visit& visit) const {
+    ForAdaptedRows(args, [&](const AdaptedRows& rows) {
+      float scale = 1.0f;  // A's product has it
+      const LowRank* change = step.OnlyChange(rows, &scale);
       if (change == nullptr) return;
       for (const LowRankBlock& block : change->blocks) {
         const uint32_t begin = Max(first, block.first_row);
         const uint32_t end = Min(first + n, block.first_row + block.n_rows);
         if (begin >= end) continue;
-        self.state.simd.low_rank(AdaptStep::Panels(
-            self.step.BOf(*change, block, rows), (begin - block.first_row) / kLowRankColumns,
-            CeilDiv(end - block.first_row, kLowRankColumns)));
+        visit(rows, *change, block, (begin - block.first_row) / kLowRankColumns,
+              LowRankPanels(end - block.first_row));
       }
     });
+  }
+
+  // Their short pieces of memory would be waited for, between long ones of the matrix.
+  static void PrefetchColumns(const void* context, uint32_t first, uint32_t n) {
+    const auto& self = *static_cast<const AroundAdapted*>(context);
+    self.ForBlocks(first, n,
+                   [](const AdaptedRows&, const LowRank& change, const LowRankBlock& block,
+                      uint64_t begin, uint64_t end) {
+                     const uint64_t bytes = LowRankPanelBytes(change.dtype, block.rank);
+                     const uint64_t head = LowRankBHeadBytes(change.dtype, block.n_rows);
+                     Prefetch(block.b + head + begin * bytes,
+                              Min((end - begin) * bytes, kPrefetchBytes));
+                   });
+    if (first + n == self.step.n_outputs()) self.PrefetchNextA();
+  }
+
+  static void AddColumns(const void* context, uint32_t first, uint32_t n) {
+    const auto& self = *static_cast<const AroundAdapted*>(context);
+    self.ForBlocks(first, n,
+                   [&](const AdaptedRows& rows, const LowRank& change, const LowRankBlock& block,
+                       uint64_t begin, uint64_t end) {
+                     self.step.Multiply(self.step.BOf(change, block, rows), begin, end);
+                   });
   }
 };
 
@@ -163,45 +295,73 @@ bool PartsFit(const LowRank& change, uint32_t nr) {
   return true;
 }
 
-}  // namespace
-
-void RunAdapt(const State& state, const Step& step, const RunArgs& args) {
-  const AdaptStep adapt(state, step);
-  ForAdaptedRows(args, [&](const AdaptedRows& rows) { adapt.Run(rows); });
-}
-
-bool BeginAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args) {
-  const auto& p = linear.Get<LinearParams>();
-  const AdaptStep step(state, adapt);
-  const uint32_t nr = state.gemm.For(state.program->weights[p.weight].dtype)->layout.nr;
+// True if the matrix is changed, and all of its changes can be added to parts of the output.
+bool JoinsMatmul(const State& state, WeightId weight, const RunArgs& args) {
+  const uint32_t nr = state.gemm.For(state.program->weights[weight].dtype)->layout.nr;
   bool fits = true, is_changed = false;
   ForAdaptedRows(args, [&](const AdaptedRows& rows) {
     uint32_t n = 0;
     for (const ActiveAdapter& active : rows.adapters) {
-      const LowRank* change = active.adapter->Of(p.weight);
+      const LowRank* change = active.adapter->Of(weight);
       if (change == nullptr) continue;
       is_changed = true;
       fits = fits && ++n == 1 && PartsFit(*change, nr);
     }
   });
-  if (!fits || !is_changed) return false;
-  ForAdaptedRows(args, [&](const AdaptedRows& rows) {
-    float scale = 1.0f;
-    const LowRank* change = step.OnlyChange(rows, &scale);
-    if (change != nullptr) step.MultiplyA(*change, scale, rows);
-  });
-  return true;
+  return fits && is_changed;
 }
 
-void RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args) {
+}  // namespace
+
+void RunAdapt(const State& state, const Step& step, const RunArgs& args) {
+  const AdaptStep adapt(state, step);
+  bool uses_integers = false;
+  ForAdaptedRows(args, [&](const AdaptedRows& rows) {
+    uses_integers = uses_integers || adapt.UsesIntegers(rows);
+  });
+  QuantizedInput input;
+  if (uses_integers) {
+    const float* in = state.memory.As<float>(state.program->values[step.in].slice);
+    input = QuantizeInput(state, step.Get<AdaptParams>().weight, in, RunRows(args));
+  }
+  ForAdaptedRows(args, [&](const AdaptedRows& rows) { adapt.Run(rows, input); });
+}
+
+void RunSteer(const State& state, const Step& step, const RunArgs& args) {
+  const uint32_t layer = step.Get<SteerParams>().layer;
+  const Value& value = state.program->values[step.in];
+  const uint32_t width = value.width;
+  for (const SequenceRows& sequence : args.sequences) {
+    for (const ActiveAdapter& active : sequence.adapters) {
+      const float* direction = active.adapter->DirectionOf(layer);
+      if (direction == nullptr) continue;
+      float* rows = state.memory.As<float>(value.slice) + uint64_t{sequence.first_row} * width;
+      state.threads.ForTiles(sequence.n_rows, kTaskRows, [&](size_t begin, size_t end) {
+        for (size_t r = begin; r < end; ++r) {
+          for (uint32_t i = 0; i < width; ++i) {
+            rows[r * width + i] += active.scale * direction[i];
+          }
+        }
+      });
+    }
+  }
+}
+
+bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args,
+                Span<const Step> next) {
   const auto& p = linear.Get<LinearParams>();
-  const AdaptStep step(state, adapt);
+  if (!JoinsMatmul(state, p.weight, args)) return false;
   const Program& program = *state.program;
   const float* in = state.memory.As<float>(program.values[linear.in].slice);
   float* out = state.memory.As<float>(program.values[linear.out].slice);
   Observe(args, p.weight, in, RunRows(args), p.accumulate ? out : nullptr);
-  const ColumnChanges changes = {state, step, args};
-  Matmul(state, p.weight, in, RunRows(args), p.accumulate, out, {ColumnChanges::Add, &changes});
+  const AdaptStep step(state, adapt);
+  const AroundAdapted adapted = {state, step, args, next};
+  AroundMatmul around = {AroundAdapted::Begin, nullptr, AroundAdapted::AddColumns, &adapted};
+  // With many rows, memory is a small part of the time.
+  if (!next.empty()) around.before = AroundAdapted::PrefetchColumns;
+  Matmul(state, p.weight, in, RunRows(args), p.accumulate, out, around);
+  return true;
 }
 
 }  // namespace arn::cpu

@@ -84,16 +84,17 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     // The logits are written over those of the last token, which a cancelled run must leave.
     if (steps[i].op() == Op::kLogits && args.best_id == nullptr) s.cancel = nullptr;
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
-    const bool is_adapted = kHasAdapters && i + 1 < steps.size() &&
-                            steps[i + 1].op() == Op::kAdapt &&
-                            cpu::BeginAdapted(s, steps[i], steps[i + 1], args);
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
-    if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
-    if (is_adapted) {
-      cpu::RunAdapted(s, steps[i], steps[i + 1], args);
+    const auto next = [&](size_t first) {
+      return decodes && first < steps.size() ? steps.subspan(first, steps.size() - first)
+                                             : Span<const Step>();
+    };
+    if (kHasAdapters && i + 1 < steps.size() && steps[i + 1].op() == Op::kAdapt &&
+        cpu::RunAdapted(s, steps[i], steps[i + 1], args, next(i + 2))) {
       clock.Next();
       ++i;
     } else {
+      if (decodes) cpu::RequestPrefetch(s, next(i + 1));
       cpu::RunStep(s, steps[i], args);
     }
     clock.Next();

@@ -42,15 +42,44 @@ inline bool IsCut(const State& state) {
   return true;
 }
 
-// Called in parallel for columns [first, first + n) of a matmul's output once they are complete in
-// all rows. `first` is a multiple of the weight's nr.
-struct AfterColumns {
-  void (*call)(const void* context, uint32_t first, uint32_t n) = nullptr;
+// Rows [first_row, first_row + n_rows) of a matmul's quantised input, as its kernel reads them: a
+// pair of groups of four bytes begins at values + r * row_stride + i * pair_stride, its second one
+// `second` bytes behind it. With split rows, those at odd r are residuals, and the sum of each pair
+// of rows is twice their product.
+struct QuantizedTile {
+  uint32_t first_row, n_rows;
+  const std::byte* values;
+  size_t row_stride, second, pair_stride;
+  const QuantizedRow* rows;  // of split rows, 2 n_rows
+};
+struct QuantizedInput {
+  uint32_t n_tiles = 0;  // 0: the matmul does not quantise
+  uint32_t n_rows = 0;
+  bool is_split = false;
+  bool is_offset = false;  // bytes are 128 more than the integers
+  uint32_t group = 0;      // bytes of a row in one piece, 4 or 8; 0: all
+  const QuantizedRow* rows = nullptr;
+  const std::byte* values = nullptr;
+  uint64_t stride_bytes = 0;
+
+  QuantizedTile Tile(uint32_t i) const;
+};
+
+// Called around a matmul.
+struct AroundMatmul {
+  // Once, when the input is ready.
+  void (*begin)(const void* context, const QuantizedInput& input) = nullptr;
+  // In parallel for columns [first, first + n) of the output: before they are computed, and once
+  // they are complete in all rows. `first` is a multiple of the weight's nr.
+  void (*before)(const void* context, uint32_t first, uint32_t n) = nullptr;
+  void (*after)(const void* context, uint32_t first, uint32_t n) = nullptr;
   const void* context = nullptr;
 };
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
-            float* out, const AfterColumns& after = {});
+            float* out, const AroundMatmul& around = {});
+// Quantises the input of a matmul, as it would; valid until the next one.
+QuantizedInput QuantizeInput(const State& state, WeightId weight, const float* x, uint32_t rows);
 
 // Returns the argmax over the columns of x[weight.cols] W^T + bias, the lowest index on ties, after
 // scaling and softcap as in a head (Step::factor, softcap). 0 if all are NaN. Does not store the
@@ -66,14 +95,15 @@ void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
 void RunLinearAttention(const State& state, const Step& step, const RunArgs& args);
 
-// Runs kAdapt on all rows of a run.
+// Run kAdapt and kSteer on all rows of a run.
 void RunAdapt(const State& state, const Step& step, const RunArgs& args);
-// Run a kLinear and the kAdapt behind it together, with the same bits: each part of the output is
-// changed while it is in a cache. BeginAdapted multiplies by A, so that idle threads go on to
-// prefetch the linear's weights meanwhile. It returns false, with nothing done, if no row has an
-// adapter for the matrix, or the layout does not suit; RunAdapted does the rest.
-bool BeginAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args);
-void RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args);
+void RunSteer(const State& state, const Step& step, const RunArgs& args);
+// Runs a kLinear and the kAdapt behind it together, with the same bits: A multiplies the rows that
+// the matmul quantised, and each part of the output is changed while it is in a cache. Lets idle
+// threads prefetch for `next` once A has been multiplied. Returns false, with nothing done, if no
+// row has an adapter for the matrix, or the layout does not suit.
+bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args,
+                Span<const Step> next);
 
 // Run kAttention on all rows of a run, and kSelfAttention on all encoder rows.
 void RunAttention(const State& state, const Step& step, const RunArgs& args);

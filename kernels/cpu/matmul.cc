@@ -197,6 +197,20 @@ class PanelMatmul {
 
   uint32_t nr() const { return kernel_.layout.nr; }
 
+  QuantizedInput Input() const {
+    if (quantized_ == nullptr) return {};
+    QuantizedInput input;
+    input.n_tiles = tiles_.count();
+    input.n_rows = rows_;
+    input.is_split = is_split_;
+    input.is_offset = kernel_.tile != nullptr;
+    input.group = kernel_.tile == nullptr ? 0 : kernel_.layout.kr;
+    input.rows = quantized_;
+    input.values = a_;
+    input.stride_bytes = a_stride_bytes_;
+    return input;
+  }
+
   // Calls body(begin, end) in parallel for panels [begin, end), until the step is cut.
   template <typename Body>
   void ForPanels(const Body& body) const {
@@ -389,16 +403,37 @@ void RequestPrefetch(const State& state, Span<const Step> steps) {
   state.threads.SetPrefetch(nullptr, 0);
 }
 
+QuantizedTile QuantizedInput::Tile(uint32_t i) const {
+  const auto first = [&](uint64_t tile) { return static_cast<uint32_t>(tile * n_rows / n_tiles); };
+  QuantizedTile tile;
+  tile.first_row = first(i);
+  tile.n_rows = first(i + 1) - tile.first_row;
+  const uint32_t at = is_split ? 2 * tile.first_row : tile.first_row;
+  const uint32_t height = is_split ? 2 * tile.n_rows : tile.n_rows;
+  tile.values = values + at * stride_bytes;
+  tile.rows = rows + at;
+  tile.row_stride = group == 0 ? stride_bytes : group;
+  tile.second = group == 4 ? size_t{height} * 4 : 4;
+  tile.pair_stride = group == 0 ? kLowRankInputs : size_t{height} * kLowRankInputs;
+  return tile;
+}
+
+QuantizedInput QuantizeInput(const State& state, WeightId id, const float* x, uint32_t rows) {
+  return PanelMatmul(state, id, x, rows).Input();
+}
+
 void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool accumulate,
-            float* out, const AfterColumns& after) {
+            float* out, const AroundMatmul& around) {
   if (rows == 0) return;
   const PanelMatmul matmul(state, id, x, rows);
+  if (around.begin != nullptr) around.begin(around.context, matmul.Input());
   const uint32_t width = state.program->weights[id].rows;
   matmul.ForPanels([&](size_t begin, size_t end) {
-    matmul.Multiply(begin, end, accumulate, out + begin * matmul.nr(), width);
-    if (after.call == nullptr) return;
-    after.call(after.context, static_cast<uint32_t>(begin * matmul.nr()),
-               matmul.Columns(begin, end));
+    const auto first = static_cast<uint32_t>(begin * matmul.nr());
+    const uint32_t n = matmul.Columns(begin, end);
+    if (around.before != nullptr) around.before(around.context, first, n);
+    matmul.Multiply(begin, end, accumulate, out + first, width);
+    if (around.after != nullptr) around.after(around.context, first, n);
   });
 }
 

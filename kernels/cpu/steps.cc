@@ -385,6 +385,9 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kAdapt:
       if constexpr (kHasAdapters) RunAdapt(state, step, args);
       return;
+    case Op::kSteer:
+      if constexpr (kHasAdapters) RunSteer(state, step, args);
+      return;
   }
 }
 

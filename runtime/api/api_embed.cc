@@ -23,10 +23,19 @@ const Embedder* ToEmbedder(const arn_embedder* embedder) {
 Status Plan(const Model& model, const arn_embed_options* options, EmbedPlan* out, Diag* diag) {
   arn_embed_options read = ARN_EMBED_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_embed_options", &read, diag));
-  const Backend* backend = FindTraits(static_cast<BackendId>(read.backend)).backend;
-  if (backend == nullptr) {
+  const auto id = static_cast<BackendId>(read.backend);
+  const BackendTraits traits = FindTraits(id);
+  if (traits.backend == nullptr) {
+    if (traits.if_missing[0] != '\0') {
+      return diag->Fail(Status::kUnsupported, "%s", traits.if_missing);
+    }
     return diag->Fail(Status::kUnsupported, "this library has no backend %u", read.backend);
   }
+  if (traits.fallback != nullptr) {
+    return diag->Fail(Status::kUnsupported,
+                      "embedders run on one backend: the CPU, the reference or Vulkan");
+  }
+  const Backend* backend = traits.backend;
   EmbedOptions wanted;
   wanted.max_tokens = read.max_tokens;
   wanted.batch_tokens = read.batch_tokens;
@@ -34,7 +43,7 @@ Status Plan(const Model& model, const arn_embed_options* options, EmbedPlan* out
   wanted.n_threads = read.n_threads;
   wanted.width = read.width;
   wanted.text_bytes = read.text_bytes;
-  return PlanEmbedder(model, backend, wanted, sizeof(Embedder), out, diag);
+  return PlanEmbedder(model, backend, SelfTestBackend(), wanted, sizeof(Embedder), out, diag);
 }
 
 Status CreateEmbedder(const Model& model, const arn_embed_options* options, void* memory,

@@ -56,22 +56,35 @@ void CopyProgram(const Model& model, EmbedPlan* plan) {
   plan->program.max_pooled_rows = plan->options.max_texts;
 }
 
+// Lets the compiler leave out what only devices need.
+#ifdef ARENITE_NO_DEVICES
+constexpr bool kHasDevices = false;
+#else
+constexpr bool kHasDevices = true;
+#endif
+
 }  // namespace
+
+bool IsEmbedderOnDevice(const EmbedPlan& plan) {
+  return kHasDevices && plan.backend->host_kv == nullptr;
+}
 
 uint32_t EmbedPlan::ResultWidth(const PoolingSpec& pooling) const {
   return pooling.is_score && pooling.score == ScoreRule::kLastOfSoftmax ? 1 : options.width;
 }
 
-Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptions& options,
-                    uint64_t object_bytes, EmbedPlan* out, Diag* diag) {
+Status PlanEmbedder(const Model& model, const Backend* backend, const Backend* self_test,
+                    const EmbedOptions& options, uint64_t object_bytes, EmbedPlan* out,
+                    Diag* diag) {
   *out = EmbedPlan();
   if (!model.has_weights || !model.spec.pooling.exists()) {
     return diag->Fail(Status::kUnsupported,
                       "the bundle makes no vectors or scores: its checkpoint has no pooling");
   }
-  ARN_TRY(CheckRunsOnHost(backend, "embedders", diag));
+  if (!kHasDevices) ARN_TRY(CheckRunsOnHost(backend, "embedders", diag));
   out->options = options;
   out->backend = backend;
+  out->self_test = self_test;
   ARN_TRY(Resolve(model, &out->options, diag));
   CopyProgram(model, out);
   Layout layout;
@@ -89,6 +102,11 @@ Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptio
     ARN_ASSIGN(out->text, layout.Add(Region::kIo, text_bytes));
     ARN_ASSIGN(out->scratch,
                layout.Add(Region::kIo, model.tokenizer->EncodeScratchBytes(text_bytes)));
+  }
+  if (IsEmbedderOnDevice(*out)) {
+    const Value& result = out->program.values[ResultOf(out->program)];
+    ARN_ASSIGN(out->results,
+               layout.AddArray(Region::kIo, uint64_t{o.max_texts} * result.width, sizeof(float)));
   }
   ARN_TRY(PlanProgram(o.n_threads, &layout, out, diag));
   out->region_bytes[static_cast<uint32_t>(Region::kWeights)] = model.spec.weight_bytes;

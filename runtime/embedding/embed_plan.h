@@ -20,20 +20,25 @@ struct EmbedOptions {
 };
 
 struct EmbedPlan : WholeInputPlan {
-  EmbedOptions options;  // without zeros
+  const Backend* self_test = nullptr;  // computes what a device's self-test expects
+  EmbedOptions options;                // without zeros
   Slice tokens;     // int32 [batch_tokens + max_tokens]: of a run, and a text that may not fit it
   Slice sequences;  // SequenceRows [max_texts]
   Slice ids[2];     // int32 [max_tokens], of the text, or of a pair's texts
   Slice text;       // a prompt and a text, or a pair
   Slice scratch;    // Tokenizer::Encode; empty without a tokenizer
+  Slice results;    // f32 [max_texts, width of the result]: read from a device; empty on the host
 
   // Floats that a text gives: a vector's width, or the number of scores.
   uint32_t ResultWidth(const PoolingSpec& pooling) const;
 };
 
-// object_bytes: sizeof(Embedder). kUnsupported: the model makes no vectors or scores, or the
-// backend keeps activations on a device; kBadArgument: an option out of its range.
-Status PlanEmbedder(const Model& model, const Backend* backend, const EmbedOptions& options,
-                    uint64_t object_bytes, EmbedPlan* out, Diag* diag);
+// True if the planned backend computes on a device.
+bool IsEmbedderOnDevice(const EmbedPlan& plan);
+
+// object_bytes: sizeof(Embedder). self_test: of devices. kUnsupported: the model makes no vectors
+// or scores, or the backend cannot run it; kBadArgument: an option out of its range.
+Status PlanEmbedder(const Model& model, const Backend* backend, const Backend* self_test,
+                    const EmbedOptions& options, uint64_t object_bytes, EmbedPlan* out, Diag* diag);
 
 }  // namespace arn

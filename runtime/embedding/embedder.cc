@@ -57,9 +57,11 @@ Status Embedder::Create(const Model& model, const EmbedPlan& plan, Span<std::byt
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   auto* embedder = new (memory.At(plan.object)) Embedder(model, plan, block, owned);
-  const Status status =
+  Status status =
       LoadProgram(embedder->plan_, plan.options.n_threads, memory, &embedder->state_, diag);
+  if (status == Status::kOk && IsEmbedderOnDevice(plan)) status = embedder->TestDevice(diag);
   if (status != Status::kOk) {
+    plan.backend->unload(embedder->state_);
     embedder->~Embedder();
     return status;
   }
@@ -98,6 +100,20 @@ void Embedder::Finish(const float* row, float* out) const {
   for (uint32_t i = 0; i < width_; ++i) out[i] = 1.0f / (1.0f + std::exp(-out[i]));
 }
 
+Status Embedder::Run(const RunArgs& args, const float** rows, Diag* diag) {
+  ARN_TRY(plan_.backend->run(state_, args, diag));
+  const Value& result = plan_.program.values[ResultOf(plan_.program)];
+  *rows = memory_.As<float>(IsEmbedderOnDevice(plan_) ? plan_.results : result.slice);
+  if (!IsEmbedderOnDevice(plan_)) return Status::kOk;
+  const uint64_t bytes = args.sequences.size() * uint64_t{result.width} * sizeof(float);
+  return plan_.backend->device->read_values(
+      state_, result.slice, {memory_.At(plan_.results), static_cast<size_t>(bytes)}, diag);
+}
+
+#ifdef ARENITE_NO_DEVICES
+Status Embedder::TestDevice(Diag*) { return Status::kOk; }
+#endif
+
 // Runs the batch and writes its results to `out`.
 Status Embedder::Flush(float* out) {
   if (n_texts_ == 0) return Status::kOk;
@@ -107,14 +123,14 @@ Status Embedder::Flush(float* out) {
   args.sequences = {memory_.As<SequenceRows>(plan_.sequences), n_texts_};
   args.logit_rows = LogitRows::kNone;
   args.cancel = &cancel_;
-  const Status status = plan_.backend->run(state_, args, &diag_);
+  const float* rows = nullptr;
+  const Status status = Run(args, &rows, &diag_);
   if (status == Status::kCancelled) {
     cancel_.store(0, std::memory_order_relaxed);
     return diag_.Fail(status, "cancelled");
   }
   ARN_TRY(status);
   const Value& result = plan_.program.values[ResultOf(plan_.program)];
-  const auto* rows = memory_.As<float>(result.slice);
   for (uint32_t i = 0; i < n_texts_; ++i) {
     Finish(rows + uint64_t{i} * result.width, out + uint64_t{i} * width_);
   }

@@ -26,7 +26,7 @@ class Embedder {
  public:
   // Builds an embedder in `block` of plan.TotalBytes(), aligned to kRegionAlign. Destroy() releases
   // the `owned` pages, if any. On failure the block is unused and the caller still owns `owned`.
-  // `model` must outlive it.
+  // `model` must outlive it. A device is tested first: kDevice if its results are wrong.
   static Status Create(const Model& model, const EmbedPlan& plan, Span<std::byte> block,
                        Span<std::byte> owned, Embedder** out, Diag* diag);
   // Accepts null.
@@ -61,6 +61,11 @@ class Embedder {
   template <typename Encode>
   Status RunAll(size_t n, Span<float> out, const Encode& encode);
   Status Flush(float* out);
+  // Runs texts. *rows: [texts, width of the result], valid until the next run.
+  Status Run(const RunArgs& args, const float** rows, Diag* diag);
+  // Compares what a device makes of a made-up text with what the host does: kDevice if it differs.
+  Status TestDevice(Diag* diag);
+  Status ExpectRow(const RunArgs& args, float* expected, Diag* diag) const;
   Status Begin(size_t n, Span<float> out);
   void Finish(const float* row, float* out) const;
 

@@ -22,6 +22,8 @@ bool IsAdapted(const Program& program, size_t step) {
   return step >= program.n_encoder_steps && program.steps[step].op() == Op::kLinear;
 }
 
+bool IsAdded(const Step& step) { return step.op() == Op::kAdapt || step.op() == Op::kSteer; }
+
 // Reads and checks the changes of one adapter.
 class AdapterReader {
  public:
@@ -30,13 +32,15 @@ class AdapterReader {
 
   Status Read() {
     const auto* changes = table_.changes();
-    if (changes == nullptr || changes->size() == 0 || changes->size() > program_.weights.size()) {
-      return diag_->Fail(Status::kBadBundle, "the adapter changes %u of the base's %zu tensors",
-                         changes == nullptr ? 0 : changes->size(), program_.weights.size());
+    const uint32_t n = changes == nullptr ? 0 : changes->size();
+    ARN_TRY(ReadDirections());
+    if ((n == 0 && out_->adapter.directions.empty()) || n > program_.weights.size()) {
+      return diag_->Fail(Status::kBadBundle, "the adapter changes %u of the base's %zu tensors", n,
+                         program_.weights.size());
     }
-    ARN_ASSIGN(Span<LowRank> read, arena_->AllocateArray<LowRank>(changes->size()));
+    ARN_ASSIGN(Span<LowRank> read, arena_->AllocateArray<LowRank>(n));
     ARN_ASSIGN(change_of_, arena_->AllocateArray<uint32_t>(program_.weights.size()));
-    for (uint32_t i = 0; i < changes->size(); ++i) {
+    for (uint32_t i = 0; i < n; ++i) {
       ARN_TRY(ReadChange(*changes->Get(i), i, &read[i]));
       out_->adapter.max_rank = Max(out_->adapter.max_rank, read[i].rank);
     }
@@ -46,6 +50,41 @@ class AdapterReader {
   }
 
  private:
+  Status ReadDirections() {
+    const auto* directions = table_.directions();
+    if (directions == nullptr || directions->size() == 0) return Status::kOk;
+    const ModelSpec& spec = out_->base->spec;
+    if (spec.streams.n != 0) {
+      return diag_->Fail(Status::kUnsupported,
+                         "control vectors are added to one residual stream, the base has several");
+    }
+    const size_t n_layers = spec.layers.size();
+    ARN_ASSIGN(Span<const float*> read, arena_->AllocateArray<const float*>(n_layers));
+    for (const fbs::Direction* direction : *directions) {
+      const uint32_t layer = direction->layer();
+      if (layer >= n_layers) {
+        return diag_->Fail(Status::kBadBundle, "a control vector of layer %u, the base has %zu",
+                           layer, n_layers);
+      }
+      if (read[layer] != nullptr) {
+        return diag_->Fail(Status::kBadBundle, "layer %u has two control vectors", layer);
+      }
+      const fbs::Segment* segment = direction->data();
+      const uint64_t bytes = uint64_t{spec.hidden} * sizeof(float);
+      if (segment == nullptr || segment->bytes() != bytes) {
+        return diag_->Fail(Status::kBadBundle,
+                           "layer %u: a control vector of %" PRIu64 " bytes, expected %" PRIu64,
+                           layer, segment == nullptr ? 0 : static_cast<uint64_t>(segment->bytes()),
+                           bytes);
+      }
+      ARN_TRY(CheckSegment(out_->bundle, *segment, "control vector", diag_));
+      read[layer] =
+          reinterpret_cast<const float*>(out_->bundle.segments.data() + segment->offset());
+    }
+    out_->adapter.directions = {read.data(), read.size()};
+    return Status::kOk;
+  }
+
   Status ReadChange(const fbs::LowRank& from, uint32_t index, LowRank* to) {
     const uint32_t id = from.tensor();
     if (id >= program_.weights.size()) {
@@ -64,12 +103,7 @@ class AdapterReader {
                          "tensor %s: a change of [%u, %u], the base has [%u, %u]", name_,
                          from.rows(), from.cols(), weight.rows, weight.cols);
     }
-    if (from.dtype() != fbs::DType::F16 && from.dtype() != fbs::DType::F32) {
-      return diag_->Fail(Status::kUnsupported,
-                         "tensor %s: a change of type %u, expected f16 or f32", name_,
-                         static_cast<unsigned>(from.dtype()));
-    }
-    to->dtype = from.dtype() == fbs::DType::F16 ? DType::kF16 : DType::kF32;
+    ARN_TRY(ReadType(from.dtype(), weight.dtype, &to->dtype));
     to->rank = from.rank();
     to->cols = from.cols();
     if (to->rank == 0 || to->rank > kMaxRank) {
@@ -77,6 +111,22 @@ class AdapterReader {
                          to->rank, kMaxRank);
     }
     return ReadBlocks(from, weight.rows, to);
+  }
+
+  // A change in int8 multiplies rows that the matrix has quantised.
+  Status ReadType(fbs::DType from, DType matrix, DType* to) {
+    const bool is_integer = from == fbs::DType::Int8;
+    if (!is_integer && from != fbs::DType::F16 && from != fbs::DType::F32) {
+      return diag_->Fail(Status::kUnsupported,
+                         "tensor %s: a change of type %u, expected int8, f16 or f32", name_,
+                         static_cast<unsigned>(from));
+    }
+    if (is_integer && matrix != DType::kInt8 && matrix != DType::kInt4) {
+      return diag_->Fail(Status::kBadBundle, "tensor %s: a change in int8 of a matrix in %s", name_,
+                         DTypeName(matrix));
+    }
+    *to = is_integer ? DType::kInt8 : from == fbs::DType::F16 ? DType::kF16 : DType::kF32;
+    return Status::kOk;
   }
 
   Status CheckIsLinear(WeightId id) {
@@ -108,7 +158,7 @@ class AdapterReader {
     const std::byte* data = out_->bundle.segments.data() + segment->offset();
     ARN_ASSIGN(Span<LowRankBlock> read, arena_->AllocateArray<LowRankBlock>(n));
     to->a = data;
-    to->bytes = LowRankBytes(to->dtype, to->rank, to->cols);
+    to->bytes = LowRankABytes(to->dtype, to->rank, to->cols);
     uint32_t end = 0;
     for (uint32_t i = 0; i < n; ++i) {
       const fbs::LowRankBlock& b = *blocks->Get(i);
@@ -123,7 +173,7 @@ class AdapterReader {
       end = b.first_row() + b.n_rows();
       // Checked below: the data are no shorter than the sum.
       read[i] = {b.first_row(), b.n_rows(), b.first_rank(), b.rank(), data + to->bytes};
-      to->bytes += LowRankBytes(to->dtype, b.n_rows(), b.rank());
+      to->bytes += LowRankBBytes(to->dtype, b.n_rows(), b.rank());
     }
     if (to->bytes != segment->bytes()) {
       return diag_->Fail(Status::kBadBundle,
@@ -135,15 +185,28 @@ class AdapterReader {
   }
 
   Status AddSteps() {
-    ARN_ASSIGN(Span<Step> steps, arena_->AllocateArray<Step>(2 * program_.steps.size()));
+    const size_t n_layers = out_->adapter.directions.size();
+    ARN_ASSIGN(Span<Step> steps, arena_->AllocateArray<Step>(2 * program_.steps.size() + n_layers));
+    const ValueId residual = program_.steps[program_.steps.size() - 1].in;  // of kLogits
     size_t n = 0;
+    uint32_t layer = 0;
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& step = program_.steps[i];
       steps[n++] = step;
-      if (!IsAdapted(program_, i)) continue;
-      AdaptParams adapt;
-      adapt.weight = step.Get<LinearParams>().weight;
-      steps[n++] = Step(adapt, step.in, step.out, step.layer);
+      if (IsAdapted(program_, i)) {
+        AdaptParams adapt;
+        adapt.weight = step.Get<LinearParams>().weight;
+        steps[n++] = Step(adapt, step.in, step.out, step.layer);
+      }
+      if (i < program_.n_encoder_steps || i + 1 == program_.steps.size() ||
+          program_.steps[i + 1].layer == step.layer) {
+        continue;
+      }
+      for (; layer <= step.layer && layer < n_layers; ++layer) {
+        SteerParams steer;
+        steer.layer = layer;
+        steps[n++] = Step(steer, residual, kNoValue, layer);
+      }
     }
     out_->steps = {steps.data(), n};
     return Status::kOk;
@@ -195,12 +258,13 @@ Status OpenBytes(const Model* base, Span<const std::byte> bytes, Span<const uint
   std::memcpy(&header, bytes.data(), sizeof header);
   const uint64_t n_weights = base == nullptr ? 0 : base->program.weights.size();
   const uint64_t n_steps = base == nullptr ? 0 : base->program.steps.size();
+  const uint64_t n_layers = base == nullptr ? 0 : base->spec.layers.size();
   // An index has a block in 16 bytes, and a change in more.
   const uint64_t arena_bytes =
       sizeof(AdapterBundle) + kAdapterSlackBytes +
       n_weights * (sizeof(LowRank) + sizeof(uint32_t)) +
       header.index_bytes / sizeof(fbs::LowRankBlock) * sizeof(LowRankBlock) +
-      2 * n_steps * sizeof(Step);
+      2 * n_steps * sizeof(Step) + n_layers * (sizeof(Step) + sizeof(const float*));
   ARN_ASSIGN(const Span<std::byte> pages, ReservePages(arena_bytes));
   Arena arena(pages);
   const Result<void*> place = arena.Allocate(sizeof(AdapterBundle), alignof(AdapterBundle));
@@ -243,18 +307,26 @@ void CloseAdapter(AdapterBundle* adapter) {
 
 void UseAdapters(Span<const AdapterBundle* const> adapters, Program* program) {
   const Program plain = *program;
-  // A step moves behind the adapted ones before it, and what it uses lives until its own kAdapt.
+  // The steps of one with control vectors suit all.
+  const AdapterBundle* widest = adapters[0];
+  for (const AdapterBundle* bundle : adapters) {
+    if (bundle->steps.size() > widest->steps.size()) widest = bundle;
+  }
+  const Span<const Step> steps = widest->steps;
+  // A step moves behind those added before it, and what it uses lives until those added for it.
   const auto moved = [&](uint32_t step, bool is_last) {
-    uint32_t n = step;
-    for (uint32_t i = 0; i < step + (is_last ? 1 : 0); ++i) n += IsAdapted(plain, i) ? 1 : 0;
-    return n;
+    uint32_t i = 0, left = step + 1;
+    for (; left != 0; ++i) left -= IsAdded(steps[i]) ? 0 : 1;
+    while (is_last && i < steps.size() && IsAdded(steps[i])) ++i;
+    return i - 1;
   };
   for (Value& value : program->values) {
     if (value.first_step >= plain.steps.size()) continue;  // never used
     value.first_step = moved(value.first_step, false);
     value.last_step = moved(value.last_step, true);
   }
-  program->steps = adapters[0]->steps;
+  program->steps = steps;
+  program->max_rank = 1;  // kAdapt steps need one, used or not
   for (const AdapterBundle* bundle : adapters) {
     program->max_rank = Max(program->max_rank, bundle->adapter.max_rank);
   }

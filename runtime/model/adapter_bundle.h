@@ -1,4 +1,5 @@
-// AdapterBundle: an open bundle with a low-rank adapter of a model. The file is untrusted.
+// AdapterBundle: an open bundle with an adapter of a model: changes of matrices, or control
+// vectors. The file is untrusted.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,16 @@ struct AdapterBundle {
   Bundle bundle;
   const Model* base = nullptr;  // null: opened without, to be looked at only
   Adapter adapter;              // empty without a base, but for its hash
-  // The base's steps, each kLinear of the decoder followed by a kAdapt; empty without a base.
+  // The base's steps, each kLinear of the decoder followed by a kAdapt, and with control vectors
+  // each layer by a kSteer; empty without a base.
   Span<const Step> steps;
 };
 
 // Opens an adapter of `base`, which must outlive it; null: reads only the index. Takes ownership of
 // `source`, also on failure. Reads the whole file and compares its hashes; with a key, the
 // signature (CheckSignature). kBadBundle: not an adapter, inconsistent, or of another base;
-// kUnsupported: a matrix that is no linear layer of the decoder, or a type that this version does
-// not know.
+// kUnsupported: a matrix that is no linear layer of the decoder, control vectors of a model with
+// several residual streams, or a type that this version does not know.
 Status OpenAdapter(const Model* base, const ModelBytes& source, Span<const uint8_t> public_key,
                    AdapterBundle** out, Diag* diag);
 // Null is allowed.

@@ -73,6 +73,24 @@ uint32_t EmbedWidth(const arn_model* model) {
   return info.width;
 }
 
+std::vector<float> EmbedCase(const PooledCase& c, arn_embedder* embedder) {
+  std::vector<int32_t> ids;
+  std::vector<uint32_t> lengths, first_lengths;
+  for (const nlohmann::json& n : c.json.at("n_first_type")) {
+    first_lengths.push_back(n.is_null() ? UINT32_MAX : n.get<uint32_t>());
+  }
+  for (const nlohmann::json& item : c.json.at("texts")) {
+    const auto text = item.get<std::vector<int32_t>>();
+    ids.insert(ids.end(), text.begin(), text.end());
+    lengths.push_back(static_cast<uint32_t>(text.size()));
+  }
+  std::vector<float> out(lengths.size() * c.results[0].size());
+  EXPECT_EQ(ARN_OK, arn_embed_ids(embedder, ids.data(), ids.size(), lengths.data(),
+                                  first_lengths.data(), lengths.size(), out.data(), out.size()))
+      << arn_embedder_last_error(embedder);
+  return out;
+}
+
 void ExpectResults(const PooledCase& c, const std::vector<float>& found, double tolerance) {
   const size_t width = c.results[0].size();
   ASSERT_EQ(c.results.size() * width, found.size());

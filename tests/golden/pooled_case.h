@@ -34,6 +34,8 @@ using EmbedderPtr = std::unique_ptr<arn_embedder, DestroyEmbedder>;
 // Returns null and fails the test with the library's message on error.
 EmbedderPtr NewEmbedder(const arn_model* model, const arn_embed_options& options);
 uint32_t EmbedWidth(const arn_model* model);
+// Results of all texts of a case in one call.
+std::vector<float> EmbedCase(const PooledCase& c, arn_embedder* embedder);
 
 // Compares row i of `found` with the case's result i, relative to the result's largest element.
 void ExpectResults(const PooledCase& c, const std::vector<float>& found, double tolerance);

@@ -31,25 +31,6 @@ class PooledGoldenTest : public testing::TestWithParam<const char*> {
                : nullptr;
   }
 
-  // Results of all texts in one call.
-  std::vector<float> Embed(arn_embedder* embedder, uint32_t width) {
-    std::vector<int32_t> ids;
-    std::vector<uint32_t> lengths, first_lengths;
-    for (const nlohmann::json& n : case_.json.at("n_first_type")) {
-      first_lengths.push_back(n.is_null() ? UINT32_MAX : n.get<uint32_t>());
-    }
-    for (const nlohmann::json& item : case_.json.at("texts")) {
-      const auto text = item.get<std::vector<int32_t>>();
-      ids.insert(ids.end(), text.begin(), text.end());
-      lengths.push_back(static_cast<uint32_t>(text.size()));
-    }
-    std::vector<float> out(lengths.size() * width);
-    EXPECT_EQ(ARN_OK, arn_embed_ids(embedder, ids.data(), ids.size(), lengths.data(),
-                                    first_lengths.data(), lengths.size(), out.data(), out.size()))
-        << arn_embedder_last_error(embedder);
-    return out;
-  }
-
   TempFolder folder_;
   PooledCase case_;
 };
@@ -57,7 +38,6 @@ class PooledGoldenTest : public testing::TestWithParam<const char*> {
 TEST_P(PooledGoldenTest, F32_BothBackendsAndAnyBatch_GiveTheReferencesResults) {
   const ModelPtr model = Open("f32");
   ASSERT_NE(nullptr, model);
-  const uint32_t width = EmbedWidth(model.get());
   for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
     for (const uint32_t max_texts : {1u, 3u, 32u}) {
       SCOPED_TRACE(testing::Message() << "backend " << backend << ", texts " << max_texts);
@@ -67,7 +47,7 @@ TEST_P(PooledGoldenTest, F32_BothBackendsAndAnyBatch_GiveTheReferencesResults) {
       options.max_texts = max_texts;
       const EmbedderPtr embedder = NewEmbedder(model.get(), options);
       ASSERT_NE(nullptr, embedder);
-      ExpectResults(case_, Embed(embedder.get(), width), kTolerance);
+      ExpectResults(case_, EmbedCase(case_, embedder.get()), kTolerance);
     }
   }
 }
@@ -76,15 +56,14 @@ TEST_P(PooledGoldenTest, F32_BothBackendsAndAnyBatch_GiveTheReferencesResults) {
 TEST_P(PooledGoldenTest, BatchesAndThreads_ChangeNoBit) {
   const ModelPtr model = Open("f32");
   ASSERT_NE(nullptr, model);
-  const uint32_t width = EmbedWidth(model.get());
   arn_embed_options options = ARN_EMBED_OPTIONS_INIT;
   options.n_threads = 1;
   const EmbedderPtr first = NewEmbedder(model.get(), options);
   options.n_threads = 3;
   const EmbedderPtr second = NewEmbedder(model.get(), options);
-  const std::vector<float> expected = Embed(first.get(), width);
-  EXPECT_EQ(expected, Embed(second.get(), width));
-  EXPECT_EQ(expected, Embed(first.get(), width));
+  const std::vector<float> expected = EmbedCase(case_, first.get());
+  EXPECT_EQ(expected, EmbedCase(case_, second.get()));
+  EXPECT_EQ(expected, EmbedCase(case_, first.get()));
 }
 
 TEST_P(PooledGoldenTest, Int8_IsCloseToTheReference) {
@@ -93,7 +72,7 @@ TEST_P(PooledGoldenTest, Int8_IsCloseToTheReference) {
   const uint32_t width = EmbedWidth(model.get());
   const EmbedderPtr embedder = NewEmbedder(model.get(), ARN_EMBED_OPTIONS_INIT);
   ASSERT_NE(nullptr, embedder);
-  const std::vector<float> found = Embed(embedder.get(), width);
+  const std::vector<float> found = EmbedCase(case_, embedder.get());
   for (size_t i = 0; i < case_.results.size(); ++i) {
     double dot = 0, a = 0, b = 0;
     for (uint32_t w = 0; w < width; ++w) {

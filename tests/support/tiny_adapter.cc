@@ -6,6 +6,7 @@
 
 #include "flatbuffers/flatbuffers.h"
 #include "kernels/contract/adapter.h"
+#include "kernels/pack/low_rank.h"
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
 #include "platform/base/layout.h"
@@ -22,22 +23,33 @@ bool IsAdapted(const std::string& name) {
   return false;
 }
 
-// Appends outputs x inputs random values as panels.
-void AppendRandomPanels(uint32_t outputs, uint32_t inputs, bool is_f32, std::mt19937_64* random,
-                        std::vector<uint8_t>* data) {
-  const DType dtype = is_f32 ? DType::kF32 : DType::kF16;
-  const size_t element = is_f32 ? sizeof(float) : sizeof(uint16_t), begin = data->size();
-  data->resize(begin + LowRankBytes(dtype, outputs, inputs));
-  for (uint32_t r = 0; r < outputs; ++r) {
-    for (uint32_t c = 0; c < inputs; ++c) {
-      const float value = static_cast<float>((*random)() >> 40) * 0x1p-24f - 0.5f;
-      const uint16_t half = F16FromF32(value);
-      const size_t at =
-          (size_t{r / kLowRankColumns} * inputs + c) * kLowRankColumns + r % kLowRankColumns;
-      std::memcpy(data->data() + begin + at * element,
-                  is_f32 ? static_cast<const void*>(&value) : &half, element);
-    }
+std::vector<float> RandomMatrix(uint32_t outputs, uint32_t inputs, std::mt19937_64* random) {
+  std::vector<float> values(size_t{outputs} * inputs);
+  for (float& value : values) value = static_cast<float>((*random)() >> 40) * 0x1p-24f - 0.5f;
+  return values;
+}
+
+// Appends random values of a change.
+void AppendRandomChange(DType dtype, std::mt19937_64* random, TinyChange* change) {
+  std::vector<float> values = RandomMatrix(change->rank, change->cols, random);
+  const auto grown = [change](uint64_t bytes) {
+    const size_t begin = change->data.size();
+    change->data.resize(begin + bytes);
+    return reinterpret_cast<std::byte*>(change->data.data() + begin);
+  };
+  PackLowRankA(dtype, values.data(), change->rank, change->cols,
+               grown(LowRankABytes(dtype, change->rank, change->cols)));
+  for (const fbs::LowRankBlock& block : change->blocks) {
+    values = RandomMatrix(block.n_rows(), block.rank(), random);
+    PackLowRankB(dtype, values.data(), block.n_rows(), block.rank(),
+                 grown(LowRankBBytes(dtype, block.n_rows(), block.rank())));
   }
+}
+
+fbs::DType StoredType(DType dtype) {
+  return dtype == DType::kInt8  ? fbs::DType::Int8
+         : dtype == DType::kF32 ? fbs::DType::F32
+                                : fbs::DType::F16;
 }
 
 }  // namespace
@@ -63,14 +75,11 @@ std::vector<uint8_t> MakeTinyAdapter(const BundleBytes& base, const TinyAdapter&
     change.rows = tensor.rows();
     change.cols = tensor.cols();
     change.rank = 2 * options.rank;
-    change.dtype = options.is_f32 ? fbs::DType::F32 : fbs::DType::F16;
-    AppendRandomPanels(change.rank, change.cols, options.is_f32, &random, &change.data);
+    change.dtype = StoredType(options.dtype);
     const uint32_t half = change.rows / 2;
     change.blocks = {fbs::LowRankBlock(0, half, 0, options.rank),
                      fbs::LowRankBlock(half, change.rows - half, options.rank, options.rank)};
-    for (const fbs::LowRankBlock& block : change.blocks) {
-      AppendRandomPanels(block.n_rows(), block.rank(), options.is_f32, &random, &change.data);
-    }
+    AppendRandomChange(options.dtype, &random, &change);
     changes.push_back(change);
   }
   if (options.edit) options.edit(&changes);

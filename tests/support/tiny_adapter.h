@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/base/dtype.h"
 #include "runtime/bundle/bundle_generated.h"
 #include "tests/support/session_support.h"
 #include "tests/support/tiny_bundle.h"
@@ -27,8 +28,8 @@ struct TinyChange {
 };
 
 struct TinyAdapter {
-  uint32_t rank = 3;  // of each of two blocks of a matrix, which share out its rows
-  bool is_f32 = false;
+  uint32_t rank = 3;          // of each of two blocks of a matrix, which share out its rows
+  DType dtype = DType::kF16;  // or kF32, or, of int8 and int4 matrices, kInt8
   uint64_t seed = 5;
   uint64_t hash_change = 0;                                    // added to the base's hash
   std::function<void(std::vector<TinyChange>* changes)> edit;  // before they are written

@@ -44,8 +44,8 @@ class ImagesTest(unittest.TestCase):
     return subprocess.run([ARENITE, *map(str, arguments)], input=text, capture_output=True,
                           text=True, timeout=120)
 
-  def run_json(self, *arguments):
-    done = self.call("run", self.bundle, "--kv", "f32", "--json", "--max-tokens", "6",
+  def run_json(self, *arguments, max_tokens=6):
+    done = self.call("run", self.bundle, "--kv", "f32", "--json", "--max-tokens", max_tokens,
                      "--ignore-eos", *arguments)
     self.assertEqual(0, done.returncode, done.stderr)
     return json.loads(done.stdout)
@@ -79,6 +79,20 @@ class ImagesTest(unittest.TestCase):
     # 40 x 24 pixels become 24 x 40.
     self.assertEqual(2, upright["prompt_ids"].count(503) + upright["prompt_ids"].count(504))
     self.assertNotEqual(upright["prompt_ids"], turned["prompt_ids"])
+
+  def test_saved_session_goes_on_with_its_images(self):
+    image, saved = self.folder / "0.png", self.folder / "seen.state"
+    whole = self.run_json("--image", image, "--prompt", "<image>what?", "--context", "256",
+                          max_tokens=12)
+    begun = self.run_json("--image", image, "--prompt", "<image>what?", "--context", "256",
+                          "--save", saved)
+    self.assertEqual(whole["ids"][:6], begun["ids"])
+    # A session restored without its last token computes that first.
+    rest = self.run_json("--restore", saved, "--context", "256")
+    self.assertEqual(whole["ids"][6:12], rest["ids"])
+    other = self.run_json("--image", self.folder / "1.png", "--prompt", "<image>what?",
+                          "--context", "256", max_tokens=12)
+    self.assertNotEqual(whole["ids"], other["ids"])
 
   def test_chat_keeps_images_over_turns(self):
     done = self.call("chat", self.bundle, "--image", self.folder / "0.png", "--max-tokens", "4",
@@ -114,7 +128,8 @@ class ImagesTest(unittest.TestCase):
     self.refused("not a PNG or JPEG image", "run", self.bundle, "--image", self.bundle, "--prompt",
                  "x")
     self.refused("nowhere.png", "run", self.bundle, "--image", "nowhere.png", "--prompt", "x")
-    self.refused("--save", "run", self.bundle, "--image", image, "--prompt", "x", "--save", "s")
+    self.refused("--restore", "run", self.bundle, "--image", image, "--prompt", "x", "--restore",
+                 "s")
     cut = self.folder / "cut.png"
     cut.write_bytes(image.read_bytes()[:90])
     self.refused("cut.png", "run", self.bundle, "--image", cut, "--prompt", "x")

@@ -20,8 +20,9 @@ std::vector<arn_text> TextsOf(const std::vector<std::string>& texts) {
 }  // namespace
 
 void AddEmbedderOptions(CLI::App* app, EmbedderArguments* arguments) {
-  app->add_option("--backend", arguments->backend, "Backend that computes: cpu or reference")
-      ->transform(CLI::IsMember({"cpu", "reference"}, CLI::ignore_case))
+  app->add_option("--backend", arguments->backend,
+                  "Backend that computes: cpu, vulkan or reference")
+      ->transform(CLI::IsMember({"cpu", "vulkan", "reference"}, CLI::ignore_case))
       ->capture_default_str();
   app->add_option("--max-tokens", arguments->max_tokens,
                   "Longest text in tokens: what is longer is cut [the model's]")
@@ -49,7 +50,9 @@ std::vector<std::string> ReadLines(const std::string& path) {
 Embedder::Embedder(const Model& model, const EmbedderArguments& arguments, uint32_t width,
                    const std::vector<std::string>& texts, size_t more_bytes) {
   arn_embed_options options = ARN_EMBED_OPTIONS_INIT;
-  options.backend = arguments.backend == "cpu" ? ARN_BACKEND_CPU : ARN_BACKEND_REFERENCE;
+  options.backend = arguments.backend == "cpu"      ? ARN_BACKEND_CPU
+                    : arguments.backend == "vulkan" ? ARN_BACKEND_VULKAN
+                                                    : ARN_BACKEND_REFERENCE;
   options.max_tokens = arguments.max_tokens;
   options.batch_tokens = arguments.batch_tokens;
   options.n_threads = arguments.threads;

@@ -192,6 +192,7 @@ bool PrintAdapter(const InspectArguments& arguments) {
     json.Key("producer").String(info.producer);
     json.Key("n_changes").Uint(info.n_changes);
     json.Key("max_rank").Uint(info.max_rank);
+    json.Key("n_directions").Uint(info.n_directions);
     json.Key("file_bytes").Uint(info.file_bytes);
     Print(json.EndObject().Finish());
     return true;
@@ -200,7 +201,8 @@ bool PrintAdapter(const InspectArguments& arguments) {
                HumanBytes(info.file_bytes).c_str(), info.producer) +
         Format("adapter     %s, hash %016" PRIx64 "\n", info.name, info.hash) +
         Format("base        %s, hash %016" PRIx64 "\n", info.base_name, info.base_hash) +
-        Format("changes     %u matrices, rank up to %u\n", info.n_changes, info.max_rank));
+        Format("changes     %u matrices, rank up to %u\n", info.n_changes, info.max_rank) +
+        Format("vectors     of %u layers\n", info.n_directions));
   return true;
 }
 

@@ -387,6 +387,9 @@ int Run(RunArguments arguments) {
   if (arguments.save.empty() && arguments.restore.empty()) encoder_input.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
+  if (!arguments.restore.empty() && TakesImages(model)) {
+    options.embedding_rows = options.context_tokens;  // as many as the saved one may have
+  }
   std::optional<ConstraintText> constraint;
   if (HasConstraint(arguments.constraint)) {
     constraint.emplace(arguments.constraint);
@@ -500,7 +503,7 @@ Command AddRun(CLI::App* app) {
   for (CLI::Option* option : {stop, save, restore, completions, logprobs, image}) {
     beams->excludes(option);
   }
-  image->excludes(save)->excludes(restore);
+  image->excludes(restore);
   for (CLI::Option* option : DrawOptions(sampling)) beams->excludes(option);
   AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
   AddOverflowOptions(sub, &arguments->session);

@@ -222,8 +222,8 @@ class arn_adapter_options(Struct):
 class arn_adapter_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("base_name", c_char_p),
       ("producer", c_char_p), ("base_hash", c_uint64), ("hash", c_uint64), ("n_changes", c_uint32),
-      ("max_rank", c_uint32), ("file_bytes", c_uint64)]
-  _initial_ = (None, None, None, 0, 0, 0, 0, 0)
+      ("max_rank", c_uint32), ("file_bytes", c_uint64), ("n_directions", c_uint32)]
+  _initial_ = (None, None, None, 0, 0, 0, 0, 0, 0)
 
 
 class arn_beam_options(Struct):

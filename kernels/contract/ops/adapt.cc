@@ -24,7 +24,9 @@ struct AdaptContract : OpDefaults<AdaptParams> {
         const LowRank* change = active.adapter->Of(p.weight);
         if (change == nullptr) continue;
         if (is_read) work->weight_bytes += change->bytes;
-        work->float_ops += 2 * s.n_rows * (change->bytes / (change->dtype == DType::kF16 ? 2 : 4));
+        uint64_t values = uint64_t{change->rank} * change->cols;
+        for (const LowRankBlock& b : change->blocks) values += uint64_t{b.n_rows} * b.rank;
+        work->float_ops += 2 * s.n_rows * values;
       }
     }
   }

@@ -47,6 +47,7 @@ constexpr const OpContract* kOps[] = {
     kHasAdapters ? &kAdaptOp : &kAbsentOp,
     &kAddEmbeddingsOp,
     &kClampOp,
+    kHasAdapters ? &kSteerOp : &kAbsentOp,
 };
 static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
 

@@ -101,8 +101,32 @@ using LinearAttentionFn = void (*)(const LinearAttentionTile& tile);
 // One row x[n], in place.
 using GateFn = void (*)(const GateArgs& args, const float* gate, uint32_t n, float* x);
 
-// The bits of a row do not depend on the others, nor those of an output on n.
+// The bits of a row do not depend on the others, nor those of an output on n. Of kF16 and kF32.
 using LowRankFn = void (*)(const LowRankArgs& args);
+
+// out[n_rows, 16 n_panels] (+)= factor x A^T for the int8 A of a change, and rows x that are
+// quantised: a pair of groups of four bytes begins at x + r * row_stride + i * pair_stride, its
+// second one `second` bytes behind it.
+struct QuantizedLowRank {
+  const std::byte* panels;
+  const float* scales;  // [16 n_panels]
+  const int32_t* sums;
+  uint32_t inputs, n_panels;
+  const uint8_t* x;
+  size_t row_stride, second, pair_stride;
+  bool is_offset;            // bytes are 128 more than the integers
+  const QuantizedRow* rows;  // that of row r at r * row_step
+  uint32_t row_step;
+  uint32_t n_rows;
+  float* out;
+  size_t out_stride;
+  float factor;
+  bool accumulates;
+};
+struct LowRankInt8Kernels {
+  void (*a)(const QuantizedLowRank& args) = nullptr;
+  LowRankFn b = nullptr;
+};
 
 struct SimdKernels {
   NormFn norm;
@@ -122,7 +146,9 @@ struct SimdKernels {
   MultiplyFn multiply;
   LinearAttentionFn linear_attention;
   GateFn gate;
-  LowRankFn low_rank;  // null in libraries without adapters
+  // Null in libraries without adapters.
+  LowRankFn low_rank;
+  LowRankInt8Kernels low_rank_int8;
 };
 void ChooseSimdKernels(SimdKernels* out);
 
@@ -144,5 +170,6 @@ MultiplyFn ChooseMultiply();
 LinearAttentionFn ChooseLinearAttention();
 GateFn ChooseGate();
 LowRankFn ChooseLowRank();
+LowRankInt8Kernels ChooseLowRankInt8();
 
 }  // namespace arn::cpu

@@ -136,6 +136,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());
     case Op::kStoreKv: return Lower(step, step.Get<StoreKvParams>());
     case Op::kScaleRow: return Lower(step, step.Get<ScaleRowParams>());
+    case Op::kSteer:
     case Op::kAdapt: return UnsupportedError(step, "adapters run on the CPU only");
     case Op::kMultiply: return Lower(step, step.Get<MultiplyParams>());
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");

@@ -1,4 +1,5 @@
-/* Part of arenite.h: low-rank adapters (LoRA) of a model. */
+/* Part of arenite.h: adapters of a model: low-rank changes of its matrices (LoRA), and control
+ * vectors, which are added to the output of its layers. */
 #ifndef ARENITE_ADAPTER_H_
 #define ARENITE_ADAPTER_H_
 
@@ -8,7 +9,8 @@
 extern "C" {
 #endif
 
-/* An open bundle with an adapter, as arenite-convert --lora --base writes it. Immutable: any number
+/* An open bundle with an adapter, as arenite-convert --lora or --control-vector writes it with
+ * --base. Immutable: any number
  * of sessions may share it. */
 typedef struct arn_adapter arn_adapter;
 
@@ -25,7 +27,8 @@ typedef struct arn_adapter_options {
  * hashes. `options` may be NULL. On failure sets *out_adapter to NULL and, if error is not NULL,
  * writes a message to it. ARN_BAD_BUNDLE: also if the adapter was made for another base than this
  * bundle. ARN_HASH_MISMATCH and the other errors of arn_model_open: the file. ARN_UNSUPPORTED: it
- * changes what is no linear layer of the decoder, or the library is built without adapters. base
+ * changes what is no linear layer of the decoder, it has control vectors and the model several
+ * residual streams, or the library is built without adapters. base
  * NULL: opens it for arn_adapter_get_info alone; sessions refuse it. */
 ARN_API arn_status arn_adapter_open(const arn_model* base, const char* path,
                                     const arn_adapter_options* options, char* error,
@@ -45,9 +48,10 @@ typedef struct arn_adapter_info {
   uint32_t max_rank;  /* the largest of a matrix; parts that a bundle joins, such as q, k and v, add
                          up */
   uint64_t file_bytes;
+  uint32_t n_directions; /* layers that have a control vector */
 } arn_adapter_info;
 #define ARN_ADAPTER_INFO_INIT \
-  { sizeof(arn_adapter_info), NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+  { sizeof(arn_adapter_info), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
 ARN_API arn_status arn_adapter_get_info(const arn_adapter* adapter, arn_adapter_info* out_info);
 
 #ifdef __cplusplus

@@ -41,7 +41,8 @@ ARN_API arn_status arn_embed_prompt(const arn_model* model, uint32_t index, cons
 
 typedef struct arn_embed_options {
   size_t struct_size;
-  uint32_t backend;      /* ARN_BACKEND_CPU or ARN_BACKEND_REFERENCE; others: ARN_UNSUPPORTED */
+  uint32_t backend;      /* ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE or ARN_BACKEND_VULKAN; others:
+                            ARN_UNSUPPORTED */
   uint32_t max_tokens;   /* of a text, special tokens included; 0: the model's */
   uint32_t batch_tokens; /* of the texts of a run, at least max_tokens; 0: max_tokens, at least
                             512 */

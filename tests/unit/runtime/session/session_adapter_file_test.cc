@@ -66,7 +66,7 @@ TEST_F(AdapterFileTest, WrongShapes_AreNamed) {
   ExpectRefusedEdit([](TinyChange* c) { c->rank = 0; }, ARN_BAD_BUNDLE, "rank 0");
   ExpectRefusedEdit([](TinyChange* c) { c->rank = 1u << 20; }, ARN_BAD_BUNDLE, "rank 1048576");
   ExpectRefusedEdit([](TinyChange* c) { c->rank += 16; }, ARN_BAD_BUNDLE, "the segment has");
-  ExpectRefusedEdit([](TinyChange* c) { c->dtype = fbs::DType::Int8; }, ARN_UNSUPPORTED, "type 3");
+  ExpectRefusedEdit([](TinyChange* c) { c->dtype = fbs::DType::Int4; }, ARN_UNSUPPORTED, "type 4");
   ExpectRefusedEdit([](TinyChange* c) { c->dtype = static_cast<fbs::DType>(99); }, ARN_UNSUPPORTED,
                     "type 99");
   ExpectRefusedEdit([](TinyChange* c) { c->data.pop_back(); }, ARN_BAD_BUNDLE, "the segment has");
@@ -78,6 +78,23 @@ TEST_F(AdapterFileTest, WrongShapes_AreNamed) {
   TinyAdapter none;
   none.edit = [](std::vector<TinyChange>* changes) { changes->clear(); };
   ExpectRefused(MakeTinyAdapter(base_, none), ARN_BAD_BUNDLE, "changes 0");
+}
+
+TEST_F(AdapterFileTest, Int8_IsForIntegerMatrices) {
+  for (const DType base_type : {DType::kF16, DType::kInt8, DType::kInt4}) {
+    TinyBundle base;
+    base.weights = base_type;
+    const BundleBytes bytes = MakeTinyBundle(base);
+    const ModelPtr model = OpenBytes(bytes);
+    TinyAdapter options;
+    options.dtype = DType::kInt8;
+    const AdapterFile file(MakeTinyAdapter(bytes, options));
+    arn_status status = ARN_OK;
+    std::string error;
+    const AdapterPtr adapter = file.Open(model.get(), &status, &error);
+    EXPECT_EQ(base_type == DType::kF16 ? ARN_BAD_BUNDLE : ARN_OK, status) << error;
+    EXPECT_THAT(error, HasSubstr(base_type == DType::kF16 ? "in int8 of a matrix in f16" : ""));
+  }
 }
 
 TEST_F(AdapterFileTest, WrongBlocks_AreNamed) {

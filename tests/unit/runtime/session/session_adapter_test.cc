@@ -2,9 +2,12 @@
 // computed with some is not mixed with what was computed with others.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tests/support/prefix_support.h"
+#include "tests/support/row_bits.h"
 #include "tests/support/state_support.h"
 #include "tests/support/tiny_adapter.h"
 
@@ -31,8 +34,9 @@ TinyBundle BaseOptions() {
   return bundle;
 }
 
-TinyAdapter AdapterOf(uint32_t rank, uint64_t seed) {
+TinyAdapter AdapterOf(uint32_t rank, uint64_t seed, DType dtype = DType::kF16) {
   TinyAdapter options;
+  options.dtype = dtype;
   options.rank = rank;
   options.seed = seed;
   return options;
@@ -40,11 +44,11 @@ TinyAdapter AdapterOf(uint32_t rank, uint64_t seed) {
 
 class AdapterTest : public testing::Test {
  protected:
-  explicit AdapterTest(const TinyBundle& base = BaseOptions())
+  explicit AdapterTest(const TinyBundle& base = BaseOptions(), DType dtype = DType::kF16)
       : base_(MakeTinyBundle(base)),
         model_(OpenBytes(base_)),
-        first_file_(MakeTinyAdapter(base_, AdapterOf(3, 5))),
-        second_file_(MakeTinyAdapter(base_, AdapterOf(5, 6))),
+        first_file_(MakeTinyAdapter(base_, AdapterOf(3, 5, dtype))),
+        second_file_(MakeTinyAdapter(base_, AdapterOf(5, 6, dtype))),
         first_(first_file_.Open(model_.get())),
         second_(second_file_.Open(model_.get())),
         handles_{first_.get(), second_.get()} {}
@@ -119,6 +123,55 @@ TEST_F(AdapterTest, Reference_AgreesWithTheCpu) {
   options.backend = ARN_BACKEND_REFERENCE;
   const std::vector<float> expected = LogitsAfter(New(options, kBoth).get(), prompt_);
   for (uint32_t i = 0; i < kVocab; ++i) EXPECT_NEAR(expected[i], found[i], 2e-4);
+}
+
+TinyBundle IntegerBase() {
+  TinyBundle bundle = BaseOptions();
+  bundle.weights = DType::kInt8;
+  return bundle;
+}
+
+class Int8AdapterTest : public AdapterTest {
+ protected:
+  Int8AdapterTest() : AdapterTest(IntegerBase(), DType::kInt8) {}
+};
+
+TEST_F(Int8AdapterTest, Reference_AgreesWithTheCpu) {
+  arn_session_options options = Options();
+  for (const uint32_t activation_bits : {8u, 16u}) {
+    options.activation_bits = activation_bits;
+    for (const Use& use : {kFirst, kBoth}) {
+      options.backend = ARN_BACKEND_CPU;
+      const std::vector<float> found = LogitsAfter(New(options, use).get(), prompt_);
+      options.backend = ARN_BACKEND_REFERENCE;
+      const std::vector<float> expected = LogitsAfter(New(options, use).get(), prompt_);
+      float largest = 0.0f;
+      for (const float logit : expected) largest = std::max(largest, std::abs(logit));
+      for (uint32_t i = 0; i < kVocab; ++i) EXPECT_NEAR(expected[i], found[i], 0.02f * largest);
+    }
+  }
+}
+
+TEST_F(Int8AdapterTest, SequencesOfOneRun_HaveTheBitsOfTheirOwnRuns) {
+  if (!RowsKeepTheirBits(DType::kInt8)) GTEST_SKIP();
+  const std::vector<Use> uses = {kNone, kFirst, kBoth, kFirst, kSecond};
+  const auto n = static_cast<uint32_t>(uses.size());
+  const SessionPtr together = New(Options(n));
+  std::vector<uint32_t> sequences;
+  for (uint32_t s = 0; s < n; ++s) {
+    sequences.push_back(s);
+    ASSERT_EQ(ARN_OK, arn_session_select(together.get(), s));
+    ASSERT_EQ(ARN_OK, Set(together.get(), uses[s]));
+    LogitsAfter(together.get(), prompt_);
+  }
+  const std::vector<int32_t> step(n, 7);
+  ASSERT_EQ(ARN_OK, arn_session_step(together.get(), sequences.data(), step.data(), n));
+  for (uint32_t s = 0; s < n; ++s) {
+    ASSERT_EQ(ARN_OK, arn_session_select(together.get(), s));
+    const SessionPtr alone = New(Options(), uses[s]);
+    LogitsAfter(alone.get(), prompt_);
+    EXPECT_EQ(LogitsAfter(alone.get(), {7}), LogitsOf(together.get())) << s;
+  }
 }
 
 TEST_F(AdapterTest, SequenceWithTokens_KeepsItsAdapters) {

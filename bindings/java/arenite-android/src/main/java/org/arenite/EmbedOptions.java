@@ -6,7 +6,7 @@ package org.arenite;
  * arenite.h.
  */
 public final class EmbedOptions {
-  /** Backend.CPU or Backend.REFERENCE; others: Status.UNSUPPORTED */
+  /** Backend.CPU, Backend.REFERENCE or Backend.VULKAN; others: Status.UNSUPPORTED */
   public Backend backend = Backend.CPU;
   /** of a text, special tokens included; 0: the model's */
   public int maxTokens;
