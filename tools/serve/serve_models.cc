@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tools/arenite/images.h"
-#include "tools/cli/format.h"
+#include "tools/arenite/io.h"
 #include "tools/serve/sampling_fields.h"
 #include "tools/serve/state_file.h"
 

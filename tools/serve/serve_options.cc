@@ -1,7 +1,7 @@
 #include "tools/serve/serve_options.h"
 
 #include "tools/arenite/adapters.h"
-#include "tools/cli/format.h"
+#include "tools/arenite/io.h"
 
 namespace arn::tool {
 
