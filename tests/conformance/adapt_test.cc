@@ -12,11 +12,13 @@
 #include "kernels/reference/ops.h"
 #include "platform/base/arith.h"
 #include "program_builder.h"
+#include "tests/support/row_bits.h"
 
 namespace arn::conformance {
 namespace {
 
 constexpr uint32_t kRows = 61;
+constexpr uint32_t kCheckedRows = 3;  // one of so many, at each place of a tile
 
 // Rows of the changed matrix of a block, and its ranks.
 struct BlockShape {
@@ -262,7 +264,7 @@ TEST_P(AdaptTest, EachShape_EqualsTheFormula) {
           {{one.adapter(), 1.0f}}, {{one.adapter(), -0.5f}, {two.adapter(), 2.0f}}};
       for (const std::vector<ActiveAdapter>& use : uses) {
         const std::vector<float> found = step.Run(x, {kRows}, {use});
-        for (uint32_t row = 0; row < kRows; ++row) {
+        for (uint32_t row = 0; row < kRows; row += kCheckedRows) {
           RowSums sums(&plain[size_t{row} * shape.rows], shape.rows);
           for (const ActiveAdapter& active : use) {
             (active.adapter == one.adapter() ? one : two)
@@ -319,6 +321,7 @@ TEST_P(AdaptTest, RowAmongOthers_HasTheBitsOfItsOwnRun) {
   if (!IsCpu()) GTEST_SKIP() << "the reference runs row by row in any case";
   for (const AdaptTypes& types :
        {AdaptTypes{DType::kF16, DType::kF16}, AdaptTypes{DType::kInt8, DType::kInt8}}) {
+    if (!test::RowsKeepTheirBits(types.matrix)) continue;
     for (const AdaptShape& shape : Shapes()) {
       const auto& [change, matrix] = types;
       const RandomChange one(change, shape.cols, shape.rank, shape.blocks, &rng_);

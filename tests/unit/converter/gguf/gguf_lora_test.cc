@@ -1,5 +1,7 @@
 // Adapters in GGUF. One that is written in both forms must give the same bundles.
+#include "converter/base/error.h"
 #include "converter/convert/adapter.h"
+#include "converter/convert/control_vector.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/tiny_torch.h"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
@@ -128,6 +130,39 @@ TEST_F(GgufLoraTest, Adapter_IsTheSameBundle) {
     EXPECT_EQ(2 * kRank, ConvertAdapter(options).max_rank);
     EXPECT_TRUE(test::ReadFile(folder_ / "out/peft.arn") ==
                 test::ReadFile(folder_ / "out/gguf_adapter.arn"));
+  }
+}
+
+TEST_F(GgufLoraTest, ControlVector_IsReadAsSafetensorsAre) {
+  const auto write = [&](const char* architecture, uint64_t width) {
+    GgufWriter writer;
+    writer.String("general.architecture", architecture);
+    writer.String("controlvector.model_hint", "llama");
+    test::TinyTensors tensors;
+    for (const char* name : {"direction.1", "direction.2"}) {
+      const std::vector<uint8_t> row =
+          test::EncodeFloats(test::TinyValues(name, width, 7, 0.3), "F32");
+      writer.Tensor(name, test::kGgufF32, {width}, row);
+      tensors[name] = {"F32", {width}, row};
+    }
+    std::vector<uint8_t> bytes = writer.Encode();
+    test::WriteFile(folder_ / "v.gguf", bytes.data(), bytes.size());
+    bytes = test::EncodeSafetensors(tensors);
+    test::WriteFile(folder_ / "v.safetensors", bytes.data(), bytes.size());
+  };
+  write("controlvector", tiny_.hidden);
+  const ControlVector vector = ReadControlVector(folder_ / "v.gguf", {});
+  EXPECT_EQ(2u, vector.directions.size());
+  EXPECT_EQ(tiny_.hidden, vector.directions.at(2).size());
+  EXPECT_EQ(vector.directions, ReadControlVector(folder_ / "v.safetensors", {}).directions);
+  EXPECT_EQ(1u, ReadControlVector(folder_ / "v.gguf", {2, 9}).directions.count(2));
+  EXPECT_EQ(0u, ReadControlVector(folder_ / "v.gguf", {2, 9}).directions.count(1));
+  write("llama", tiny_.hidden);
+  try {
+    ReadControlVector(folder_ / "v.gguf", {});
+    ADD_FAILURE() << "a model's file is no control vector";
+  } catch (const ConvertError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("general.architecture"));
   }
 }
 
