@@ -54,7 +54,7 @@ def parse():
   parser.add_argument("--sequences", type=int, default=8)
   parser.add_argument("--queue", type=int, help="[the clients and a quarter more]")
   parser.add_argument("--vocab", type=int, default=1000, help="prompts have ids from 100 to this")
-  parser.add_argument("--growth", type=int, help="[512 in a run of less than a minute; 0]")
+  parser.add_argument("--growth", type=int, help="[1024 in a run of less than a minute; 0]")
   parser.add_argument("--serve", default="", help="more options of arenite serve")
   return parser.parse_args()
 
@@ -222,7 +222,7 @@ def main():
   if not options.sanitized:
     growth = options.growth
     if growth is None:
-      growth = 512 if options.seconds < 60 else 0
+      growth = 1024 if options.seconds < 60 else 0
     if most > warm + growth:
       problems.append(f"{most - warm} pages were added after the first third")
   if problems:
