@@ -189,6 +189,28 @@ TEST(DecoderTest, Decoder_AnotherInstructionSet_AgreesWithReference) {
   }
 }
 
+// Further rows of a sequence have the logits that they have among all.
+TEST(DecoderTest, MoreLogitRows_AreThoseOfAll) {
+  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
+    const auto run = [&](LogitRows rows, uint32_t more) {
+      std::mt19937 rng(34);
+      ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
+      Session session(backend, &builder, 1);
+      Batch batch(session.program(), {{0, 13}, {0, 7}}, &rng);
+      batch.logit_rows = rows;
+      batch.sequences[0].more_logit_rows = more;
+      EXPECT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+      const float* logits = session.Logits();
+      return std::vector<float>(logits, logits + 20 * kVocab);
+    };
+    const std::vector<float> all = run(LogitRows::kAll, 0), some = run(LogitRows::kLastOfEach, 4);
+    const std::vector<float> of_first(all.begin() + 8 * kVocab, all.begin() + 13 * kVocab);
+    const std::vector<float> of_second(all.begin() + 19 * kVocab, all.end());
+    ExpectNear(some.data(), of_first, 2e-5);
+    ExpectNear(some.data() + 5 * kVocab, of_second, 2e-5);
+  }
+}
+
 void ExpectCancelled(const Backend* backend) {
   std::mt19937 rng(32);
   ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
@@ -226,6 +248,7 @@ void ExpectRefused(const Backend* backend) {
   expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].first_row = 2; });
   expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].n_rows = 3; });
   expect(Status::kBadArgument, [](Batch* b) { b->sequences.pop_back(); });
+  expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].more_logit_rows = 2; });
   expect(Status::kContextFull, [](Batch* b) { b->sequences[0].first_position = kContext - 2; });
   expect(Status::kInternal, [](Batch* b) { b->pages[0][0] = 48; });
   expect(Status::kInternal, [](Batch* b) { b->tables[1][0].n_pages = 0; });

@@ -64,6 +64,9 @@ struct Int4Kernel {
       for (uint32_t r = 0; r < kTileRows; ++r) dots[r] = hn::Zero(di32);
       HWY_UNROLL(4)
       for (size_t pair = 0; pair < kQuads / 2; ++pair) {
+        if constexpr (kTileRows > 1) {
+          __builtin_prefetch(w + kWeightsAhead + pair * 4 * kColumns, 0, 2);
+        }
         const auto both = hn::LoadU(du8, reinterpret_cast<const uint8_t*>(w) + pair * 4 * kColumns);
         // Signed values, times 16.
         const auto first =

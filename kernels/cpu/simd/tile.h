@@ -11,6 +11,10 @@
 
 namespace arn::cpu {
 
+// Bytes of weights that kernels of few rows prefetch ahead, into L2: between their products the
+// hardware's prefetcher does not keep up with the memory.
+inline constexpr size_t kWeightsAhead = 8192;
+
 // Quantisation parameters of an activation row: x ~ (values - zero_point) * scale.
 struct QuantizedRow {
   int32_t zero_point;
