@@ -8,6 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "converter/run/prefix.h"
 #include "converter/write/split.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/pack/pack.h"
 #include "tools/cli/format.h"
 #include "tools/cli/option_table.h"
@@ -120,11 +121,14 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       "or a GGUF file");
   app->add_option("-o,--output", arguments->output,
                   "Bundle to write [the checkpoint's name and the type, such as model-int8.arn]");
-  app->add_option("--weights", arguments->weights,
-                  "Element type of the layers' matrices [int8; int4 from 3 billion parameters on]")
+  app->add_option(
+         "--weights", arguments->weights,
+         "Element type of the layers' matrices [int8; int4 from 3 billion parameters on; "
+         "ternary for BitNet]. ternary holds matrices of -1, 0 and 1 times a scale, and no "
+         "others")
       ->transform(CLI::IsMember(formats, CLI::ignore_case));
   app->add_option("--embedding", arguments->embedding,
-                  "Element type of the embedding [int8 with int8 and int4 weights, else as "
+                  "Element type of the embedding [int8 with weights of 8 bits and fewer, else as "
                   "--weights]")
       ->transform(CLI::IsMember(formats, CLI::ignore_case));
   app->add_option("--head", arguments->head, "Element type of the output head [as --embedding]")
@@ -213,21 +217,23 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       "so on. Programs open the first, and the others lie beside it");
   CLI::Option* calibrate =
       app->add_option("--calibrate", arguments->calibrate,
-                      "Sample text file, similar to what the model will read: int8 and int4 "
-                      "matrices are quantised for the least error of their matmuls on it");
+                      "Sample text file, similar to what the model will read: matrices of int8, "
+                      "int4, int3 and int2 are quantised for the least error of their matmuls on "
+                      "it");
   app->add_option("--calibrate-tokens", arguments->calibrate_tokens,
                   "Number of tokens of the sample text to use")
       ->check(CLI::Range(2u, 1u << 24))
       ->capture_default_str()
       ->needs(calibrate);
   app->add_option("--bits", arguments->bits,
-                  "With --weights int4: average bits per weight, scales included; within that size "
-                  "the matrices most sensitive to int4 stay int8, measured on the text of "
-                  "--calibrate or, without one, on a text that the model writes")
-      ->check(CLI::Range(4.0, 8.5));
+                  "With --weights int4, int3 or int2: average bits per weight, scales included; "
+                  "within that size the matrices that are most sensitive get more bits, up to "
+                  "int8, measured on the text of --calibrate or, without one, on a text that the "
+                  "model writes")
+      ->check(CLI::Range(2.0, 8.5));
   app->add_flag("--requantise", arguments->requantise,
                 "Of a checkpoint quantised by others (GPTQ, AWQ, FP8 ...): quantises again what "
-                "int8 and int4 do not hold exactly, and says by how much it changes");
+                "the type does not hold exactly, and says by how much it changes");
   app->add_option("--threads", arguments->threads,
                   "Number of threads that quantise [one for each core]")
       ->check(CLI::Range(1u, kMostThreads));
@@ -315,8 +321,8 @@ void CheckNeeds(const Arguments& arguments) {
   if (arguments.split != 0 && !output.empty() && output.extension() != ".arn") {
     refuse("--split", "needs an output that ends in .arn");
   }
-  const bool is_integer =
-      arguments.weights.empty() || arguments.weights == "int8" || arguments.weights == "int4";
+  const DType weights = FormatNames().at(arguments.weights.empty() ? "int8" : arguments.weights);
+  const bool is_rounded = IsInteger(weights) && weights != DType::kTernary;
   if (arguments.tokenizer_only) {
     constexpr const char* kReason = "needs weights, --tokenizer-only writes none";
     if (arguments.verify) refuse("--verify", kReason);
@@ -324,10 +330,12 @@ void CheckNeeds(const Arguments& arguments) {
     if (!arguments.calibrate.empty()) refuse("--calibrate", kReason);
     if (arguments.bits != 0) refuse("--bits", kReason);
   }
-  if (!arguments.calibrate.empty() && !is_integer) {
-    refuse("--calibrate", "needs --weights int8 or int4");
+  if (!arguments.calibrate.empty() && !is_rounded) {
+    refuse("--calibrate", "needs --weights int8, int4, int3 or int2");
   }
-  if (arguments.bits != 0 && arguments.weights != "int4") refuse("--bits", "needs --weights int4");
+  if (arguments.bits != 0 && (!is_rounded || weights == DType::kInt8)) {
+    refuse("--bits", "needs --weights int4, int3 or int2");
+  }
   if (!arguments.verify && !arguments.verify_text.empty()) {
     refuse("--verify-text", "needs --verify");
   }
@@ -336,11 +344,14 @@ void CheckNeeds(const Arguments& arguments) {
 }  // namespace
 
 const std::map<std::string, DType>& FormatNames() {
-  static const std::map<std::string, DType> names = {{"f32", DType::kF32},
-                                                     {"f16", DType::kF16},
-                                                     {"bf16", DType::kBf16},
-                                                     {"int8", DType::kInt8},
-                                                     {"int4", DType::kInt4}};
+  static const std::map<std::string, DType> names = [] {
+    std::map<std::string, DType> all;
+    for (uint32_t i = 0; i < kDTypeCount; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (kHasLowBits || FindCodeType(dtype) == nullptr) all.emplace(DTypeName(dtype), dtype);
+    }
+    return all;
+  }();
   return names;
 }
 

@@ -12,6 +12,7 @@
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/checkpoint.h"
 #include "converter/write/split.h"
+#include "kernels/contract/code_type.h"
 #include "platform/base/hash.h"
 #include "tools/cli/input_kind.h"
 
@@ -26,15 +27,7 @@ constexpr uint64_t kInt4From = 3'000'000'000;
 
 // Returns the bytes of a matrix, scales included; packing adds less than a percent.
 uint64_t Bytes(const MatrixInfo& matrix, DType dtype) {
-  const uint64_t elements = uint64_t{matrix.rows} * matrix.cols;
-  switch (dtype) {
-    case DType::kF32: return elements * 4;
-    case DType::kF16:
-    case DType::kBf16: return elements * 2;
-    case DType::kInt8: return elements + uint64_t{matrix.rows} * 4;
-    case DType::kInt4: return elements / 2 + elements / 32 * 2;
-    default: return elements * 4;
-  }
+  return StoredBits(dtype, matrix.rows, matrix.cols) / 8;
 }
 
 std::string Size(uint64_t bytes) {

@@ -52,13 +52,13 @@ void HandleSignals() {
   sigaction(SIGHUP, &action, nullptr);
 }
 
-// Keeps embedding and head in int8 by default: int4 costs them more accuracy than it saves size.
+// Keeps embedding and head in int8 by default: fewer bits cost them more accuracy than they save
+// size.
 Formats ChooseFormats(const Arguments& arguments) {
   Formats formats;
   formats.weights = FormatNames().at(arguments.weights);
-  const bool is_integer = formats.weights == DType::kInt4 || formats.weights == DType::kInt8;
   formats.embedding = !arguments.embedding.empty() ? FormatNames().at(arguments.embedding)
-                      : is_integer                 ? DType::kInt8
+                      : IsInteger(formats.weights) ? DType::kInt8
                                                    : formats.weights;
   formats.head = arguments.head.empty() ? formats.embedding : FormatNames().at(arguments.head);
   formats.target =
@@ -103,10 +103,15 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, cons
 void ShowBits(const ConvertOptions& options) {
   const std::map<std::string, DType>& exceptions = options.formats.exceptions;
   if (exceptions.empty()) return;
-  std::vector<std::string> names;
-  for (const auto& [name, dtype] : exceptions) names.push_back(name);
-  std::fprintf(stderr, "%.3f bits per weight, with %zu matrices in int8: %s\n",
-               BitsPerWeight(ListMatrices(options)), names.size(), JoinNames(names, 64).c_str());
+  std::map<DType, std::vector<std::string>> names;
+  for (const auto& [name, dtype] : exceptions) names[dtype].push_back(name);
+  std::string types;
+  for (const auto& [dtype, of_type] : names) {
+    types += Format("%s %zu matrices in %s: %s", types.empty() ? ", with" : ";", of_type.size(),
+                    DTypeName(dtype), JoinNames(of_type, 64).c_str());
+  }
+  std::fprintf(stderr, "%.3f bits per weight%s\n", BitsPerWeight(ListMatrices(options)),
+               types.c_str());
 }
 
 void Print(const std::string& report) {

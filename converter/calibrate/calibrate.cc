@@ -102,7 +102,7 @@ class Calibrator {
     for (const StoredMatrix& stored : result.matrices) {
       const DType dtype = stored.weight.dtype;
       // Leaves out the embedding: as a lookup table it stays as close to its weights as possible.
-      if (dtype != DType::kInt8 && dtype != DType::kInt4) continue;
+      if (!IsInteger(dtype) || dtype == DType::kTernary) continue;
       if (stored.name != "embedding") stored_.emplace(stored.name, stored);
     }
   }

@@ -14,8 +14,10 @@ CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions
   CheckWeights(*convert);  // before any work is done
   const std::vector<MatrixInfo> matrices = ListMatrices(*convert);
   std::vector<PrecisionUnit> units = ListUnits(matrices);
+  const DType least = convert->formats.weights;
+  const std::vector<DType> types = MixedTypes(least);
   // Fails before any work is done if `bits` is too low.
-  if (options.bits != 0) (void)ChooseInt8(matrices, units, options.bits);
+  if (options.bits != 0) (void)ChooseTypes(matrices, units, least, options.bits);
 
   const TemporaryFile reference(TemporaryName(convert->output, "calibrate"));
   ConvertOptions exact = *convert;
@@ -29,16 +31,19 @@ CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions
   events.on_progress = on_progress;
   Convert(exact, events);
 
-  if (!options.text) {
-    const QuantizedMatrices none;
-    SensitivityOptions sensitivity;
-    sensitivity.convert = *convert;
-    sensitivity.convert.quantized = &none;
-    sensitivity.reference = reference.path();
-    sensitivity.temporary = TemporaryName(convert->output, "measure");
-    sensitivity.text = WriteOwnText(reference.path(), kSensitivityTokens, convert->n_threads);
+  SensitivityOptions sensitivity;
+  sensitivity.convert = *convert;
+  sensitivity.reference = reference.path();
+  sensitivity.temporary = TemporaryName(convert->output, "measure");
+  const auto measure = [&](DType dtype, const QuantizedMatrices& quantised) {
+    sensitivity.dtype = dtype;
+    sensitivity.convert.quantized = &quantised;
     MeasureSensitivities(sensitivity, labelled("measure"), &units);
-    convert->formats.exceptions = ChooseInt8(matrices, units, options.bits);
+  };
+  if (!options.text) {
+    sensitivity.text = WriteOwnText(reference.path(), kSensitivityTokens, convert->n_threads);
+    for (size_t t = 0; t + 1 < types.size(); ++t) measure(types[t], {});
+    convert->formats.exceptions = ChooseTypes(matrices, units, least, options.bits);
     return {};
   }
   CalibrateOptions calibrate;
@@ -48,17 +53,15 @@ CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions
   calibrate.text = ReadCalibrationText(*options.text, reference.path(), options.max_tokens);
   if (options.bits == 0) return Calibrate(calibrate, labelled("calibrate"));
 
-  // Measures the cost of one int4 matrix with all others unquantised.
+  // Measures the cost of one matrix with all others unquantised.
   calibrate.in_order = false;
-  const CalibratedMatrices alone = Calibrate(calibrate, labelled("calibrate"));
-  SensitivityOptions sensitivity;
-  sensitivity.convert = *convert;
-  sensitivity.convert.quantized = &alone.matrices();
-  sensitivity.reference = reference.path();
-  sensitivity.temporary = calibrate.temporary;
   sensitivity.text = calibrate.text;
-  MeasureSensitivities(sensitivity, labelled("measure"), &units);
-  convert->formats.exceptions = ChooseInt8(matrices, units, options.bits);
+  for (size_t t = 0; t + 1 < types.size(); ++t) {
+    calibrate.convert.formats.weights = types[t];
+    const CalibratedMatrices alone = Calibrate(calibrate, labelled("calibrate"));
+    measure(types[t], alone.matrices());
+  }
+  convert->formats.exceptions = ChooseTypes(matrices, units, least, options.bits);
   calibrate.convert = *convert;
   calibrate.in_order = true;
   return Calibrate(calibrate, labelled("calibrate"));

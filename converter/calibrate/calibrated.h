@@ -22,7 +22,7 @@ using LabelledProgress =
     std::function<void(const std::string& label, uint64_t done, uint64_t total)>;
 
 // Writes the checkpoint in f32 and quantised beside the output, runs the text through both and
-// removes them. With `bits`, also measures the matrices and adds those that stay int8 to
+// removes them. With `bits`, also measures the matrices and adds those that get more bits to
 // convert->formats.exceptions. Ignores convert->quantized.
 CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions* convert,
                                 const LabelledProgress& on_progress);

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
 
 #include "converter/base/error.h"
 #include "converter/run/divergence.h"
 #include "converter/run/runner.h"
 #include "converter/write/temporary_file.h"
+#include "kernels/contract/code_type.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {
@@ -18,16 +22,7 @@ constexpr uint64_t kLogitBytes = 256u << 20;
 constexpr size_t kShares = 1u << 15;
 
 double BitsOf(const MatrixInfo& matrix, DType dtype) {
-  const double rows = matrix.rows, cols = matrix.cols;
-  const auto padded = static_cast<double>(AlignUp(matrix.cols, kInt4BlockSize));
-  switch (dtype) {
-    case DType::kF32: return 32 * rows * cols;
-    case DType::kF16:
-    case DType::kBf16: return 16 * rows * cols;
-    case DType::kInt8: return rows * (8 * cols + 32);
-    case DType::kInt4: return rows * padded * (4 + 16.0 / kInt4BlockSize);
-  }
-  return 0;
+  return static_cast<double>(StoredBits(dtype, matrix.rows, matrix.cols));
 }
 
 double ElementsOf(const MatrixInfo& matrix) { return 1.0 * matrix.rows * matrix.cols; }
@@ -54,8 +49,8 @@ class Judge {
             });
   }
 
-  // Measures the checkpoint in int8 with the given matrices in int4.
-  double Measure(const std::vector<std::string>& int4) const {
+  // Measures the checkpoint in int8 with the given matrices in the type to measure.
+  double Measure(const std::vector<std::string>& names) const {
     QuantizedMatrices quantized;
     ConvertOptions convert = options_.convert;
     convert.output = options_.temporary;
@@ -63,8 +58,8 @@ class Judge {
     convert.quantized = &quantized;
     convert.formats.weights = DType::kInt8;
     convert.formats.exceptions.clear();
-    for (const std::string& name : int4) {
-      convert.formats.exceptions[name] = DType::kInt4;
+    for (const std::string& name : names) {
+      convert.formats.exceptions[name] = options_.dtype;
       const auto found = options_.convert.quantized->find(name);
       if (found != options_.convert.quantized->end()) quantized.insert(*found);
     }
@@ -103,48 +98,71 @@ std::vector<PrecisionUnit> ListUnits(const std::vector<MatrixInfo>& matrices) {
   for (const MatrixInfo& matrix : matrices) {
     if (!matrix.is_of_layer) continue;
     const std::string name = UnitName(matrix.name);
-    if (units.empty() || units.back().name != name) units.push_back({name, {}, 0});
+    if (units.empty() || units.back().name != name) units.push_back({name, {}, {}});
     units.back().matrices.push_back(matrix.name);
   }
   return units;
 }
 
-std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
-                                        const std::vector<PrecisionUnit>& units, double bits) {
+std::vector<DType> MixedTypes(DType least) {
+  constexpr DType kByBits[] = {DType::kInt2, DType::kInt3, DType::kInt4, DType::kInt8};
+  return {std::find(std::begin(kByBits), std::end(kByBits), least), std::end(kByBits)};
+}
+
+std::map<std::string, DType> ChooseTypes(const std::vector<MatrixInfo>& matrices,
+                                         const std::vector<PrecisionUnit>& units, DType least,
+                                         double bits) {
+  const std::vector<DType> types = MixedTypes(least);
   double elements = 0;
-  std::map<std::string, double> more;  // extra bits of a unit in int8
+  std::map<std::string, std::vector<double>> more;  // extra bits of a unit by type
   for (const MatrixInfo& matrix : matrices) {
     elements += ElementsOf(matrix);
-    more[UnitName(matrix.name)] += BitsOf(matrix, DType::kInt8) - BitsOf(matrix, matrix.dtype);
-  }
-  const double least = BitsPerWeight(matrices);
-  if (bits < least) {
-    Fail("--bits %g: even with all layers in int4 a weight takes %.3f bits", bits, least);
-  }
-  // Knapsack problem, by dynamic programming over shares of the bit budget. Sizes are rounded up,
-  // so that the result never exceeds the budget.
-  const double share = (bits - least) * elements / kShares;
-  std::vector<double> most(kShares + 1, 0.0);  // by budget in shares
-  std::vector<std::vector<bool>> takes;        // [units, kShares + 1]
-  std::vector<size_t> sizes;
-  for (const PrecisionUnit& unit : units) {
-    // With few columns int8 may take fewer bits: costs nothing.
-    const double size = more[unit.name] > 0 ? std::ceil(more[unit.name] / share) : 0;
-    sizes.push_back(size <= kShares ? static_cast<size_t>(size) : kShares + 1);
-    takes.emplace_back(kShares + 1, false);
-    for (size_t s = kShares + 1; s-- > sizes.back();) {
-      const double with = most[s - sizes.back()] + unit.sensitivity;
-      if (!(with > most[s])) continue;
-      most[s] = with;
-      takes.back()[s] = true;
+    std::vector<double>& of_unit = more[UnitName(matrix.name)];
+    of_unit.resize(types.size());
+    for (size_t t = 0; t < types.size(); ++t) {
+      of_unit[t] += BitsOf(matrix, types[t]) - BitsOf(matrix, matrix.dtype);
     }
+  }
+  const double fewest = BitsPerWeight(matrices);
+  if (bits < fewest) {
+    Fail("--bits %g: even with all layers in %s a weight takes %.3f bits", bits, DTypeName(least),
+         fewest);
+  }
+  // Knapsack problem with a choice of one type a unit, by dynamic programming over shares of the
+  // bit budget. Sizes are rounded up, so that the result never exceeds the budget.
+  const double share = (bits - fewest) * elements / kShares;
+  std::vector<double> cost(kShares + 1, 0.0);  // by budget in shares
+  std::vector<std::vector<uint8_t>> taken;     // [units, kShares + 1]: index of the type
+  std::vector<std::vector<size_t>> sizes;      // [units, types]
+  for (const PrecisionUnit& unit : units) {
+    std::vector<size_t>& size_of = sizes.emplace_back();
+    for (const double extra : more[unit.name]) {
+      // With few columns a type may take fewer bits: costs nothing.
+      const double size = extra > 0 ? std::ceil(extra / share) : 0;
+      size_of.push_back(size <= kShares ? static_cast<size_t>(size) : kShares + 1);
+    }
+    std::vector<uint8_t>& takes = taken.emplace_back(kShares + 1, uint8_t{0});
+    std::vector<double> next(kShares + 1);
+    for (size_t s = 0; s <= kShares; ++s) {
+      next[s] = std::numeric_limits<double>::infinity();
+      for (size_t t = 0; t < types.size() && t <= unit.costs.size(); ++t) {
+        if (size_of[t] > s) continue;
+        const double with = cost[s - size_of[t]] + (t < unit.costs.size() ? unit.costs[t] : 0.0);
+        if (!(with < next[s])) continue;
+        next[s] = with;
+        takes[s] = static_cast<uint8_t>(t);
+      }
+    }
+    cost = std::move(next);
   }
   std::map<std::string, DType> chosen;
   size_t left = kShares;
   for (size_t u = units.size(); u-- > 0;) {
-    if (!takes[u][left]) continue;
-    left -= sizes[u];
-    for (const std::string& name : units[u].matrices) chosen[name] = DType::kInt8;
+    const uint8_t type = taken[u][left];
+    left -= sizes[u][type];
+    for (const std::string& name : units[u].matrices) {
+      if (types[type] != least) chosen[name] = types[type];
+    }
   }
   return chosen;
 }
@@ -155,7 +173,7 @@ void MeasureSensitivities(const SensitivityOptions& options, const RunProgress& 
   const double base = judge.Measure({});
   uint64_t done = 0;
   for (PrecisionUnit& unit : *units) {
-    unit.sensitivity = std::max(judge.Measure(unit.matrices) - base, 0.0);
+    unit.costs.push_back(std::max(judge.Measure(unit.matrices) - base, 0.0));
     on_progress(++done, units->size());
   }
 }

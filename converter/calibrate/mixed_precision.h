@@ -1,4 +1,4 @@
-// --bits: chooses which matrices of an int4 bundle stay in int8.
+// --bits: chooses which matrices get more bits than --weights says.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,42 @@
 
 namespace arn::convert {
 
-// Returns the bits per weight, values and scales: int4 4.5 (blocks of 32 with a bf16 scale), int8 8
-// plus an f32 scale per row. Counts the zero padding of rows.
+// Returns the bits per weight, values and scales (StoredBits).
 double BitsPerWeight(const std::vector<MatrixInfo>& matrices);
+
+// Returns the types that --bits mixes for --weights `least`, from it up to int8.
+std::vector<DType> MixedTypes(DType least);
 
 // Matrices that change type together: one, or all experts of a layer.
 struct PrecisionUnit {
   std::string name;
   std::vector<std::string> matrices;
-  double sensitivity = 0;  // KL divergence, in nats per token, that int4 adds with all else in int8
+  // KL divergence, in nats per token, that each type of MixedTypes but int8 adds with all else in
+  // int8.
+  std::vector<double> costs;
 };
 
-// Chooses the units to keep in int8: the largest total sensitivity with BitsPerWeight at or below
-// `bits`. `matrices`: with all units in int4. Returns Formats::exceptions. Throws ConvertError if
-// `bits` is less than all-int4 takes.
-std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
-                                        const std::vector<PrecisionUnit>& units, double bits);
+// Chooses the type of each unit: the least total cost with BitsPerWeight at or below `bits`.
+// `matrices`: with all units in `least`. Returns Formats::exceptions. Throws ConvertError if `bits`
+// is less than they take.
+std::map<std::string, DType> ChooseTypes(const std::vector<MatrixInfo>& matrices,
+                                         const std::vector<PrecisionUnit>& units, DType least,
+                                         double bits);
 
 // Returns the units of the layers' matrices.
 std::vector<PrecisionUnit> ListUnits(const std::vector<MatrixInfo>& matrices);
 
 struct SensitivityOptions {
-  ConvertOptions convert;           // of the int4 bundle, with its quantised matrices; ignores
+  ConvertOptions convert;           // of the bundle, with matrices quantised to `dtype`; ignores
                                     // output and exceptions
+  DType dtype = DType::kInt4;       // to measure
   std::filesystem::path reference;  // the same checkpoint in f32
   std::filesystem::path temporary;  // name for temporary bundles
   CalibrationText text;             // runs the first kSensitivityTokens tokens at most
 };
 inline constexpr uint32_t kSensitivityTokens = 2048;
 
-// Sets the sensitivities. Converts and runs the model once per unit.
+// Appends a type's costs. Converts and runs the model once per unit.
 void MeasureSensitivities(const SensitivityOptions& options, const RunProgress& on_progress,
                           std::vector<PrecisionUnit>* units);
 

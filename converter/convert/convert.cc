@@ -28,6 +28,7 @@
 #include "converter/write/temporary_file.h"
 #include "converter/write/tensor_writer.h"
 #include "converter/write/tokenizer_section.h"
+#include "kernels/contract/code_type.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
@@ -452,7 +453,8 @@ std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
 
 std::optional<DType> HeldWeights(const ConvertOptions& options) {
   const WeightsJob job = Conversion(options, {}).PlanWeights();
-  for (const DType dtype : {DType::kInt4, DType::kInt8}) {
+  for (const DType dtype : {DType::kTernary, DType::kInt4, DType::kInt8}) {
+    if (!kHasLowBits && FindCodeType(dtype) != nullptr) continue;
     bool is_quantised = false, is_held = true;
     for (size_t i = 0; i < job.plan.tensors.size(); ++i) {
       const bool is_edge = i == job.plan.embedding || i == job.plan.head;

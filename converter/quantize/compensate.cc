@@ -7,6 +7,7 @@
 
 #include "converter/base/error.h"
 #include "converter/base/int4_scale.h"
+#include "converter/quantize/code_rows.h"
 #include "converter/quantize/quantize.h"
 #include "kernels/contract/weight.h"
 #include "platform/base/arith.h"
@@ -121,31 +122,46 @@ InputModel::Group MakeGroup(const InputMoments& moments, size_t begin) {
   return group;
 }
 
+// Rounds to the levels and scales of a type.
+struct Grid {
+  float lowest, highest;            // of levels that are whole numbers
+  const CodeGrid* codes = nullptr;  // other levels
+
+  // Returns the lowest level for a NaN, which overflowing errors can cause.
+  float Round(float value, float scale) const {
+    if (codes != nullptr) return codes->Level(value / scale);
+    const float level = std::nearbyint(value / scale);
+    return level >= lowest ? std::min(level, highest) : lowest;
+  }
+  // Returns the nearest scale that a block may have; 0: there is none.
+  float ScaleNear(float scale) const {
+    if (!std::isfinite(scale)) return 0.0f;
+    if (codes != nullptr) return codes->Nearest(scale);
+    const float rounded = F32FromBf16(Bf16FromF32(scale));
+    return std::fabs(rounded) >= kSmallestInt4Scale && std::isfinite(rounded) ? rounded : 0.0f;
+  }
+};
+
 // State of one row within one group. A column's scale is its block's.
 struct RowWork {
   const InputModel::Group& group;
-  const float* weights;          // [width]: the target weights
-  float lowest, highest;         // range of levels
+  const float* weights;  // [width]: the target weights
+  const Grid grid;
   std::vector<float> rest;       // [width]: weights plus the propagated errors of earlier columns
   std::vector<float> scales;     // [width]
   std::vector<float> levels;     // [width], integers
   std::vector<float> gradients;  // [width]: (w - q) C
 
-  RowWork(const InputModel::Group& g, const float* w, float low, float high)
+  RowWork(const InputModel::Group& g, const float* w, const Grid& of_type)
       : group(g),
         weights(w),
-        lowest(low),
-        highest(high),
+        grid(of_type),
         rest(w, w + g.width),
         scales(g.width),
         levels(g.width),
         gradients(g.width) {}
 
-  // Returns `lowest` for a NaN, which overflowing errors can cause.
-  float Round(float value, float scale) const {
-    const float level = std::nearbyint(value / scale);
-    return level >= lowest ? std::min(level, highest) : lowest;
-  }
+  float Round(float value, float scale) const { return grid.Round(value, scale); }
 
   // Rounds columns [begin, end) and propagates their errors to the later columns.
   void PassOn(size_t begin, size_t end) {
@@ -195,8 +211,8 @@ struct RowWork {
     };
     try_scale(near);
     for (const float factor : kScaleFactors) {
-      const float scale = F32FromBf16(Bf16FromF32(near * factor));
-      if (std::fabs(scale) >= kSmallestInt4Scale && std::isfinite(scale)) try_scale(scale);
+      const float scale = grid.ScaleNear(near * factor);
+      if (scale != 0.0f) try_scale(scale);
     }
     return best;
   }
@@ -232,10 +248,10 @@ struct RowWork {
         for (size_t j = begin; j < begin + n; ++j) curvature += levels[i] * c[j] * levels[j];
       }
       if (!(curvature > 0.0f)) continue;
-      const float scale = F32FromBf16(Bf16FromF32(scales[begin] + slope / curvature));
+      const float scale = grid.ScaleNear(scales[begin] + slope / curvature);
       const float change = scale - scales[begin];
       const bool is_better = change * (change * curvature - 2 * slope) < 0.0f;
-      if (!(is_better && std::fabs(scale) >= kSmallestInt4Scale && std::isfinite(scale))) continue;
+      if (!is_better || scale == 0.0f) continue;
       for (size_t j = begin; j < begin + n; ++j) {
         AddScaled(-change * levels[j], group.moments.data() + j * group.width, group.width,
                   gradients.data());
@@ -269,6 +285,16 @@ struct RowWork {
         levels[c] = fit.levels[j];
         scales[c] = fit.scale;
       }
+    }
+  }
+
+  // Improves all columns and blocks, which have been rounded.
+  void Sweep() {
+    StartSweeps();
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      SweepBlocks();
+      SweepLevels();
+      if (sweep + 1 < kSweeps) SweepScales();
     }
   }
 
@@ -324,7 +350,7 @@ void CompensateRowInt8(const float* weights, size_t cols, const InputModel& inpu
                        float* scale) {
   QuantizeRowInt8(weights, cols, out, scale);
   for (const InputModel::Group& group : inputs.groups()) {
-    RowWork work(group, weights + group.begin, -127.0f, 127.0f);
+    RowWork work(group, weights + group.begin, {-127.0f, 127.0f});
     std::fill(work.scales.begin(), work.scales.end(), *scale);
     work.PassOn(0, group.width);
     work.StartSweeps();
@@ -341,7 +367,7 @@ void CompensateRowInt4(const float* weights, size_t cols, const InputModel& inpu
   static_assert(kMomentGroup % kBlock == 0);
   std::fill(out, out + (cols + kBlock - 1) / kBlock * kBlock, uint8_t{8});
   for (const InputModel::Group& group : inputs.groups()) {
-    RowWork work(group, weights + group.begin, -8.0f, 7.0f);
+    RowWork work(group, weights + group.begin, {-8.0f, 7.0f});
     for (size_t begin = 0; begin < group.width; begin += kBlock) {
       const size_t n = std::min(kBlock, group.width - begin);
       uint8_t ignored[kBlock];
@@ -351,18 +377,46 @@ void CompensateRowInt4(const float* weights, size_t cols, const InputModel& inpu
                   work.BestScale(begin, n, F32FromBf16(*scale)));
       work.PassOn(begin, begin + n);
     }
-    work.StartSweeps();
-    for (int sweep = 0; sweep < kSweeps; ++sweep) {
-      work.SweepBlocks();
-      work.SweepLevels();
-      if (sweep + 1 < kSweeps) work.SweepScales();
-    }
+    work.Sweep();
     if (!work.IsFinite()) return QuantizeRowInt4(weights, cols, nullptr, out, scales);
     for (size_t j = 0; j < group.width; ++j) {
       out[group.begin + j] = static_cast<uint8_t>(static_cast<int>(work.levels[j]) + 8);
       scales[(group.begin + j) / kBlock] = Bf16FromF32(work.scales[j]);
     }
   }
+}
+
+void CompensateRowCodes(const CodeType& type, const float* weights, size_t cols,
+                        const InputModel& inputs, const CodeRow& out) {
+  // The scale of the row comes from rounding the weights as they are; scales of blocks may be
+  // larger by what earlier errors add.
+  QuantizeRowCodes(type, weights, cols, nullptr, out);
+  if (*out.row_scale == 0.0f) return;
+  constexpr float kRoom = 1.1f;
+  const CodeGrid codes(type, *out.row_scale * kRoom);
+  const auto n_padded = static_cast<size_t>(type.Padded(cols));
+  std::vector<uint8_t> found(n_padded, 0);
+  std::vector<int16_t> scales(static_cast<size_t>(type.Blocks(cols)));
+  for (const InputModel::Group& group : inputs.groups()) {
+    RowWork work(group, weights + group.begin, {0.0f, 0.0f, &codes});
+    for (size_t begin = 0; begin < group.width; begin += kBlock) {
+      const size_t n = std::min(kBlock, group.width - begin);
+      const float searched =
+          SearchBlockScale(codes, work.rest.data() + begin, group.importance.data() + begin, n);
+      std::fill_n(work.scales.begin() + static_cast<ptrdiff_t>(begin), n,
+                  work.BestScale(begin, n, codes.Nearest(searched)));
+      work.PassOn(begin, begin + n);
+    }
+    work.Sweep();
+    if (!work.IsFinite()) return;
+    for (size_t j = 0; j < group.width; ++j) {
+      found[group.begin + j] = static_cast<uint8_t>(codes.CodeOfLevel(work.levels[j]));
+      scales[(group.begin + j) / kBlock] = codes.Stored(work.scales[j]);
+    }
+  }
+  *out.row_scale = codes.row_scale();
+  std::copy(found.begin(), found.end(), out.codes);
+  std::copy(scales.begin(), scales.end(), out.scales);
 }
 
 }  // namespace arn::convert

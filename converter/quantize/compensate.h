@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "converter/quantize/code_rows.h"
 #include "converter/quantize/input_moments.h"
 
 namespace arn::convert {
@@ -65,5 +66,8 @@ void CompensateRowInt8(const float* weights, size_t cols, const InputModel& inpu
                        float* scale);
 void CompensateRowInt4(const float* weights, size_t cols, const InputModel& inputs, uint8_t* out,
                        uint16_t* scales);
+// The same for what QuantizeRowCodes quantises, with blocks of 32.
+void CompensateRowCodes(const CodeType& type, const float* weights, size_t cols,
+                        const InputModel& inputs, const CodeRow& out);
 
 }  // namespace arn::convert

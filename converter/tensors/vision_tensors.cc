@@ -9,11 +9,11 @@
 namespace arn::convert {
 namespace {
 
-// A tower is small beside its decoder, and each of its errors is in every token of an image: int4
-// is left to the decoder.
+// A tower is small beside its decoder, and each of its errors is in every token of an image: fewer
+// bits are left to the decoder.
 Formats TowerFormats(const Formats& formats) {
   Formats tower = formats;
-  if (tower.weights == DType::kInt4) tower.weights = DType::kInt8;
+  if (IsInteger(tower.weights)) tower.weights = DType::kInt8;
   return tower;
 }
 

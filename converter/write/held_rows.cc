@@ -42,7 +42,8 @@ std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) 
   const SourcePart* first = nullptr;
   const PlannedTensor* first_tensor = nullptr;
   for (const PlannedTensor& tensor : plan.tensors) {
-    if (tensor.dtype != DType::kInt8 && tensor.dtype != DType::kInt4) continue;
+    // Leaves ternary rows to the writer, which sees their values.
+    if (!IsInteger(tensor.dtype) || tensor.dtype == DType::kTernary) continue;
     const auto bad = std::find_if(tensor.parts.begin(), tensor.parts.end(), [&](const auto& part) {
       return part.weight->decoded != nullptr &&
              HeldBy(part, tensor.dtype) != DecodedTensor::Held::kExactly;

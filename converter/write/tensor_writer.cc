@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/base/error.h"
+#include "converter/base/ternary_row.h"
 #include "converter/quantize/quantize.h"
 #include "converter/write/held_rows.h"
 #include "converter/write/source_rows.h"
@@ -47,6 +48,7 @@ struct Slab {
   SlabMemory<float> floats;
   SlabMemory<std::byte> values;  // what `matrix` points to, unless it is f32
   Bytes scales;
+  std::vector<float> row_scales;
   RowMatrix matrix;
   std::vector<float> bias;
   SlabMemory<std::byte> packed;
@@ -143,6 +145,76 @@ void MakeInt4(const PlannedTensor& tensor, const Method& method, uint32_t first,
   }
 }
 
+// Fails with the file, the tensor, the row and two magnitudes.
+[[noreturn]] void FailNotTernary(const SourceRun& run, uint64_t row, const float* weights,
+                                 size_t cols) {
+  const Checkpoint::Entry& source = *run.part->weight;
+  float largest = 0.0f, other = 0.0f;
+  for (size_t i = 0; i < cols; ++i) largest = std::max(largest, std::fabs(weights[i]));
+  for (size_t i = 0; i < cols && (other == 0.0f || other == largest); ++i) {
+    other = std::fabs(weights[i]);
+  }
+  Fail(
+      "%s: tensor %s: row %llu has magnitudes %g and %g: ternary takes only rows of -1, 0 and 1 "
+      "times one scale, or one f16 scale for each 256 columns, as BitNet and GGUF's TQ1_0 and "
+      "TQ2_0 have them; --weights int2 rounds others",
+      source.file->path().c_str(), source.tensor->name.c_str(),
+      static_cast<unsigned long long>(row), static_cast<double>(largest),
+      static_cast<double>(other));
+}
+
+void MakeCodes(const PlannedTensor& tensor, const CodeType& type, const Method& method,
+               uint32_t first, Slab* typed) {
+  const size_t cols = tensor.cols;
+  const auto padded = static_cast<size_t>(type.Padded(cols));
+  const auto blocks = static_cast<size_t>(type.Blocks(cols));
+  const uint32_t rows = typed->matrix.rows;
+  typed->scales.resize(rows * blocks * sizeof(int16_t));
+  typed->row_scales.resize(rows);
+  typed->matrix.row_scales = typed->row_scales.data();
+  CodeRow out = {reinterpret_cast<uint8_t*>(typed->values.Need(rows * padded)),
+                 reinterpret_cast<int16_t*>(typed->scales.data()), typed->row_scales.data()};
+  const auto next = [&] {
+    out.codes += padded;
+    out.scales += blocks;
+    ++out.row_scale;
+  };
+  if constexpr (kHasLowBits) {
+    for (uint32_t r = 0; method.finished != nullptr && r < rows; ++r, next()) {
+      UnpackRowCodes(*method.finished, first + r, out.codes, out.scales, out.row_scale);
+    }
+    if (method.finished != nullptr) return;
+  }
+  std::vector<int16_t> levels(cols);
+  std::vector<float> wide(blocks);
+  for (uint32_t r = 0; r < rows;) {
+    const SourceRun run = RunOfRows(tensor, first + r, rows - r);
+    const bool is_requantised = IsRequantised(*run.part, type.dtype);
+    for (uint32_t i = 0; i < run.rows; ++i, ++r, next()) {
+      const float* row = typed->floats.data() + r * cols;
+      if (type.dtype == DType::kTernary) {
+        if (!EncodeTernaryRow(row, cols, out.codes, out.scales, out.row_scale)) {
+          FailNotTernary(run, run.first_row + i, row, cols);
+        }
+        continue;
+      }
+      if (method.inputs == nullptr) {
+        QuantizeRowCodes(type, row, cols, nullptr, out);
+      } else {
+        const std::vector<float> wanted = CorrectRow(row, cols, first + r, *method.inputs);
+        CompensateRowCodes(type, wanted.data(), cols, *method.inputs, out);
+      }
+      if (!is_requantised) continue;
+      for (size_t c = 0; c < cols; ++c) levels[c] = type.levels[out.codes[c]];
+      for (size_t b = 0; b < blocks; ++b) {
+        wide[b] = BlockScaleOf(type, out.scales[b]) * *out.row_scale;
+      }
+      typed->error =
+          std::max(typed->error, RowError(row, cols, levels.data(), 0, type.block, wide));
+    }
+  }
+}
+
 void MakeHalf(const PlannedTensor& tensor, uint32_t first, Slab* typed) {
   const size_t cols = tensor.cols;
   const auto round = tensor.dtype == DType::kF16 ? RoundRowF16 : RoundRowBf16;
@@ -164,12 +236,18 @@ void MakeRows(const PlannedTensor& tensor, const Method& method, uint32_t first,
   slab->matrix.dtype = tensor.dtype;
   slab->matrix.rows = rows;
   slab->matrix.cols = tensor.cols;
-  switch (tensor.dtype) {
-    case DType::kF32: slab->matrix.values = slab->floats.data(); return;
-    case DType::kF16:
-    case DType::kBf16: MakeHalf(tensor, first, slab); break;
-    case DType::kInt8: MakeInt8(tensor, method, first, slab); break;
-    case DType::kInt4: MakeInt4(tensor, method, first, slab); break;
+  if (tensor.dtype == DType::kF32) {
+    slab->matrix.values = slab->floats.data();
+    return;
+  }
+  if (const CodeType* type = FindCodeType(tensor.dtype)) {
+    MakeCodes(tensor, *type, method, first, slab);
+  } else if (tensor.dtype == DType::kInt8) {
+    MakeInt8(tensor, method, first, slab);
+  } else if (tensor.dtype == DType::kInt4) {
+    MakeInt4(tensor, method, first, slab);
+  } else {
+    MakeHalf(tensor, first, slab);
   }
   slab->matrix.values = slab->values.data();
   slab->matrix.scales = slab->scales.empty() ? nullptr : slab->scales.data();

@@ -6,8 +6,6 @@
 namespace arn {
 namespace {
 
-bool IsInteger(DType type) { return type == DType::kInt8 || type == DType::kInt4; }
-
 void AddOps(uint64_t ops, DType type, StepWork* work) {
   (IsInteger(type) ? work->integer_ops : work->float_ops) += ops;
 }

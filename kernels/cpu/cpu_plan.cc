@@ -30,14 +30,8 @@ QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split) {
 }
 
 uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split) {
-  switch (dtype) {
-    case DType::kF32: return 0;
-    case DType::kF16:
-    case DType::kBf16: return rows == 1 ? 0 : uint64_t{rows} * cols * sizeof(float);
-    case DType::kInt8:
-    case DType::kInt4: break;
-  }
-  return QuantizedRows(rows, cols, is_split).bytes;
+  if (IsInteger(dtype)) return QuantizedRows(rows, cols, is_split).bytes;
+  return dtype == DType::kF32 || rows == 1 ? 0 : uint64_t{rows} * cols * sizeof(float);
 }
 
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels) {
@@ -96,6 +90,10 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& w = program.weights[i];
     if (w.is_vector || !UsedInMatmul(program, i)) continue;
+    if (kernels.For(w.dtype)->tile_rows == 0) {
+      return diag->Fail(Status::kUnsupported, "weight %u: this library has no kernels for %s", i,
+                        DTypeName(w.dtype));
+    }
     quantized_bytes = Max(quantized_bytes, MatmulRowBytes(w.dtype, MatmulRows(program, i), w.cols,
                                                           program.splits_rows));
     if (!NeedsRepack(w, kernels)) continue;

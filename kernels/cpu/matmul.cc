@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/cpu/cpu_plan.h"
 #include "kernels/cpu/cpu_state.h"
@@ -134,22 +135,23 @@ const float* Interleave(const State& state, const float* x, const RowTiles& tile
 // Quantises and interleaves the rows of an integer matmul (format: TileArgs). `cols` is padded to
 // whole groups.
 void QuantizeTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
-                   uint32_t cols, uint32_t group, uint64_t stride_bytes, QuantizedRow* entries,
-                   std::byte* values) {
+                   uint32_t cols, uint32_t group, uint64_t stride_bytes, bool is_symmetric,
+                   QuantizedRow* entries, std::byte* values) {
   state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
     const uint32_t first = tiles.First(tile), height = tiles.First(tile + 1) - first;
     auto* to = reinterpret_cast<uint8_t*>(values + first * stride_bytes);
     for (uint32_t r = 0; r < height; ++r) {
-      entries[first + r] = state.simd.quantize_groups(x + uint64_t{first + r} * n, n, cols, group,
-                                                      height * group, to + uint64_t{r} * group);
+      entries[first + r] =
+          state.simd.quantize_groups(x + uint64_t{first + r} * n, n, cols, group, height * group,
+                                     is_symmetric, to + uint64_t{r} * group);
     }
   });
 }
 
 // QuantizeTiles for split rows: rows and residuals alternate.
 void QuantizeSplitTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
-                        uint32_t cols, uint32_t group, uint64_t stride_bytes, QuantizedRow* entries,
-                        std::byte* values, float* left) {
+                        uint32_t cols, uint32_t group, uint64_t stride_bytes, bool is_symmetric,
+                        QuantizedRow* entries, std::byte* values, float* left) {
   constexpr uint8_t kFlip = 0x80;
   state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
     const uint32_t first = tiles.First(tile), height = 2 * (tiles.First(tile + 1) - first);
@@ -160,7 +162,7 @@ void QuantizeSplitTiles(const State& state, const float* x, const RowTiles& tile
       float* rest = left + uint64_t{row} * n;
       QuantizedRow* pair = entries + 2 * row;
       const auto quantize = [&](const float* values_of, std::byte* at) {
-        return state.simd.quantize_groups(values_of, n, cols, group, height * group,
+        return state.simd.quantize_groups(values_of, n, cols, group, height * group, is_symmetric,
                                           reinterpret_cast<uint8_t*>(at));
       };
       pair[0] = quantize(from, to);
@@ -170,8 +172,6 @@ void QuantizeSplitTiles(const State& state, const float* x, const RowTiles& tile
     }
   });
 }
-
-bool IsInteger(DType dtype) { return dtype == DType::kInt4 || dtype == DType::kInt8; }
 
 // x W^T + bias, with the rows of x converted to the kernel's format.
 class PanelMatmul {
@@ -239,18 +239,18 @@ class PanelMatmul {
     auto* entries = reinterpret_cast<QuantizedRow*>(state_.quantized);
     std::byte* values = state_.quantized + layout.rows_offset;
     const uint32_t group = kernel_.tile == nullptr ? 1 : kernel_.layout.kr;
-    k_ = static_cast<uint32_t>(
-        AlignUp(weight_.cols, weight_.dtype == DType::kInt4 ? kInt4BlockSize : group));
+    k_ = static_cast<uint32_t>(PaddedInputs(weight_.dtype, weight_.cols, group));
+    const bool is_symmetric = TakesSymmetricRows(weight_.dtype);
     if (is_split_ && kernel_.tile == nullptr) {
       QuantizeSplit(state_, x, rows_, weight_.cols, layout.stride_bytes, entries, values, left);
     } else if (is_split_) {
-      QuantizeSplitTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes, entries,
-                         values, left);
+      QuantizeSplitTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes,
+                         is_symmetric, entries, values, left);
     } else if (kernel_.tile == nullptr) {
       Quantize(state_, x, rows_, weight_.cols, layout.stride_bytes, entries, values);
     } else {
-      QuantizeTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes, entries,
-                    values);
+      QuantizeTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes, is_symmetric,
+                    entries, values);
     }
     quantized_ = entries;
     a_ = values;

@@ -51,17 +51,16 @@ void LoadQuantisedRow(const KvGroup& group, bool keys, const KvHeadBlock& block,
 void StoreKvRow(const float* x, const KvGroup& group, uint32_t slot, const KvHeadBlock& block) {
   const uint32_t n = group.head_dim;
   std::byte* out = block.values + uint64_t{slot} * n * ElementBytes(block.type);
-  switch (block.type) {
-    case DType::kF32: std::memcpy(out, x, n * sizeof(float)); return;
-    case DType::kF16:
-      for (uint32_t i = 0; i < n; ++i) {
-        const uint16_t half = F16FromF32(x[i]);
-        std::memcpy(out + i * sizeof half, &half, sizeof half);
-      }
-      return;
-    case DType::kInt8: StoreInt8(x, n, out, static_cast<float*>(block.scales) + slot); return;
-    case DType::kBf16:
-    case DType::kInt4: return;  // rejected by CheckProgram
+  // CheckProgram has rejected other types.
+  if (block.type == DType::kF32) {
+    std::memcpy(out, x, n * sizeof(float));
+  } else if (block.type == DType::kF16) {
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint16_t half = F16FromF32(x[i]);
+      std::memcpy(out + i * sizeof half, &half, sizeof half);
+    }
+  } else if (block.type == DType::kInt8) {
+    StoreInt8(x, n, out, static_cast<float*>(block.scales) + slot);
   }
 }
 
@@ -69,24 +68,20 @@ void LoadKvRow(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32
   if (block.bits != 0) return LoadQuantisedRow(group, keys, block, slot, x);
   const uint32_t n = group.head_dim;
   const std::byte* in = block.values + uint64_t{slot} * n * ElementBytes(block.type);
-  switch (block.type) {
-    case DType::kF32: std::memcpy(x, in, n * sizeof(float)); return;
-    case DType::kF16:
-      for (uint32_t i = 0; i < n; ++i) {
-        uint16_t half;
-        std::memcpy(&half, in + i * sizeof half, sizeof half);
-        x[i] = F32FromF16(half);
-      }
-      return;
-    case DType::kInt8: {
-      const float scale = static_cast<const float*>(block.scales)[slot];
-      for (uint32_t i = 0; i < n; ++i) {
-        x[i] = static_cast<float>(static_cast<int8_t>(in[i])) * scale;
-      }
-      return;
+  // CheckProgram has rejected other types.
+  if (block.type == DType::kF32) {
+    std::memcpy(x, in, n * sizeof(float));
+  } else if (block.type == DType::kF16) {
+    for (uint32_t i = 0; i < n; ++i) {
+      uint16_t half;
+      std::memcpy(&half, in + i * sizeof half, sizeof half);
+      x[i] = F32FromF16(half);
     }
-    case DType::kBf16:
-    case DType::kInt4: return;  // rejected by CheckProgram
+  } else if (block.type == DType::kInt8) {
+    const float scale = static_cast<const float*>(block.scales)[slot];
+    for (uint32_t i = 0; i < n; ++i) {
+      x[i] = static_cast<float>(static_cast<int8_t>(in[i])) * scale;
+    }
   }
 }
 

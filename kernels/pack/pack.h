@@ -18,7 +18,7 @@ inline constexpr uint32_t kPackVersion = 1;
 // Target CPUs for packing. Stored in bundles by name.
 struct PackTarget {
   const char* name;  // "portable", "x86-avx2", "x86-avx512vnni", "arm64-neon", "arm64-dotprod", ...
-  WeightLayout f32, f16, bf16, int8, int4;
+  WeightLayout f32, f16, bf16, int8, int4;  // types of codes have one layout for all targets
 };
 Span<const PackTarget> PackTargets();
 // Returns null if no target has this name.
@@ -47,11 +47,14 @@ struct RowMatrix {
   uint32_t rows = 0;
   uint32_t cols = 0;
   // kF32/kF16/kBf16: [rows, cols] elements. kInt8: int8 [rows, cols]. kInt4: one byte per value,
-  // 0..15 (zero point 8), [rows, AlignUp(cols, 32)], padded with 8.
+  // 0..15 (zero point 8), [rows, AlignUp(cols, 32)], padded with 8. Codes: one byte per code,
+  // [rows, CodeType::Padded(cols)].
   const void* values = nullptr;
-  // kInt8: f32 [rows]. kInt4: bf16 [rows, AlignUp(cols, 32) / 32]. Else null.
+  // kInt8: f32 [rows]. kInt4: bf16 [rows, AlignUp(cols, 32) / 32]. Codes: int16_t [rows,
+  // CodeType::Blocks(cols)], the bits or the value of what is stored. Else null.
   const void* scales = nullptr;
-  const float* bias = nullptr;  // f32 [rows] or null (zeros)
+  const float* row_scales = nullptr;  // codes: [rows]; else null
+  const float* bias = nullptr;        // f32 [rows] or null (zeros)
 };
 
 // Packs a matrix, or a slab of its rows, into `out` (PackedBytes(dtype, layout, source.rows, cols)
@@ -72,5 +75,10 @@ void UnpackRowInt4(const Weight& weight, uint32_t row, int8_t* out, float* scale
 // The same as words of eight values: byte i has value i in its low half and value i + 4 in its high
 // half, each plus 8. AlignUp(cols, 32) / 8 words.
 void UnpackRowInt4Words(const Weight& weight, uint32_t row, uint32_t* out, float* scales);
+// Reads a row of a type of codes, as RowMatrix has it.
+void UnpackRowCodes(const Weight& weight, uint32_t row, uint8_t* codes, int16_t* scales,
+                    float* row_scale);
+// Reads its levels (cols of them), and the scales of its blocks times that of the row.
+void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* scales);
 
 }  // namespace arn

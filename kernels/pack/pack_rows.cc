@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "kernels/pack/code_rows.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/panel.h"
 #include "platform/base/arith.h"
@@ -121,6 +122,9 @@ void PackPanelInt4(const RowMatrix& source, const PanelShape& p, uint32_t first,
 }  // namespace
 
 void PackRows(const RowMatrix& source, const WeightLayout& layout, std::byte* out) {
+  if constexpr (kHasLowBits) {
+    if (const CodeType* type = FindCodeType(source.dtype)) return PackCodes(source, *type, out);
+  }
   if (layout.order == WeightOrder::kRows) {
     PackAsRows(source, out);
     return;
@@ -129,12 +133,14 @@ void PackRows(const RowMatrix& source, const WeightLayout& layout, std::byte* ou
   for (uint32_t first = 0; first < source.rows; first += p.nr, out += p.bytes) {
     const uint32_t n = Min(p.nr, source.rows - first);
     std::memset(out, 0, p.bytes);
-    switch (source.dtype) {
-      case DType::kF32: PackPanelFloat<float>(source, p, first, n, out); break;
-      case DType::kF16:
-      case DType::kBf16: PackPanelFloat<uint16_t>(source, p, first, n, out); break;
-      case DType::kInt8: PackPanelInt8(source, p, first, n, out); break;
-      case DType::kInt4: PackPanelInt4(source, p, first, n, out); break;
+    if (source.dtype == DType::kF32) {
+      PackPanelFloat<float>(source, p, first, n, out);
+    } else if (source.dtype == DType::kInt8) {
+      PackPanelInt8(source, p, first, n, out);
+    } else if (source.dtype == DType::kInt4) {
+      PackPanelInt4(source, p, first, n, out);
+    } else {
+      PackPanelFloat<uint16_t>(source, p, first, n, out);
     }
   }
 }

@@ -1,4 +1,5 @@
-// Layout of one panel of a kPanels matrix. Private to kernels/pack/.
+// Layout of one panel of a kPanels matrix, but for types of codes (code_panel.h). Private to
+// kernels/pack/.
 //
 // A panel holds nr consecutive output rows. Panels are contiguous:
 //   f32, f16, bf16
@@ -46,28 +47,22 @@ inline PanelShape ShapeOfPanel(DType dtype, const WeightLayout& layout, uint32_t
   p.kr = layout.kr;
   p.sr = layout.sr;
   const uint64_t nr = p.nr;
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBf16:
-      p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
-      p.values_offset = nr * sizeof(float);
-      p.bytes = p.values_offset + nr * p.k * ElementBytes(dtype);
-      break;
-    case DType::kInt8:
-      p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
-      p.values_offset = nr * sizeof(int32_t);
-      p.scales_offset = p.values_offset + nr * p.k;
-      p.bias_offset = p.scales_offset + nr * sizeof(float);
-      p.bytes = p.bias_offset + nr * sizeof(float);
-      break;
-    case DType::kInt4:
-      p.k = AlignUp(cols, kInt4BlockSize);
-      p.values_offset = nr * sizeof(float);
-      p.block_bytes = nr * (kInt4BlockSize / 2 + sizeof(uint16_t));
-      p.bias_offset = p.values_offset + p.k / kInt4BlockSize * p.block_bytes;
-      p.bytes = p.bias_offset + nr * sizeof(float);
-      break;
+  if (!IsInteger(dtype)) {
+    p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
+    p.values_offset = nr * sizeof(float);
+    p.bytes = p.values_offset + nr * p.k * ElementBytes(dtype);
+  } else if (dtype == DType::kInt8) {
+    p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
+    p.values_offset = nr * sizeof(int32_t);
+    p.scales_offset = p.values_offset + nr * p.k;
+    p.bias_offset = p.scales_offset + nr * sizeof(float);
+    p.bytes = p.bias_offset + nr * sizeof(float);
+  } else {
+    p.k = AlignUp(cols, kInt4BlockSize);
+    p.values_offset = nr * sizeof(float);
+    p.block_bytes = nr * (kInt4BlockSize / 2 + sizeof(uint16_t));
+    p.bias_offset = p.values_offset + p.k / kInt4BlockSize * p.block_bytes;
+    p.bytes = p.bias_offset + nr * sizeof(float);
   }
   return p;
 }

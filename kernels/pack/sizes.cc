@@ -1,3 +1,4 @@
+#include "kernels/pack/code_panel.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/panel.h"
 #include "platform/base/arith.h"
@@ -18,14 +19,9 @@ bool IsPanelLayout(DType dtype, const WeightLayout& layout) {
   if (!IsPowerOfTwo(layout.nr) || layout.nr > kMaxNr) return false;
   if (!IsPowerOfTwo(layout.kr) || layout.kr > kMaxKr) return false;
   if (!IsPowerOfTwo(layout.sr) || layout.sr > kMaxSr || layout.sr > layout.nr) return false;
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kInt8: return layout.planes == 0;
-    case DType::kInt4: return layout.sr == 1 && (layout.planes == 1 || layout.planes == 2);
-    case DType::kF16:
-    case DType::kBf16: return layout.sr == 1 && layout.kr <= 2 && layout.planes == 0;
-  }
-  return false;
+  if (dtype == DType::kF32 || dtype == DType::kInt8) return layout.planes == 0;
+  if (dtype == DType::kInt4) return layout.sr == 1 && (layout.planes == 1 || layout.planes == 2);
+  return layout.sr == 1 && layout.kr <= 2 && layout.planes == 0;
 }
 
 bool IsDType(DType dtype) { return static_cast<uint32_t>(dtype) < kDTypeCount; }
@@ -34,18 +30,12 @@ bool IsDType(DType dtype) { return static_cast<uint32_t>(dtype) < kDTypeCount; }
 
 RowsBlobLayout RowsBlob(DType dtype, uint32_t rows, uint32_t cols) {
   RowsBlobLayout blob;
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBf16: blob.row_bytes = uint64_t{cols} * ElementBytes(dtype); break;
-    case DType::kInt8:
-      blob.row_bytes = cols;
-      blob.scale_row_bytes = sizeof(float);
-      break;
-    case DType::kInt4:
-      blob.row_bytes = AlignUp(cols, kInt4BlockSize) / 2;
-      blob.scale_row_bytes = AlignUp(cols, kInt4BlockSize) / kInt4BlockSize * sizeof(uint16_t);
-      break;
+  if (dtype == DType::kInt4) {
+    blob.row_bytes = AlignUp(cols, kInt4BlockSize) / 2;
+    blob.scale_row_bytes = AlignUp(cols, kInt4BlockSize) / kInt4BlockSize * sizeof(uint16_t);
+  } else {
+    blob.row_bytes = uint64_t{cols} * ElementBytes(dtype);
+    blob.scale_row_bytes = dtype == DType::kInt8 ? sizeof(float) : 0;
   }
   blob.scales_offset = AlignUp(rows * blob.row_bytes, kSliceAlign);
   blob.bias_offset = AlignUp(blob.scales_offset + rows * blob.scale_row_bytes, kSliceAlign);
@@ -58,7 +48,10 @@ bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows, uint32_
   if (!IsDType(dtype) || rows == 0 || cols == 0) return false;
   // With rows and cols below 2^31 no sum or product here overflows 64 bits.
   if (rows >= uint32_t{1} << 31 || cols >= uint32_t{1} << 31) return false;
-  if (layout.order == WeightOrder::kRows) {
+  if (const CodeType* type = FindCodeType(dtype)) {
+    if (!kHasLowBits || !(layout == kCodeLayout)) return false;
+    *bytes = CeilDiv(rows, kCodeColumns) * CodePanel(*type, cols).bytes;
+  } else if (layout.order == WeightOrder::kRows) {
     if (!IsRows(layout)) return false;
     *bytes = RowsBlob(dtype, rows, cols).bytes;
   } else {

@@ -3,6 +3,7 @@
 // for kernels/cpu/simd/int4_tile-inl.h. tests/conformance checks the row of the host CPU. CPUs with
 // other tiles (AVX-512 without VNNI, SSE) repack at load. So does int4 on VNNI CPUs older than Ice
 // Lake and Zen 4, for which that kernel is not compiled.
+#include "kernels/pack/code_panel.h"
 #include "kernels/pack/pack.h"
 
 namespace arn {
@@ -43,14 +44,10 @@ const PackTarget* FindPackTarget(const char* name) {
 }
 
 WeightLayout TargetLayout(const PackTarget& target, DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return target.f32;
-    case DType::kInt8: return target.int8;
-    case DType::kInt4: return target.int4;
-    case DType::kF16: return target.f16;
-    case DType::kBf16: return target.bf16;
-  }
-  return {};
+  if (FindCodeType(dtype) != nullptr) return kCodeLayout;
+  // In the order of DType.
+  const WeightLayout layouts[] = {target.f32, target.f16, target.bf16, target.int8, target.int4};
+  return layouts[static_cast<uint32_t>(dtype)];
 }
 
 }  // namespace arn

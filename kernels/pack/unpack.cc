@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "kernels/pack/code_rows.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/panel.h"
 #include "platform/base/arith.h"
@@ -196,30 +197,35 @@ void UnpackRowInt4(const Weight& weight, uint32_t row, int8_t* out, float* scale
 }
 
 void UnpackRowF32(const Weight& weight, uint32_t row, float* out) {
-  switch (weight.dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBf16: UnpackFloatRow(weight, row, out); return;
-    case DType::kInt8: {
-      const float scale = ForEachInt8(
-          weight, row, [&](uint32_t c, int8_t value) { out[c] = static_cast<float>(value); });
-      for (uint32_t c = 0; c < weight.cols; ++c) out[c] *= scale;
-      return;
+  if constexpr (kHasLowBits) {
+    if (const CodeType* type = FindCodeType(weight.dtype)) {
+      return UnpackCodesF32(weight, *type, row, out);
     }
-    case DType::kInt4:
-      for (uint32_t c = 0; c < weight.cols; c += kInt4BlockSize) {
-        int8_t values[kInt4BlockSize];
-        float scale;
-        UnpackInt4Block(weight, row, c / kInt4BlockSize, values, &scale);
-        for (uint32_t i = 0; i < Min(kInt4BlockSize, weight.cols - c); ++i) {
-          out[c + i] = static_cast<float>(values[i]) * scale;
-        }
+  }
+  if (weight.dtype == DType::kInt8) {
+    const float scale = ForEachInt8(
+        weight, row, [&](uint32_t c, int8_t value) { out[c] = static_cast<float>(value); });
+    for (uint32_t c = 0; c < weight.cols; ++c) out[c] *= scale;
+  } else if (weight.dtype == DType::kInt4) {
+    for (uint32_t c = 0; c < weight.cols; c += kInt4BlockSize) {
+      int8_t values[kInt4BlockSize];
+      float scale;
+      UnpackInt4Block(weight, row, c / kInt4BlockSize, values, &scale);
+      for (uint32_t i = 0; i < Min(kInt4BlockSize, weight.cols - c); ++i) {
+        out[c + i] = static_cast<float>(values[i]) * scale;
       }
-      return;
+    }
+  } else {
+    UnpackFloatRow(weight, row, out);
   }
 }
 
 float UnpackBias(const Weight& weight, uint32_t row) {
+  if constexpr (kHasLowBits) {
+    if (const CodeType* type = FindCodeType(weight.dtype)) {
+      return UnpackCodesBias(weight, *type, row);
+    }
+  }
   if (IsRows(weight)) {
     const uint64_t offset = RowsBlob(weight.dtype, weight.rows, weight.cols).bias_offset;
     return Load<float>(weight.data + offset, row);

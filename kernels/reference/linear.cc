@@ -1,3 +1,4 @@
+#include "kernels/contract/code_type.h"
 #include "kernels/pack/pack.h"
 #include "kernels/reference/ops.h"
 #include "platform/base/arith.h"
@@ -12,13 +13,9 @@ struct Scratch {
   uint64_t values, scales, rows, activations, stride, bytes;
 };
 
-bool IsInteger(const Weight& weight) {
-  return weight.dtype == DType::kInt8 || weight.dtype == DType::kInt4;
-}
-
 Scratch PlanScratch(const Weight& weight, uint32_t rows) {
   const uint64_t padded = AlignUp(weight.cols, kInt4BlockSize);
-  const uint64_t n = IsInteger(weight) ? 2 * uint64_t{rows} : 0;
+  const uint64_t n = IsInteger(weight.dtype) ? 2 * uint64_t{rows} : 0;
   Scratch s;
   s.values = 0;
   s.scales = AlignUp(padded * sizeof(float), kSliceAlign);
@@ -57,11 +54,13 @@ void LinearFloat(const float* x, uint32_t rows, const Weight& weight, bool accum
   }
 }
 
-// Returns one output element of one quantised row. `scales`: one entry (int8) or one per block
-// (int4).
+// Returns one output element of one quantised row. `scales`: one entry (int8) or one per block.
 double DotQuantized(const Weight& weight, const int8_t* activations, int32_t zero_point,
                     const int8_t* integers, const float* scales) {
-  const uint32_t group = weight.dtype == DType::kInt4 ? kInt4BlockSize : weight.cols;
+  const CodeType* codes = FindCodeType(weight.dtype);
+  const uint32_t group = codes != nullptr               ? codes->block
+                         : weight.dtype == DType::kInt4 ? kInt4BlockSize
+                                                        : weight.cols;
   double sum = 0.0;
   for (uint32_t c = 0; c < weight.cols; c += group) {
     const int64_t dot =
@@ -86,18 +85,22 @@ void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool spl
   auto* scales = reinterpret_cast<float*>(scratch + parts.scales);
   auto* quantized = reinterpret_cast<QuantizedRow*>(scratch + parts.rows);
   auto* activations = reinterpret_cast<int8_t*>(scratch + parts.activations);
+  const bool is_symmetric = TakesSymmetricRows(weight.dtype);
   for (uint32_t m = 0; m < rows; ++m) {
     const float* row = x + uint64_t{m} * weight.cols;
-    quantized[m] = QuantizeRow(row, weight.cols, activations + m * parts.stride);
+    quantized[m] = QuantizeRow(row, weight.cols, is_symmetric, activations + m * parts.stride);
     if (!splits_rows) continue;
     // The weight row is not unpacked yet, so its scratch is free.
     auto* left = reinterpret_cast<float*>(scratch + parts.values);
     LeftOver(row, quantized[m], activations + m * parts.stride, weight.cols, left);
-    quantized[rows + m] = QuantizeRow(left, weight.cols, activations + (rows + m) * parts.stride);
+    quantized[rows + m] =
+        QuantizeRow(left, weight.cols, is_symmetric, activations + (rows + m) * parts.stride);
   }
   for (uint32_t n = 0; n < weight.rows; ++n) {
     if (weight.dtype == DType::kInt8) {
       UnpackRowInt8(weight, n, integers, scales);
+    } else if (kHasLowBits && FindCodeType(weight.dtype) != nullptr) {
+      UnpackRowLevels(weight, n, integers, scales);
     } else {
       UnpackRowInt4(weight, n, integers, scales);
     }
@@ -121,7 +124,7 @@ uint64_t LinearScratchBytes(const Weight& weight, uint32_t rows) {
 
 void Linear(const float* x, uint32_t rows, const Weight& weight, bool splits_rows, bool accumulate,
             float* out, std::byte* scratch) {
-  if (IsInteger(weight)) {
+  if (IsInteger(weight.dtype)) {
     LinearInteger(x, rows, weight, splits_rows, accumulate, out, scratch);
   } else {
     LinearFloat(x, rows, weight, accumulate, out, reinterpret_cast<float*>(scratch));

@@ -18,9 +18,10 @@ struct QuantizedRow {
   int32_t zero_point;
   float scale;
 };
-// Asymmetric int8 over [min(x, 0), max(x, 0)]. Same float operations in the same order as XNNPACK's
-// xnn_f32_qd8_asymmetric_quantization_params and its qd8 convert operator.
-QuantizedRow QuantizeRow(const float* x, uint32_t n, int8_t* values);
+// Asymmetric int8 over [min(x, 0), max(x, 0)], or symmetric (CodeType::takes_symmetric_rows). Same
+// float operations in the same order as XNNPACK's xnn_f32_qd8_asymmetric_quantization_params and
+// its qd8 convert operator.
+QuantizedRow QuantizeRow(const float* x, uint32_t n, bool is_symmetric, int8_t* values);
 
 // out = row `token` of weight (of 0 if it is negative) times `factor`, or `embedding` unless null;
 // plus row `position` of `positions` [.., weight.cols] unless null.
@@ -33,8 +34,8 @@ void RopeAngles(uint32_t position, const uint32_t* axis_positions, const RopeKin
 
 void Norm(const NormArgs& args, const float* x, uint32_t n, float* out);
 
-// out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias. int8 and int4 weights: x is
-// quantised per row and dot products accumulate in integers, for int4 per block.
+// out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias. Integer weights: x is quantised per
+// row and dot products accumulate in integers, within blocks.
 // scratch: LinearScratchBytes(weight, rows), 64-byte aligned. splits_rows: as in Program.
 void Linear(const float* x, uint32_t rows, const Weight& weight, bool splits_rows, bool accumulate,
             float* out, std::byte* scratch);

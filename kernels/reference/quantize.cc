@@ -1,11 +1,27 @@
 #include <cmath>
 
+#include "kernels/contract/code_type.h"
 #include "kernels/reference/ops.h"
 #include "platform/base/arith.h"
 
 namespace arn::reference {
 
-QuantizedRow QuantizeRow(const float* x, uint32_t n, int8_t* values) {
+namespace {
+
+QuantizedRow QuantizeSymmetricRow(const float* x, uint32_t n, int8_t* values) {
+  float most = kLeastSymmetricRange;
+  for (uint32_t i = 0; i < n; ++i) most = Max(most, std::fabs(x[i]));
+  const float multiplier = 127.0f / most;
+  for (uint32_t i = 0; i < n; ++i) {
+    values[i] = static_cast<int8_t>(std::nearbyintf(x[i] * multiplier));
+  }
+  return {0, 1.0f / multiplier};
+}
+
+}  // namespace
+
+QuantizedRow QuantizeRow(const float* x, uint32_t n, bool is_symmetric, int8_t* values) {
+  if (is_symmetric) return QuantizeSymmetricRow(x, n, values);
   float low = 0.0f, high = 0.0f;
   for (uint32_t i = 0; i < n; ++i) {
     low = Min(low, x[i]);

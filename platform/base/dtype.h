@@ -12,21 +12,22 @@ enum class DType : uint8_t {
   kInt8 = 3,  // weights: symmetric, one f32 scale per output channel; KV: one f32 scale per token
               // and head
   kInt4 = 4,  // weights: blocks of 32 along the input, zero point 8, one bf16 scale per block
+  // Weights of codes (kernels/contract/code_type.h).
+  kTernary = 5,
+  kInt2 = 6,
+  kInt3 = 7,
 };
-inline constexpr uint32_t kDTypeCount = 5;
+inline constexpr uint32_t kDTypeCount = 8;
 
-const char* DTypeName(DType dtype);  // "f32", "f16", "bf16", "int8", "int4"
+// "f32", "f16", "bf16", "int8", "int4", "ternary", "int2", "int3"
+const char* DTypeName(DType dtype);
 
-// Returns the bytes of one element; 0 for kInt4, which has no whole-byte elements.
+// Returns the bytes of one element; 0 for types without whole-byte elements.
 constexpr uint32_t ElementBytes(DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return 4;
-    case DType::kF16: return 2;
-    case DType::kBf16: return 2;
-    case DType::kInt8: return 1;
-    case DType::kInt4: return 0;
-  }
-  return 0;
+  return dtype == DType::kF32 ? 4 : dtype <= DType::kBf16 ? 2 : dtype == DType::kInt8 ? 1 : 0;
 }
+
+// True for integers times scales. Matmuls with such weights quantise their inputs to int8.
+constexpr bool IsInteger(DType dtype) { return dtype >= DType::kInt8; }
 
 }  // namespace arn

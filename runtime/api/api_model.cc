@@ -1,4 +1,5 @@
 // Implements arn_model_*, arn_status_name, arn_version and arn_program_dump.
+#include "kernels/contract/code_type.h"
 #include "kernels/contract/descriptions.h"
 #include "kernels/contract/program_dump.h"
 #include "kernels/pack/pack.h"
@@ -325,6 +326,7 @@ arn_status arn_model_get_tensor(const arn_model* model, uint32_t index, arn_tens
   info.cols = weight.cols;
   info.offset = static_cast<uint64_t>(weight.data - m.bundle.file.data());
   info.bytes = weight.bytes;
+  info.stored_bits = StoredBits(weight.dtype, weight.rows, weight.cols);
   return ToC(WriteStruct(info, out_info));
 }
 

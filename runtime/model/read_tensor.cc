@@ -2,22 +2,25 @@
 
 #include <cinttypes>
 
+#include "kernels/contract/code_type.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/result.h"
 
 namespace arn {
 namespace {
 
+static_assert(static_cast<uint32_t>(fbs::DType::MAX) + 1 == kDTypeCount);
+
 Status ReadDType(const fbs::Tensor& tensor, DType* out, Diag* diag) {
-  switch (tensor.dtype()) {
-    case fbs::DType::F32: *out = DType::kF32; return Status::kOk;
-    case fbs::DType::F16: *out = DType::kF16; return Status::kOk;
-    case fbs::DType::Bf16: *out = DType::kBf16; return Status::kOk;
-    case fbs::DType::Int8: *out = DType::kInt8; return Status::kOk;
-    case fbs::DType::Int4: *out = DType::kInt4; return Status::kOk;
+  if (static_cast<uint32_t>(tensor.dtype()) >= kDTypeCount) {
+    return diag->Fail(Status::kUnsupported, "tensor %s: dtype %u is not known to this version",
+                      tensor.name()->c_str(), static_cast<unsigned>(tensor.dtype()));
   }
-  return diag->Fail(Status::kUnsupported, "tensor %s: dtype %u is not known to this version",
-                    tensor.name()->c_str(), static_cast<unsigned>(tensor.dtype()));
+  *out = static_cast<DType>(tensor.dtype());
+  if (kHasLowBits || FindCodeType(*out) == nullptr) return Status::kOk;
+  return diag->Fail(Status::kUnsupported,
+                    "tensor %s: this library is built without %s (ARENITE_LOW_BITS)",
+                    tensor.name()->c_str(), DTypeName(*out));
 }
 
 Status ReadLayout(const fbs::Tensor& tensor, WeightLayout* out, Diag* diag) {

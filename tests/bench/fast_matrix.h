@@ -15,6 +15,7 @@ namespace arn::conformance {
 
 // Returns a matrix of random bytes, with scales that keep activations near 1.
 inline Matrix FastMatrix(DType dtype, uint32_t rows, uint32_t cols, std::mt19937* rng) {
+  if (dtype > DType::kInt4) return RandomMatrix(dtype, rows, cols, false, rng);
   Matrix m;
   m.dtype = dtype;
   m.rows = rows;

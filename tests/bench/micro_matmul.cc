@@ -1,4 +1,5 @@
 // kLinear for each weight type: one row (memory bound) and a chunk (compute bound).
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/native_layout.h"
 #include "micro.h"
 
@@ -23,7 +24,7 @@ void Matmul(benchmark::State& state, DType dtype, Shape shape, uint32_t n_rows) 
   Step step{LinearParams()};
   step.in = builder.AddValue(shape.cols);
   step.out = builder.AddValue(shape.rows);
-  const uint64_t bytes = matrix.values.size() / (dtype == DType::kInt4 ? 2 : 1);
+  const uint64_t bytes = StoredBits(dtype, shape.rows, shape.cols) / 8;
   const uint64_t copies = n_rows == 1 ? kColdBytes / bytes + 1 : 1;
   for (uint64_t i = 0; i < copies; ++i) {
     step.Get<LinearParams>().weight = builder.AddMatrix(matrix, NativeLayout(dtype));
@@ -37,7 +38,8 @@ void Matmul(benchmark::State& state, DType dtype, Shape shape, uint32_t n_rows) 
 }  // namespace
 
 void RegisterMatmul() {
-  for (DType dtype : {DType::kInt8, DType::kInt4, DType::kF32, DType::kF16, DType::kBf16}) {
+  for (DType dtype : {DType::kInt8, DType::kInt4, DType::kInt3, DType::kInt2, DType::kTernary,
+                      DType::kF32, DType::kF16, DType::kBf16}) {
     for (const Shape shape : {Shape{960, 576}, Shape{3072, 576}, Shape{576, 1536},
                               Shape{2048, 2048}, Shape{16384, 2048}, Shape{2048, 8192}}) {
       for (const uint32_t n_rows : {1u, 128u}) {

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Measures how far quantised weights are from float ones: a table for each text.
 
-usage: quality.py CHECKPOINT --text HELD_OUT.txt ... [--calibrate TEXT] [--bits B ...]
-                  [--gguf F.gguf ...]
+usage: quality.py CHECKPOINT --text HELD_OUT.txt ... [--weights T ...] [--calibrate TEXT]
+                  [--bits [T:]B ...] [--gguf F.gguf ...] [--rounded DIR ...]
 
-Converts the checkpoint to f32, int8 and int4, with --calibrate also calibrated, and compares each
-with the f32 bundle over the text (arenite eval --compare), KV in f32. A GGUF file of the peer is
-first converted to an f32 bundle, so its row has only the cost of rounding the weights. Arenite's
-integer rows have the whole cost, with activations quantised to int8. Bits per weight count the
-matrices' values and scales for both.
+Converts the checkpoint to f32, int8 and int4 (--weights), with --calibrate also calibrated, and
+compares each with the f32 bundle over the text (arenite eval --compare), KV in f32. A GGUF file of
+the peer is first converted to an f32 bundle, so its row has only the cost of rounding the weights.
+So has that of a folder of ggml_formats.py, whose embedding gets our int8. Arenite's integer rows
+have the whole cost, with activations quantised to int8. Bits per weight count the matrices' values
+and scales for both.
 """
 
 import argparse
@@ -77,12 +78,30 @@ def gguf_bits(path):
   return 8 * stored / elements
 
 
+def rounded_bits(folder):
+  """Returns the bits per weight of a copy that ggml_formats.py has written."""
+  with open(os.path.join(folder, "bits.txt")) as file:
+    of_type = float(file.read())
+  with open(os.path.join(folder, "model.safetensors"), "rb") as file:
+    head = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+  stored = elements = 0
+  for name, tensor in head.items():
+    if name == "__metadata__" or len(tensor["shape"]) != 2:
+      continue
+    rows, cols = tensor["shape"]
+    stored += rows * cols * of_type if name.endswith("_proj.weight") else rows * (8 * cols + 32)
+    elements += rows * cols
+  return stored / elements
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
   parser.add_argument("checkpoint")
   parser.add_argument("--text", required=True, nargs="+", help="what the models are judged by")
   parser.add_argument("--calibrate", help="another text, to calibrate with")
   parser.add_argument("--calibrate-tokens", default="16384")
+  parser.add_argument("--weights", nargs="*", default=["int8", "int4"])
+  parser.add_argument("--rounded", nargs="*", default=[], help="folders of ggml_formats.py")
   parser.add_argument("--bits", nargs="*", default=[], help="calibrated bundles of so many bits")
   parser.add_argument("--gguf", nargs="*", default=[], help="the peer's files of this checkpoint")
   parser.add_argument("--bin", default="build/release/bin")
@@ -102,14 +121,19 @@ def main():
     if arguments.calibrate:
       kinds.append((", calibrated", ["--calibrate", arguments.calibrate, "--calibrate-tokens",
                                      arguments.calibrate_tokens]))
-    for weights in ("int8", "int4"):
+    for weights in arguments.weights:
       for label, options in kinds:
         make(weights + label, arguments.checkpoint, ["--weights", weights, *options])
-    for bits in arguments.bits:
-      make(f"int4, calibrated, --bits {bits}", arguments.checkpoint,
-           ["--weights", "int4", *kinds[-1][1], "--bits", bits])
+    for spec in arguments.bits:
+      least, bits = spec.split(":") if ":" in spec else ("int4", spec)
+      make(f"{least}, calibrated, --bits {bits}", arguments.checkpoint,
+           ["--weights", least, *kinds[-1][1], "--bits", bits])
     for path in arguments.gguf:
       make(os.path.basename(path), path, ["--weights", "f32"], gguf_bits(path))
+
+    for path in arguments.rounded:
+      make(os.path.basename(path), path,
+           ["--weights", "f32", "--embedding", "int8", "--head", "int8"], rounded_bits(path))
 
     for text in arguments.text:
       print_table(tool, text, rows)
@@ -122,12 +146,14 @@ def print_table(tool, text, rows):
     command += ["--compare", bundle]
   table = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
   print(f"{table['tokens']} tokens of {os.path.basename(text)} in windows of {table['window']}\n")
-  print("| weights | bits per weight | KL, nats per token | perplexity | same top token |")
-  print("|---|--:|--:|--:|--:|")
+  print("| weights | bits per weight | KL, nats per token | KL, 99 % | perplexity "
+        "| same top token |")
+  print("|---|--:|--:|--:|--:|--:|")
   for (label, _, bits), row in zip(rows, table["bundles"]):
     shown = bits if bits is not None else row["bits_per_weight"]
-    against = (f"{row['kl']:.6f} | {row['perplexity']:.4f} | {100 * row['same_top']:.2f} %"
-               if "kl" in row else f"| {row['perplexity']:.4f} |")
+    against = (f"{row['kl']:.6f} | {row['kl_p99']:.3f} | {row['perplexity']:.4f} | "
+               f"{100 * row['same_top']:.2f} %"
+               if "kl" in row else f"| | {row['perplexity']:.4f} |")
     print(f"| {label} | {shown:.3f} | {against} |")
   print()
 

@@ -3,6 +3,8 @@
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
+#include "cases.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/reference/backend_reference.h"
 #include "program_builder.h"
@@ -52,6 +54,13 @@ std::vector<BackendCase> AttentionBackends() {
   cases.push_back({large, 0, 1, "VulkanLargeTiles"});
 #endif
   return cases;
+}
+
+std::vector<DType> WeightTypesOf(const BackendCase& backend) {
+  std::vector<DType> types(std::begin(kWeightTypes), std::end(kWeightTypes));
+  const bool runs_codes = kHasLowBits && backend.backend->host_kv != nullptr;
+  std::erase_if(types, [&](DType t) { return FindCodeType(t) != nullptr && !runs_codes; });
+  return types;
 }
 
 std::vector<BackendCase> BackendsAndStaging() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/contract/backend.h"
+#include "platform/base/dtype.h"
 #ifdef ARENITE_VULKAN
 #include "kernels/vulkan/backend_vulkan.h"
 
@@ -43,6 +44,10 @@ std::vector<BackendCase> AttentionBackends();
 // Returns AllBackends() and the Vulkan backend without host-visible device memory, which changes
 // how weights are uploaded (pages: kernels_vulkan_test).
 std::vector<BackendCase> BackendsAndStaging();
+
+// Returns the weight types of kWeightTypes that the backend runs. It must refuse the others by name
+// (Linear_TypesThatTheBackendLacks_AreRefusedByName).
+std::vector<DType> WeightTypesOf(const BackendCase& backend);
 
 // Returns the reason why the Vulkan backend cannot run here; null if it can or for another backend.
 const char* NoDevice(const Backend* backend);

@@ -69,7 +69,7 @@ TEST_P(BestIdTest, EveryTypeLayoutAndShape_IsTheLargestLogits) {
   const Backend* backend = GetParam().backend;
   std::vector<MatrixShape> shapes(std::begin(kMatrixShapes), std::end(kMatrixShapes));
   shapes.push_back({9001, 24});  // several tasks per thread
-  for (DType dtype : kWeightTypes) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
     for (const MatrixShape& shape : shapes) {
       for (const WeightLayout& layout : TargetLayouts(dtype)) {
         const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, shape.rows % 2 == 1, &rng);

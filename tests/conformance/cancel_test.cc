@@ -57,7 +57,7 @@ struct WideLinear {
 
 TEST_P(CancelTest, SetBeforeAMatmul_NothingOfItRuns) {
   std::mt19937 rng(3);
-  for (const DType dtype : kWeightTypes) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
     WideLinear linear(dtype, 512, 256, 4, &rng);
     Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
     Batch batch(session.program(), {{0, 3}}, &rng);

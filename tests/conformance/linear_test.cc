@@ -2,12 +2,14 @@
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/cpu/native_layout.h"
 #include "program_builder.h"
@@ -42,9 +44,27 @@ std::vector<double> QuantizedActivations(const std::vector<float>& x, uint32_t r
   return out;
 }
 
+// The same for ternary weights, from BitNet's definition: the largest magnitude becomes 127.
+std::vector<double> SymmetricActivations(const std::vector<float>& x, uint32_t rows,
+                                         uint32_t cols) {
+  std::vector<double> out(x.size());
+  for (uint32_t m = 0; m < rows; ++m) {
+    float most = 1e-5f;
+    for (uint32_t c = 0; c < cols; ++c) most = std::fmax(most, std::fabs(x[m * cols + c]));
+    const float scale = 127.0f / most;
+    for (uint32_t c = 0; c < cols; ++c) {
+      out[m * cols + c] =
+          static_cast<double>(std::nearbyint(x[m * cols + c] * scale)) / static_cast<double>(scale);
+    }
+  }
+  return out;
+}
+
 std::vector<double> ExactMatmul(const Matrix& w, const std::vector<float>& x, uint32_t rows) {
   std::vector<double> a(x.begin(), x.end());
-  if (w.dtype == DType::kInt8 || w.dtype == DType::kInt4) {
+  if (w.dtype == DType::kTernary) {
+    a = SymmetricActivations(x, rows, w.cols);
+  } else if (IsInteger(w.dtype)) {
     a = QuantizedActivations(x, rows, w.cols);
   }
   std::vector<double> y(size_t{rows} * w.rows);
@@ -101,7 +121,7 @@ class LinearTest : public BackendTest {};
 
 TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
   std::mt19937 rng(7);
-  for (DType dtype : kWeightTypes) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
     for (const MatrixShape& shape : kMatrixShapes) {
       for (const WeightLayout& layout : LayoutsFor(GetParam(), dtype, shape)) {
         const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, shape.rows % 2 == 1, &rng);
@@ -120,9 +140,9 @@ TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
           for (size_t i = 0; accumulate && i < expected.size(); ++i) {
             expected[i] += static_cast<double>(before[i]);
           }
-          // Int4 sums at most 40 blocks in f32.
+          // Blocks are summed in f32: at most 40.
           ExpectNear(session.ValueData(linear.out), expected,
-                     w.dtype == DType::kInt4 ? 2 * kTolerance : kTolerance);
+                     w.dtype >= DType::kInt4 ? 2 * kTolerance : kTolerance);
           if (HasFatalFailure()) return;
         }
       }
@@ -133,7 +153,8 @@ TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
 // 16-bit rows: the quantised row plus the quantised remainder.
 TEST_P(LinearTest, Linear_SplitRows_EqualTheFormula) {
   std::mt19937 rng(17);
-  for (const DType dtype : {DType::kInt8, DType::kInt4}) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
+    if (!IsInteger(dtype)) continue;
     for (const MatrixShape& shape : kMatrixShapes) {
       const bool accumulate = shape.cols % 3 == 1;
       const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
@@ -168,6 +189,19 @@ TEST_P(LinearTest, Linear_SplitRows_EqualTheFormula) {
   }
 }
 
+TEST_P(LinearTest, Linear_TypesThatTheBackendLacks_AreRefusedByName) {
+  if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
+  std::mt19937 rng(19);
+  const std::vector<DType> runs = WeightTypesOf(GetParam());
+  for (const DType dtype : kWeightTypes) {
+    if (std::count(runs.begin(), runs.end(), dtype) != 0) continue;
+    Linear linear(RandomMatrix(dtype, 8, 8, false, &rng), {}, /*max_rows=*/1);
+    std::string message;
+    EXPECT_FALSE(CanLoad(GetParam().backend, &linear.builder, &message));
+    EXPECT_NE(std::string::npos, message.find(DTypeName(dtype))) << message;
+  }
+}
+
 // A chunk of one token uses another micro-kernel, which may round differently from the one for
 // several rows. XNNPACK's int8 pair on ARM with dot products does: one row computes fma(dot * a, b,
 // bias), four rows compute dot * (a * b) + bias in assembler, with a and b the two scales.
@@ -175,10 +209,10 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
   std::mt19937 rng(11);
   constexpr uint32_t kRows = 16;
   constexpr double kHalfUlp = 0x1p-24;
-  for (DType dtype : kWeightTypes) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
     for (const MatrixShape& shape : kMatrixShapes) {
-      SCOPED_TRACE(Name(Matrix{dtype, shape.rows, shape.cols, {}, {}, {}, {}}, {}, kRows));
       const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
+      SCOPED_TRACE(Name(w, {}, kRows));
       Linear linear(w, {}, kRows);
       Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
       const auto x = RandomFloats(size_t{kRows} * shape.cols, 1.0f, &rng);
@@ -197,7 +231,8 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
       }
       ExpectNear(alone.data(), among, kTolerance);
       // Kernels of this project sum in the same order in every tile.
-      if (GetParam().backend == CpuBackend() && (dtype == DType::kF16 || dtype == DType::kBf16)) {
+      if (GetParam().backend == CpuBackend() &&
+          (dtype == DType::kF16 || dtype == DType::kBf16 || dtype > DType::kInt4)) {
         ASSERT_TRUE(alone == among);
       }
       for (size_t i = 0; dtype == DType::kInt8 && i < alone.size(); ++i) {
@@ -271,7 +306,7 @@ TEST(LinearKernelsTest, Linear_Int8OursAndXnnpacks_AreTheSameBits) {
 TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
   std::mt19937 rng(8);
   constexpr uint32_t kCols = 172, kOut = 40, kRows = 5;
-  for (DType dtype : kWeightTypes) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
     const Matrix w = RandomMatrix(dtype, kOut, kCols, true, &rng);
     Linear linear(w, {}, kRows);
     Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
@@ -286,19 +321,22 @@ TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
     Batch batch(session.program(), {{0, kRows}}, &rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
     const std::vector<double> expected = ExactMatmul(w, x, kRows);
+    // The zeros have zero point 127: products and correction cancel, but for the rounding of sums
+    // of blocks with scales of 7 bits.
+    const double tolerance = dtype > DType::kInt4 ? 32 * kTolerance : kTolerance;
     for (uint32_t m = 0; m < kRows; ++m) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + " row " + std::to_string(m));
       ExpectNear(
           session.ValueData(linear.out) + m * kOut,
           std::vector<double>(expected.begin() + m * kOut, expected.begin() + (m + 1) * kOut),
-          kTolerance);
+          tolerance);
     }
   }
 }
 
 TEST_P(LinearTest, Embed_EveryTypeAndLayout_GivesTheRows) {
   std::mt19937 rng(9);
-  for (DType dtype : kWeightTypes) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
     for (const WeightLayout& layout : TargetLayouts(dtype)) {
       const Matrix w = RandomMatrix(dtype, 101, 172, false, &rng);
       ProgramBuilder builder(101, 20, 64);
@@ -322,7 +360,7 @@ TEST_P(LinearTest, Embed_EveryTypeAndLayout_GivesTheRows) {
 TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
   std::mt19937 rng(10);
   constexpr uint32_t kVocab = 1021, kHidden = 172;
-  for (DType dtype : kWeightTypes) {
+  for (const DType dtype : WeightTypesOf(GetParam())) {
     const Matrix w = RandomMatrix(dtype, kVocab, kHidden, false, &rng);
     ProgramBuilder builder(kVocab, 12, 64);
     const auto norm = RandomFloats(kHidden, 1.0f, &rng);
@@ -357,7 +395,7 @@ TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
                                  static_cast<double>(norm[c]));
         }
         // Quantised activations may round the other way if the norm differs in the last bit.
-        const bool exact = dtype != DType::kInt8 && dtype != DType::kInt4;
+        const bool exact = !IsInteger(dtype);
         ExpectNear(session.Logits() + i * kVocab, ExactMatmul(w, normed, 1),
                    exact ? kTolerance : 2e-3);
       }

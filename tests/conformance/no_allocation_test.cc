@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/backend_cpu.h"
 #include "program_builder.h"
 
@@ -48,7 +49,9 @@ TEST(NoAllocationTest, Trap_MallocWhileCounting_IsSeen) {
 
 TEST(NoAllocationTest, Run_EveryWeightTypePrefillAndDecode_AllocatesNothing) {
   std::mt19937 rng(41);
-  for (DType dtype : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4}) {
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4,
+                      DType::kTernary, DType::kInt3}) {
+    if (!kHasLowBits && FindCodeType(dtype) != nullptr) continue;
     constexpr uint32_t kWidth = 576, kVocab = 1021;
     ProgramBuilder b(kVocab, 32, 256);
     AttentionKind kind;

@@ -1,9 +1,11 @@
 // Compares the packers with XNNPACK's byte for byte, and the unpackers with the source matrix.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "kernels/contract/code_type.h"
 #include "platform/base/arith.h"
 #include "program_builder.h"
 #include "xnn_pack.h"
@@ -18,10 +20,13 @@ constexpr Shape kShapes[] = {{1, 1},   {1, 32},   {7, 33},     {8, 64},    {16, 
                              {33, 96}, {40, 172}, {1021, 172}, {172, 461}, {64, 8},   {129, 257}};
 
 std::vector<WeightLayout> LayoutsOf(DType dtype) {
-  std::vector<WeightLayout> layouts = {WeightLayout{}};
+  std::vector<WeightLayout> layouts;
+  if (!kHasLowBits && FindCodeType(dtype) != nullptr) return layouts;
+  if (dtype <= DType::kInt4) layouts.push_back({});
   for (const PackTarget& target : PackTargets()) {
     const WeightLayout layout = TargetLayout(target, dtype);
-    if (layout.order == WeightOrder::kPanels) layouts.push_back(layout);
+    if (layout.order != WeightOrder::kPanels) continue;
+    if (std::count(layouts.begin(), layouts.end(), layout) == 0) layouts.push_back(layout);
   }
   auto panels = [&](uint8_t nr, uint8_t kr, uint8_t sr, uint8_t planes) {
     layouts.push_back({WeightOrder::kPanels, nr, kr, sr, planes});
@@ -42,7 +47,8 @@ std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
          std::to_string(shape.rows) + " cols " + std::to_string(shape.cols);
 }
 
-constexpr DType kAllTypes[] = {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4};
+constexpr DType kAllTypes[] = {DType::kF32,  DType::kF16,     DType::kBf16, DType::kInt8,
+                               DType::kInt4, DType::kTernary, DType::kInt2, DType::kInt3};
 
 TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
   std::mt19937 rng(1);
@@ -109,6 +115,7 @@ TEST(PackTest, Panels_PackedInSlabs_SameBytesAsAtOnce) {
         slab.rows = Min<uint32_t>(layout.nr, m.rows - first);
         slab.values = m.values.data() + m.values.size() / m.rows * first;
         if (!m.scales.empty()) slab.scales = m.scales.data() + m.scales.size() / m.rows * first;
+        if (!m.row_scales.empty()) slab.row_scales = m.row_scales.data() + first;
         slab.bias = m.bias.data() + first;
         PackRows(slab, layout, slabs.data() + at);
         uint64_t slab_bytes = 0;
@@ -155,6 +162,68 @@ TEST(PackTest, Panels_Of16Bits_LieAsTheFormatSays) {
   }
 }
 
+// A weight of 1 bit set at a known place of every vector, as code_panel.h says.
+TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
+  if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
+  for (const DType dtype : {DType::kInt2, DType::kInt3, DType::kTernary}) {
+    const CodeType& type = *FindCodeType(dtype);
+    const uint32_t n_codes = type.n_levels();
+    constexpr uint32_t kRows = 17, kCols = 40;
+    Matrix m;
+    m.dtype = dtype;
+    m.rows = kRows;
+    m.cols = kCols;
+    const auto code_of = [&](uint32_t r, uint32_t c) { return (3 * r + c + c / 7) % n_codes; };
+    for (uint32_t r = 0; r < kRows; ++r) {
+      for (uint32_t c = 0; c < 64; ++c) {
+        m.values.push_back(static_cast<uint8_t>(c < kCols ? code_of(r, c) : 0));
+      }
+      for (uint32_t b = 0; b < type.Blocks(kCols); ++b) {
+        m.scales.push_back(static_cast<uint8_t>(1 + r + b));
+        m.scales.push_back(0);
+      }
+      m.row_scales.push_back(static_cast<float>(r) + 0.5f);
+      m.bias.push_back(-static_cast<float>(r));
+    }
+    const WeightLayout layout = {WeightOrder::kPanels, 16, 4, 1, 0};
+    uint64_t bytes = 0;
+    ASSERT_TRUE(PackedBytes(dtype, layout, kRows, kCols, &bytes));
+    const uint32_t panel_bytes = 3 * 64 + 64 + 2 * type.bits * 64;
+    ASSERT_EQ(bytes, 2 * panel_bytes);
+    AlignedBytes packed(bytes);
+    PackRows(m.View(), layout, packed.data());
+    for (uint32_t r = 0; r < kRows; ++r) {
+      const std::byte* panel = packed.data() + r / 16 * panel_bytes;
+      const auto at = [&](uint32_t offset) {
+        float value;
+        std::memcpy(&value, panel + offset + r % 16 * sizeof value, sizeof value);
+        return value;
+      };
+      EXPECT_EQ(at(64), static_cast<float>(r) + 0.5f);
+      EXPECT_EQ(at(128), -static_cast<float>(r));
+      for (uint32_t b = 0; b < type.Blocks(kCols); ++b) {
+        const uint32_t width = type.scale_bytes();
+        EXPECT_EQ(static_cast<uint32_t>(panel[192 + (b * 16 + r % 16) * width]), 1 + r + b);
+      }
+      for (uint32_t c = 0; c < kCols; ++c) {
+        const std::byte* unit = panel + 256 + c / 32 * type.bits * 64;
+        const uint32_t quad = c % 32 / 4, byte = r % 16 * 4 + c % 4;
+        const auto bit = [&](uint32_t vector, uint32_t shift) {
+          return static_cast<uint32_t>(unit[vector * 64 + byte]) >> shift & 1;
+        };
+        uint32_t code = 0;
+        for (uint32_t i = 0; i < type.bits; ++i) {
+          code |= (type.bits == 2 ? bit(quad / 4, 2 * (quad % 4) + i)
+                   : quad < 6     ? bit(quad / 2, 4 * (quad % 2) + i)
+                                  : bit(i, quad == 6 ? 3 : 7))
+                  << i;
+        }
+        ASSERT_EQ(code, code_of(r, c)) << DTypeName(dtype) << " " << r << " " << c;
+      }
+    }
+  }
+}
+
 TEST(PackTest, PackedBytes_BadCombination_IsRefused) {
   uint64_t bytes = 0;
   const WeightLayout good = {WeightOrder::kPanels, 16, 8, 1, 0};
@@ -166,7 +235,9 @@ TEST(PackTest, PackedBytes_BadCombination_IsRefused) {
   EXPECT_FALSE(PackedBytes(DType::kF16, {WeightOrder::kPanels, 32, 1, 2, 0}, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kBf16, {WeightOrder::kPanels, 32, 2, 1, 2}, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kInt4, good, 5, 5, &bytes));  // planes must be 2
-  EXPECT_FALSE(PackedBytes(static_cast<DType>(5), {}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(static_cast<DType>(kDTypeCount), {}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt3, {}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt3, good, 5, 5, &bytes));
   for (uint8_t bad : {0, 3, 255}) {
     EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kPanels, bad, 8, 1, 0}, 5, 5, &bytes));
     EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kPanels, 16, bad, 1, 0}, 5, 5, &bytes));

@@ -9,6 +9,8 @@
 #ifdef ARENITE_VULKAN
 #include "kernels/vulkan/backend_vulkan.h"
 #endif
+#include "cases.h"
+#include "kernels/contract/code_type.h"
 #include "platform/base/arith.h"
 
 namespace arn::conformance {
@@ -27,6 +29,7 @@ RowMatrix Matrix::View() const {
   view.cols = cols;
   view.values = values.data();
   view.scales = scales.empty() ? nullptr : scales.data();
+  view.row_scales = row_scales.empty() ? nullptr : row_scales.data();
   view.bias = bias.empty() ? nullptr : bias.data();
   return view;
 }
@@ -46,6 +49,32 @@ void Append(std::vector<uint8_t>* bytes, T value) {
   bytes->insert(bytes->end(), p, p + sizeof value);
 }
 
+// Values and scales of a type of codes, with scales near those of other types.
+void FillCodes(const CodeType& type, std::mt19937* rng, Matrix* m) {
+  std::uniform_int_distribution<uint32_t> code(0, type.n_levels() - 1);
+  std::uniform_int_distribution<int> whole(-127, 127);
+  std::uniform_real_distribution<float> scale(0.5f, 1.5f);
+  const int largest = *std::max_element(type.levels, type.levels + type.n_levels());
+  const float unit = 2.0f / std::sqrt(static_cast<float>(m->cols)) / static_cast<float>(largest);
+  for (uint32_t r = 0; r < m->rows; ++r) {
+    const bool is_f16 = type.scale == BlockScale::kF16;
+    const float row_scale = scale(*rng) * (is_f16 ? 1.0f : unit / 127.0f);
+    m->row_scales.push_back(row_scale);
+    for (uint64_t b = 0; b < type.Blocks(m->cols); ++b) {
+      const auto stored =
+          static_cast<int16_t>(is_f16 ? F16FromF32(unit * scale(*rng)) : whole(*rng));
+      Append(&m->scales, stored);
+      for (uint64_t c = b * type.block; c < Min(type.Padded(m->cols), (b + 1) * type.block); ++c) {
+        const uint32_t value = code(*rng);
+        m->values.push_back(static_cast<uint8_t>(value));
+        if (c >= m->cols) continue;
+        const float exact = CodeValue(type.levels[value], BlockScaleOf(type, stored), row_scale);
+        m->exact.push_back(static_cast<double>(exact));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, std::mt19937* rng) {
@@ -54,6 +83,10 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
   m.rows = rows;
   m.cols = cols;
   if (with_bias) m.bias = RandomFloats(rows, 0.5f, rng);
+  if (const CodeType* type = FindCodeType(dtype)) {
+    FillCodes(*type, rng, &m);
+    return m;
+  }
   const uint64_t padded = dtype == DType::kInt4 ? AlignUp(cols, kInt4BlockSize) : cols;
   std::normal_distribution<float> normal(0.0f, 1.0f / std::sqrt(static_cast<float>(cols)));
   std::uniform_int_distribution<int> byte(-127, 127), nibble(0, 15);
@@ -103,6 +136,9 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
           exact = (x - 8.0) * static_cast<double>(row_scale);
           break;
         }
+        case DType::kTernary:
+        case DType::kInt2:
+        case DType::kInt3: break;  // above
       }
       if (c < cols) m.exact.push_back(exact);
     }
@@ -138,12 +174,12 @@ ValueId ProgramBuilder::AddPooledValue(uint32_t width, uint32_t rows) {
 WeightId ProgramBuilder::AddMatrix(const Matrix& matrix, const WeightLayout& layout) {
   Weight w;
   w.dtype = matrix.dtype;
-  w.layout = layout;
+  w.layout = FindCodeType(w.dtype) == nullptr ? layout : TargetLayouts(w.dtype).front();
   w.rows = matrix.rows;
   w.cols = matrix.cols;
-  EXPECT_TRUE(PackedBytes(w.dtype, layout, w.rows, w.cols, &w.bytes));
+  EXPECT_TRUE(PackedBytes(w.dtype, w.layout, w.rows, w.cols, &w.bytes));
   weight_bytes_.emplace_back(w.bytes);
-  PackRows(matrix.View(), layout, weight_bytes_.back().data());
+  PackRows(matrix.View(), w.layout, weight_bytes_.back().data());
   w.data = weight_bytes_.back().data();
   weights_.push_back(w);
   return static_cast<WeightId>(weights_.size() - 1);

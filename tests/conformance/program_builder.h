@@ -37,6 +37,7 @@ struct Matrix {
   uint32_t rows = 0, cols = 0;
   std::vector<uint8_t> values;  // RowMatrix::values
   std::vector<uint8_t> scales;  // RowMatrix::scales
+  std::vector<float> row_scales;
   std::vector<float> bias;
   std::vector<double> exact;  // [rows, cols]
 
@@ -51,6 +52,7 @@ class ProgramBuilder {
   ProgramBuilder(uint32_t vocab, uint32_t max_rows, uint32_t max_context);
 
   ValueId AddValue(uint32_t width);
+  // A type of codes gets its only layout.
   WeightId AddMatrix(const Matrix& matrix, const WeightLayout& layout);
   WeightId AddVector(const std::vector<float>& values);
   // Adds rotary_dim / 2 frequencies theta^(-2i / rotary_dim).

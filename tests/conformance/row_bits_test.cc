@@ -5,6 +5,7 @@
 
 #include "backends.h"
 #include "cases.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/backend_cpu.h"
 #include "program_builder.h"
 #include "tests/support/row_bits.h"
@@ -58,6 +59,9 @@ class RowBitsTest : public BackendTest {
     if (GetParam().backend == CpuBackend() && !splits && !test::RowsKeepTheirBits(dtype)) {
       GTEST_SKIP() << "this CPU's kernels round one row and several differently";
     }
+    if (!kHasLowBits && FindCodeType(dtype) != nullptr) {
+      GTEST_SKIP() << "built without ARENITE_LOW_BITS";
+    }
     std::mt19937 rng(31);
     for (const MatrixShape& shape : kMatrixShapes) {
       const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, shape.rows % 2 == 1, &rng);
@@ -94,6 +98,10 @@ TEST_P(RowBitsTest, F16) { ExpectSameBits(DType::kF16, false); }
 TEST_P(RowBitsTest, Bf16) { ExpectSameBits(DType::kBf16, false); }
 TEST_P(RowBitsTest, Int8) { ExpectSameBits(DType::kInt8, false); }
 TEST_P(RowBitsTest, Int4) { ExpectSameBits(DType::kInt4, false); }
+TEST_P(RowBitsTest, Ternary) { ExpectSameBits(DType::kTernary, false); }
+TEST_P(RowBitsTest, Int2) { ExpectSameBits(DType::kInt2, false); }
+TEST_P(RowBitsTest, Int3) { ExpectSameBits(DType::kInt3, false); }
+TEST_P(RowBitsTest, Int3_SplitRows) { ExpectSameBits(DType::kInt3, true); }
 TEST_P(RowBitsTest, Int8_SplitRows) { ExpectSameBits(DType::kInt8, true); }
 TEST_P(RowBitsTest, Int4_SplitRows) { ExpectSameBits(DType::kInt4, true); }
 

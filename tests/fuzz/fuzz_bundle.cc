@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/contract/code_type.h"
 #include "tests/fuzz/exercise.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_bundle.h"
@@ -13,7 +14,9 @@ namespace {
 std::vector<std::string> BundleSeeds() {
   using arn::DType;
   std::vector<std::string> seeds;
-  for (DType weights : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4}) {
+  for (DType weights : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4,
+                        DType::kTernary, DType::kInt2, DType::kInt3}) {
+    if (!arn::kHasLowBits && arn::FindCodeType(weights) != nullptr) continue;
     arn::test::TinyBundle options;
     options.layers = 1;
     options.vocab = 17;

@@ -33,7 +33,8 @@ void Decode(const std::string& line, const uint8_t* file, size_t size) {
     std::vector<float> values(std::min<uint64_t>(count, 1 << 16));
     Checkpoint::ReadFloats(entry, 0, values.size(), values.data());
     Checkpoint::ReadFloats(entry, count - values.size(), values.size(), values.data());
-    for (const DType dtype : {DType::kInt8, DType::kInt4}) entry.decoded->HeldBy(dtype);
+    for (const DType dtype : {DType::kTernary, DType::kInt8, DType::kInt4})
+      entry.decoded->HeldBy(dtype);
   }
 }
 
@@ -43,9 +44,10 @@ std::vector<std::string> QuantisedSeeds() {
   tiny.vocab = 8;
   tiny.layers = 1;
   std::vector<std::string> seeds;
-  for (const TinyMethod method : {TinyMethod::kGptq, TinyMethod::kAwq, TinyMethod::kCompressedInt4,
-                                  TinyMethod::kCompressedInt8, TinyMethod::kCompressedFloat,
-                                  TinyMethod::kFp8, TinyMethod::kBnbInt8, TinyMethod::kBnbNf4}) {
+  for (const TinyMethod method :
+       {TinyMethod::kGptq, TinyMethod::kAwq, TinyMethod::kCompressedInt4,
+        TinyMethod::kCompressedInt8, TinyMethod::kCompressedFloat, TinyMethod::kFp8,
+        TinyMethod::kBitNet, TinyMethod::kBnbInt8, TinyMethod::kBnbNf4}) {
     arn::test::TinyTensors tensors = arn::test::MakeTinyTensors(tiny);
     arn::test::QuantiseTiny(method, &tensors);
     // One layer's worth of one matrix is enough.

@@ -2,6 +2,7 @@
 // changes are the same in every run.
 #include <cstring>
 
+#include "kernels/contract/code_type.h"
 #include "runtime/bundle/bundle.h"
 #include "tests/fuzz/exercise.h"
 #include "tests/harness/bundles.h"
@@ -147,6 +148,11 @@ void Truncate(const std::vector<uint8_t>& file) {
 TEST(FuzzFlips, F32Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle(DType::kF32)); }
 
 TEST(FuzzFlips, Int4Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt4)); }
+
+TEST(FuzzFlips, Int3Bundle_NeverCrashes) {
+  if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
+  ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt3));
+}
 
 TEST(FuzzFlips, BundleWithStates_NeverCrashes) { ExpectFlipsAreSurvived(MakeStateBundle()); }
 

@@ -95,9 +95,11 @@ GoldenCase LoadGolden(const std::string& name) {
 }
 
 bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const fs::path& folder,
-                   const fs::path& bundle, const std::vector<std::string>& options) {
+                   const fs::path& bundle, const std::vector<std::string>& options,
+                   const std::function<void(TinyTensors&)>& edit) {
   WriteTinyCheckpoint(folder, golden.checkpoint, [&](TinyTensors& tensors) {
     if (!golden.tensors.empty()) tensors = ListedTensors(golden);
+    if (edit) edit(tensors);
   });
   const nlohmann::json& config =
       style == ConfigStyle::kTransformers5 ? golden.config : golden.old_config;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -51,10 +52,11 @@ struct GoldenCase {
 std::vector<std::string> GoldenNames(const std::string& folder = "");
 GoldenCase LoadGolden(const std::string& name);
 
-// Writes the checkpoint to `folder` and converts it to `bundle`. Returns false after a test
-// failure.
+// Writes the checkpoint to `folder`, with tensors as `edit` leaves them, and converts it to
+// `bundle`. Returns false after a test failure.
 bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const std::filesystem::path& folder,
-                   const std::filesystem::path& bundle, const std::vector<std::string>& options);
+                   const std::filesystem::path& bundle, const std::vector<std::string>& options,
+                   const std::function<void(TinyTensors&)>& edit = {});
 
 // Runs the encoder on the case's input. Returns false after a test failure.
 bool EncodeInput(const GoldenCase& golden, arn_session* session);

@@ -17,10 +17,12 @@ with the existing file.
 
 import argparse
 import json
+import os
 import pathlib
 
 import numpy as np
 
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 PATH = pathlib.Path(__file__).parent / "data" / "quantised" / "formats.json"
 F32 = np.float32
 E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6], F32)
@@ -387,6 +389,28 @@ def mxfp4_case(rng):
   return case
 
 
+def bitnet_cases(rng):
+  import torch
+  from transformers.integrations.bitnet import WeightQuant, pack_weights, unpack_weights
+
+  for auto in (False, True):
+    keys = {"linear_class": "autobitlinear", "quantization_mode": "offline"} if auto else {}
+    case = Case("bitnet" + " auto" * auto, {"quant_method": "bitnet"} | keys, "transformers")
+    packed = pack_weights(torch.from_numpy(rng.integers(-1, 2, (12, 20)).astype(F32)))
+    scale = F32(rng.uniform(0.5, 40.0))
+    case.tensors[UP + ".weight"] = stored(packed.numpy())
+    case.tensors[UP + ".weight_scale"] = stored(np.array([scale]))
+    levels = unpack_weights(packed, torch.float32).numpy()
+    case.expect(UP + ".weight", levels * (scale if auto else F32(1) / scale))
+    yield case
+  case = Case("bitnet online", {"quant_method": "bitnet", "linear_class": "autobitlinear",
+                                "quantization_mode": "online"}, "transformers")
+  weights = (rng.integers(-8, 9, (6, 16)) / F32(16)).astype(F32)  # sums of them are exact
+  case.tensors[UP + ".weight"] = stored(weights)
+  case.expect(UP + ".weight", WeightQuant.apply(torch.from_numpy(weights)).numpy())
+  yield case
+
+
 def make():
   rng = np.random.default_rng(20)
   cases = [gptq(rng, 4, 16, 32, 16), gptq(rng, 4, 8, 64, -1, v2=True, kind="BF16"),
@@ -396,6 +420,7 @@ def make():
   for source in (pack_cases, int_cases, float_cases, bnb_cases, fp8_cases):
     cases += source(rng)
   cases.append(mxfp4_case(rng))
+  cases += bitnet_cases(rng)
   return "[\n" + ",\n".join(json.dumps(case.json()) for case in cases) + "\n]\n"
 
 

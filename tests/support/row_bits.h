@@ -12,7 +12,7 @@ namespace arn::test {
 
 inline bool RowsKeepTheirBits(DType weights) {
   // Kernels of this project.
-  if (weights == DType::kF16 || weights == DType::kBf16) return true;
+  if (weights == DType::kF16 || weights == DType::kBf16 || weights > DType::kInt4) return true;
 #if defined(__x86_64__)
   return true;
 #elif defined(__aarch64__) && defined(__linux__)

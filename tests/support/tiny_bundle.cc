@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "flatbuffers/flatbuffers.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
@@ -57,6 +58,7 @@ TinyLayer WithDefaults(TinyLayer layer, const TinyBundle& o) {
 struct Source {
   std::vector<uint8_t> values;
   std::vector<uint8_t> scales;
+  std::vector<float> row_scales;
   std::vector<float> bias;
 };
 
@@ -67,23 +69,41 @@ void Append(std::vector<uint8_t>* out, T value) {
   std::memcpy(out->data() + at, &value, sizeof value);
 }
 
+Source RandomCodes(const CodeType& type, uint32_t rows, uint32_t cols, Stream* random) {
+  Source s;
+  for (uint32_t r = 0; r < rows; ++r) {
+    for (uint64_t c = 0; c < type.Padded(cols); ++c) {
+      Append(&s.values, static_cast<uint8_t>(random->Next() % (type.bits == 2 ? 3 : 8)));
+    }
+    for (uint64_t b = 0; b < type.Blocks(cols); ++b) {
+      const bool is_f16 = type.scale == BlockScale::kF16;
+      Append(&s.scales, static_cast<int16_t>(is_f16 ? F16FromF32(1.0f) : 100));
+    }
+    const float range = type.dtype == DType::kTernary ? 1.0f : 63.0f * 100.0f;
+    s.row_scales.push_back(1.0f / std::sqrt(static_cast<float>(cols)) / range);
+    s.bias.push_back(random->Unit() * 0.1f);
+  }
+  return s;
+}
+
 Source RandomSource(DType dtype, uint32_t rows, uint32_t cols, Stream* random) {
+  if (const CodeType* type = FindCodeType(dtype)) return RandomCodes(*type, rows, cols, random);
   Source s;
   const float amplitude = 1.0f / std::sqrt(static_cast<float>(cols));
   const uint32_t padded = static_cast<uint32_t>(AlignUp(cols, kInt4BlockSize));
   for (uint32_t r = 0; r < rows; ++r) {
     for (uint32_t c = 0; c < (dtype == DType::kInt4 ? padded : cols); ++c) {
       const float value = random->Unit() * amplitude;
-      switch (dtype) {
-        case DType::kF32: Append(&s.values, value); break;
-        case DType::kF16: Append(&s.values, F16FromF32(value)); break;
-        case DType::kBf16: Append(&s.values, Bf16FromF32(value)); break;
-        case DType::kInt8:
-          Append(&s.values, static_cast<int8_t>(value / amplitude * 127.0f));
-          break;
-        case DType::kInt4:
-          Append(&s.values, static_cast<uint8_t>(c < cols ? random->Next() % 16 : 8));
-          break;
+      if (dtype == DType::kF32) {
+        Append(&s.values, value);
+      } else if (dtype == DType::kF16) {
+        Append(&s.values, F16FromF32(value));
+      } else if (dtype == DType::kBf16) {
+        Append(&s.values, Bf16FromF32(value));
+      } else if (dtype == DType::kInt8) {
+        Append(&s.values, static_cast<int8_t>(value / amplitude * 127.0f));
+      } else {
+        Append(&s.values, static_cast<uint8_t>(c < cols ? random->Next() % 16 : 8));
       }
     }
     if (dtype == DType::kInt8) Append(&s.scales, amplitude / 127.0f);
@@ -112,6 +132,7 @@ class Builder {
     m.cols = cols;
     m.values = source.values.data();
     m.scales = source.scales.data();
+    m.row_scales = source.row_scales.data();
     m.bias = source.bias.data();
     std::vector<uint8_t> packed(bytes);
     PackRows(m, layout, reinterpret_cast<std::byte*>(packed.data()));

@@ -8,7 +8,8 @@
 namespace arn::test {
 
 // Element type numbers of enum ggml_type.
-inline constexpr uint32_t kGgufF32 = 0, kGgufF16 = 1, kGgufQ4_0 = 2, kGgufQ8_0 = 8, kGgufBf16 = 30;
+inline constexpr uint32_t kGgufF32 = 0, kGgufF16 = 1, kGgufQ4_0 = 2, kGgufQ8_0 = 8, kGgufBf16 = 30,
+                          kGgufTq2_0 = 35;
 
 class GgufWriter {
  public:

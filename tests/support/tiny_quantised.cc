@@ -167,6 +167,21 @@ void PackFp8(TinyMatrix* m, uint64_t block_rows, uint64_t block_cols, const std:
   (*out)[m->base + scale_name] = {"F32", {down, across}, EncodeFloats(scales, "F32")};
 }
 
+void PackBitNet(TinyMatrix* m, TinyTensors* out) {
+  const uint64_t byte_rows = m->rows / 4;
+  std::vector<uint8_t> bytes(byte_rows * m->cols);
+  const float divisor = 30.0f;
+  for (uint64_t i = 0; i < m->values.size(); ++i) {
+    const float level = std::fabs(m->values[i]) < 0.02f ? 0.0f : m->values[i] < 0.0f ? -1.0f : 1.0f;
+    const uint64_t row = i / m->cols;
+    bytes[row % byte_rows * m->cols + i % m->cols] |=
+        static_cast<uint8_t>(static_cast<uint32_t>(level + 1.0f) << (2 * (row / byte_rows)));
+    m->values[i] = level * (1.0f / divisor);
+  }
+  (*out)[m->base + ".weight"] = {"U8", {byte_rows, m->cols}, bytes};
+  (*out)[m->base + ".weight_scale"] = {"F32", {1}, EncodeFloats({divisor}, "F32")};
+}
+
 void PackBnbInt8(TinyMatrix* m, TinyTensors* out) {
   std::vector<float> largest(m->rows);
   std::vector<int8_t> levels(m->values.size());
@@ -260,6 +275,7 @@ void PackTiny(TinyMethod method, TinyMatrix* m, TinyTensors* out) {
     }
     case TinyMethod::kCompressedFloat: return PackFp8(m, 1, m->cols, ".weight_scale", out);
     case TinyMethod::kFp8: return PackFp8(m, 16, 16, ".weight_scale_inv", out);
+    case TinyMethod::kBitNet: return PackBitNet(m, out);
     case TinyMethod::kBnbInt8: return PackBnbInt8(m, out);
     case TinyMethod::kBnbNf4: return PackNf4(m, out);
   }
@@ -294,6 +310,7 @@ nlohmann::json TinyQuantisationConfig(TinyMethod method) {
       return CompressedConfig("float-quantized",
                               {{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}});
     case TinyMethod::kFp8: return {{"quant_method", "fp8"}, {"weight_block_size", {16, 16}}};
+    case TinyMethod::kBitNet: return {{"quant_method", "bitnet"}};
     case TinyMethod::kBnbInt8: return {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
     case TinyMethod::kBnbNf4: return {{"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}};
   }

@@ -18,6 +18,7 @@ enum class TinyMethod {
   kCompressedInt8,   // int-quantized, one scale per row, no level of -128
   kCompressedFloat,  // float-quantized, one scale per row
   kFp8,              // blocks of 16 x 16
+  kBitNet,           // packed, with a divisor
   kBnbInt8,
   kBnbNf4,  // blocks of 64 elements
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <string_view>
 
 #include "CLI/CLI.hpp"
@@ -29,8 +30,8 @@ struct Score {
   double nll_sum = 0;  // nats
   uint64_t predicted = 0;
   // Comparison with another KV type, over all positions.
-  double kl_sum = 0, kl_most = 0;  // nats
-  uint64_t same_top = 0, compared = 0;
+  std::vector<double> kls;  // nats
+  uint64_t same_top = 0;
 };
 
 // Returns ln(sum(e^logits)) in double.
@@ -49,17 +50,26 @@ void Compare(const float* truth, const float* logits, size_t vocab, Score* score
     const double p = static_cast<double>(truth[i]) - truth_sum;
     kl += std::exp(p) * (p - (static_cast<double>(logits[i]) - sum));
   }
-  score->kl_sum += kl;
-  score->kl_most = std::max(score->kl_most, kl);
+  score->kls.push_back(kl);
   score->same_top += std::max_element(truth, truth + vocab) - truth ==
                      std::max_element(logits, logits + vocab) - logits;
-  ++score->compared;
 }
 
 double Nll(const Score& score) { return score.nll_sum / static_cast<double>(score.predicted); }
-double MeanKl(const Score& score) { return score.kl_sum / static_cast<double>(score.compared); }
+double MeanKl(const Score& score) {
+  return std::accumulate(score.kls.begin(), score.kls.end(), 0.0) /
+         static_cast<double>(score.kls.size());
+}
+// Returns the divergence that a share of the positions does not exceed.
+double KlOfShare(const Score& score, double share) {
+  std::vector<double> sorted = score.kls;
+  const auto at = static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
+  const auto place = sorted.begin() + static_cast<ptrdiff_t>(at);
+  std::nth_element(sorted.begin(), place, sorted.end());
+  return *place;
+}
 double SameTop(const Score& score) {
-  return static_cast<double>(score.same_top) / static_cast<double>(score.compared);
+  return static_cast<double>(score.same_top) / static_cast<double>(score.kls.size());
 }
 
 // Runs one window and scores the logits after each token against the next token and, if there is a
@@ -122,14 +132,8 @@ double BitsPerWeight(const Model& model) {
     const arn_status status = arn_model_get_tensor(model.get(), i, &tensor);
     if (status != ARN_OK) throw Error(Format("tensor %u: %s", i, arn_status_name(status)));
     if (tensor.rows == 1) continue;  // a norm or a bias
-    const std::string_view dtype = tensor.dtype;
-    const double rows = tensor.rows, cols = tensor.cols;
-    const double blocks = std::ceil(cols / 32);
-    bits += rows * (dtype == "int4"   ? blocks * (32 * 4 + 16)
-                    : dtype == "int8" ? 8 * cols + 32
-                    : dtype == "f32"  ? 32 * cols
-                                      : 16 * cols);
-    elements += rows * cols;
+    bits += static_cast<double>(tensor.stored_bits);
+    elements += 1.0 * tensor.rows * tensor.cols;
   }
   return elements == 0 ? 0 : bits / elements;
 }
@@ -153,7 +157,8 @@ void PrintRow(const Model& model, const Score& score, bool is_reference, JsonWri
   json->Key("perplexity").Number(perplexity);
   if (!is_reference) {
     json->Key("kl").Number(MeanKl(score));
-    json->Key("kl_most").Number(score.kl_most);
+    json->Key("kl_p99").Number(KlOfShare(score, 0.99));
+    json->Key("kl_most").Number(KlOfShare(score, 1));
     json->Key("same_top").Number(SameTop(score));
   }
   json->EndObject();
@@ -232,7 +237,7 @@ int Run(const EvalArguments& arguments) {
                plan.context_tokens, nll, std::exp(nll), tokens_per_s));
     if (truth != nullptr) {
       Print(Format("against %s KV: KL %.3g nats per token (at most %.3g), same top token %.2f %%\n",
-                   arguments.against_kv.c_str(), MeanKl(score), score.kl_most,
+                   arguments.against_kv.c_str(), MeanKl(score), KlOfShare(score, 1),
                    100 * SameTop(score)));
     }
     return 0;
@@ -247,7 +252,8 @@ int Run(const EvalArguments& arguments) {
   json.Key("tokens_per_s").Number(tokens_per_s);
   if (truth != nullptr) {
     json.Key("kl").Number(MeanKl(score));
-    json.Key("kl_most").Number(score.kl_most);
+    json.Key("kl_p99").Number(KlOfShare(score, 0.99));
+    json.Key("kl_most").Number(KlOfShare(score, 1));
     json.Key("same_top").Number(SameTop(score));
   }
   Print(json.EndObject().Finish());

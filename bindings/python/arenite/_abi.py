@@ -54,8 +54,9 @@ class arn_residency(Struct):
 class arn_tensor_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("dtype", c_char_p),
       ("layout", c_char_p), ("nr", c_uint32), ("kr", c_uint32), ("sr", c_uint32),
-      ("rows", c_uint32), ("cols", c_uint32), ("offset", c_uint64), ("bytes", c_uint64)]
-  _initial_ = (None, None, None, 0, 0, 0, 0, 0, 0, 0)
+      ("rows", c_uint32), ("cols", c_uint32), ("offset", c_uint64), ("bytes", c_uint64),
+      ("stored_bits", c_uint64)]
+  _initial_ = (None, None, None, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_text_span(Structure):

@@ -12,17 +12,16 @@ namespace {
 struct QuantMethod {
   const char* name;
   void (*read)(StoredParts* parts);  // null: refused
-  const char* refusal = nullptr;     // why, if it is not only that nobody has written a reader
 };
 constexpr QuantMethod kQuantMethods[] = {
     {"awq", ReadAwq},
+    {"bitnet", ReadBitNet},
     {"bitsandbytes", ReadBitsAndBytes},
     {"compressed-tensors", ReadCompressedTensors},
     {"fp8", ReadFineGrainedFp8},
     {"gptq", ReadGptq},
     {"mxfp4", ReadMxfp4Experts},
     {"mxfp8", ReadFineGrainedFp8},
-    {"bitnet", nullptr, "the model rounds its activations in a way of its own"},
     {"aqlm", nullptr},
     {"auto-round", nullptr},
     {"eetq", nullptr},
@@ -64,11 +63,9 @@ void RefuseMethod(const std::string& label, const std::string& name, const Quant
     if (other.read != nullptr) read.push_back(other.name);
   }
   Fail(
-      "%s: quant_method %s is not %s%s%s (read are: %s; or load the checkpoint with its own "
+      "%s: quant_method %s is not %s (read are: %s; or load the checkpoint with its own "
       "library, dequantise it and save it in BF16)",
-      label.c_str(), name.c_str(), row == nullptr ? "known" : "read",
-      row != nullptr && row->refusal != nullptr ? ": " : "",
-      row != nullptr && row->refusal != nullptr ? row->refusal : "", JoinNames(read, 20).c_str());
+      label.c_str(), name.c_str(), row == nullptr ? "known" : "read", JoinNames(read, 20).c_str());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ namespace arn::convert {
 class StoredParts;
 
 void ReadAwq(StoredParts* parts);
+void ReadBitNet(StoredParts* parts);
 void ReadBitsAndBytes(StoredParts* parts);
 void ReadCompressedTensors(StoredParts* parts);
 void ReadFineGrainedFp8(StoredParts* parts);

@@ -38,8 +38,10 @@ using AddRowFn = void (*)(const float* x, uint32_t n, float* out);
 using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded, int8_t* values);
 // Writes the same integers plus 128, one group of 4 or 8 columns per `stride` bytes, up to column
 // `padded`, a multiple of the group. Columns after n are undefined.
+// is_symmetric: as CodeType::takes_symmetric_rows.
 using QuantizeGroupsFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded,
-                                          uint32_t group, uint32_t stride, uint8_t* groups);
+                                          uint32_t group, uint32_t stride, bool is_symmetric,
+                                          uint8_t* groups);
 
 using QkvRopeFn = void (*)(const QkvRopeArgs& args, float* qkv);
 

@@ -108,20 +108,15 @@ inline Rows LoadRows(const KvGroup& group, const KvHeadBlock& block, uint32_t fi
   const size_t rows = dim == stride ? 1 : n, width = dim == stride ? n * dim : dim;
   for (size_t t = 0; t < rows; ++t) {
     float* to = scratch + t * stride;
-    switch (block.type) {
-      case DType::kF32:
-        std::memcpy(to, from + t * dim * sizeof(float), width * sizeof(float));
-        break;
-      case DType::kF16:
-        WidenRow<hwy::float16_t, hn::Rebind<hwy::float16_t, D>>(
-            reinterpret_cast<const hwy::float16_t*>(from) + t * dim, width, to);
-        break;
-      case DType::kInt8:
-        WidenRow<int8_t, hn::Rebind<int8_t, D>>(reinterpret_cast<const int8_t*>(from) + t * dim,
-                                                width, to);
-        break;
-      case DType::kBf16:
-      case DType::kInt4: break;  // rejected by CheckProgram
+    // CheckProgram has rejected other types.
+    if (block.type == DType::kF32) {
+      std::memcpy(to, from + t * dim * sizeof(float), width * sizeof(float));
+    } else if (block.type == DType::kF16) {
+      WidenRow<hwy::float16_t, hn::Rebind<hwy::float16_t, D>>(
+          reinterpret_cast<const hwy::float16_t*>(from) + t * dim, width, to);
+    } else if (block.type == DType::kInt8) {
+      WidenRow<int8_t, hn::Rebind<int8_t, D>>(reinterpret_cast<const int8_t*>(from) + t * dim,
+                                              width, to);
     }
     for (size_t i = dim; i < stride; ++i) to[i] = 0.0f;
   }

@@ -68,12 +68,13 @@ float StoreInt8(const float* x, uint32_t n, std::byte* out) {
 
 void Append(const float* x, uint32_t n, uint32_t slot, const KvHeadBlock& block) {
   std::byte* out = block.values + uint64_t{slot} * n * ElementBytes(block.type);
-  switch (block.type) {
-    case DType::kF32: std::memcpy(out, x, n * sizeof(float)); return;
-    case DType::kF16: StoreF16(x, n, out); return;
-    case DType::kInt8: static_cast<float*>(block.scales)[slot] = StoreInt8(x, n, out); return;
-    case DType::kBf16:
-    case DType::kInt4: return;  // rejected by CheckProgram
+  // CheckProgram has rejected other types.
+  if (block.type == DType::kF32) {
+    std::memcpy(out, x, n * sizeof(float));
+  } else if (block.type == DType::kF16) {
+    StoreF16(x, n, out);
+  } else if (block.type == DType::kInt8) {
+    static_cast<float*>(block.scales)[slot] = StoreInt8(x, n, out);
   }
 }
 

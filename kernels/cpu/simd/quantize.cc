@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
 #include "kernels/math/round.h"
@@ -30,7 +31,18 @@ QuantizedRow ParametersOf(float low, float high) {
   return {static_cast<int32_t>(std::nearbyintf(zero_point)), 1.0f / scale};
 }
 
-QuantizedRow FindParameters(const float* x, uint32_t n) {
+// Parameters of a row. `multiplier`: the inverse of the scale, or what the scale is the inverse of.
+struct RowParameters {
+  QuantizedRow row;
+  float multiplier;
+};
+
+RowParameters SymmetricParametersOf(float low, float high) {
+  const float multiplier = kQuantMax / Max(Max(-low, high), kLeastSymmetricRange);
+  return {{0, 1.0f / multiplier}, multiplier};
+}
+
+RowParameters FindParameters(const float* x, uint32_t n, bool is_symmetric) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   auto low = hn::Zero(d), high = hn::Zero(d), low2 = hn::Zero(d), high2 = hn::Zero(d);
@@ -47,7 +59,11 @@ QuantizedRow FindParameters(const float* x, uint32_t n) {
     low = hn::Min(low, a);
     high = hn::Max(high, a);
   }
-  return ParametersOf(hn::ReduceMin(d, hn::Min(low, low2)), hn::ReduceMax(d, hn::Max(high, high2)));
+  const float least = hn::ReduceMin(d, hn::Min(low, low2));
+  const float most = hn::ReduceMax(d, hn::Max(high, high2));
+  if (kHasLowBits && is_symmetric) return SymmetricParametersOf(least, most);
+  const QuantizedRow row = ParametersOf(least, most);
+  return {row, 1.0f / row.scale};
 }
 
 // Converts floats to bytes.
@@ -57,11 +73,11 @@ struct Quantizer {
   using Bytes = hn::Vec<hn::Repartition<uint8_t, D>>;
   static constexpr size_t kLanes = HWY_MAX_LANES_D(D);
 
-  explicit HWY_INLINE Quantizer(const QuantizedRow& row)
-      : multiplier(hn::Set(d, 1.0f / row.scale)),
-        smallest(hn::Set(d, kQuantMin - static_cast<float>(row.zero_point))),
-        largest(hn::Set(d, kQuantMax - static_cast<float>(row.zero_point))),
-        zero_point(hn::Set(d8, static_cast<uint8_t>(row.zero_point))) {}
+  explicit HWY_INLINE Quantizer(const RowParameters& by)
+      : multiplier(hn::Set(d, by.multiplier)),
+        smallest(hn::Set(d, kQuantMin - static_cast<float>(by.row.zero_point))),
+        largest(hn::Set(d, kQuantMax - static_cast<float>(by.row.zero_point))),
+        zero_point(hn::Set(d8, static_cast<uint8_t>(by.row.zero_point))) {}
 
   // Quantises four consecutive vectors, in order.
   HWY_INLINE Bytes operator()(const float* x) const {
@@ -95,22 +111,22 @@ struct Quantizer {
 
 QuantizedRow QuantizeRow(const float* x, uint32_t n, uint32_t padded, int8_t* values) {
   constexpr size_t kStep = 4 * Quantizer::kLanes;
-  const QuantizedRow row = FindParameters(x, n);
-  const Quantizer quantize(row);
+  const RowParameters by = FindParameters(x, n, false);
+  const Quantizer quantize(by);
   auto* to = reinterpret_cast<uint8_t*>(values);
   size_t i = 0;
   for (; i + kStep <= n; i += kStep) hn::StoreU(quantize(x + i), quantize.d8, to + i);
   if (i < n) hn::StoreN(quantize(x + i, n - i), quantize.d8, to + i, n - i);
   std::memset(values + n, 0, padded - n);
-  return row;
+  return by.row;
 }
 
 template <size_t kGroup>
 QuantizedRow QuantizeGroupsOf(const float* x, uint32_t n, uint32_t padded, uint32_t stride,
-                              uint8_t* to) {
+                              bool is_symmetric, uint8_t* to) {
   constexpr size_t kStep = 4 * Quantizer::kLanes;
-  const QuantizedRow row = FindParameters(x, n);
-  const Quantizer quantize(row);
+  const RowParameters by = FindParameters(x, n, is_symmetric);
+  const Quantizer quantize(by);
   const auto offset = hn::Set(quantize.d8, 128);
   for (size_t i = 0; i < padded; i += kStep) {
     const size_t left = i < n ? n - i : 0;
@@ -127,13 +143,13 @@ QuantizedRow QuantizeGroupsOf(const float* x, uint32_t n, uint32_t padded, uint3
       std::memcpy(to, groups + at, kGroup);
     }
   }
-  return row;
+  return by.row;
 }
 
 QuantizedRow QuantizeGroups(const float* x, uint32_t n, uint32_t padded, uint32_t group,
-                            uint32_t stride, uint8_t* groups) {
-  return group == 4 ? QuantizeGroupsOf<4>(x, n, padded, stride, groups)
-                    : QuantizeGroupsOf<8>(x, n, padded, stride, groups);
+                            uint32_t stride, bool is_symmetric, uint8_t* groups) {
+  return group == 4 ? QuantizeGroupsOf<4>(x, n, padded, stride, is_symmetric, groups)
+                    : QuantizeGroupsOf<8>(x, n, padded, stride, is_symmetric, groups);
 }
 
 }  // namespace arn::cpu::HWY_NAMESPACE

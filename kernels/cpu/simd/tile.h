@@ -23,8 +23,8 @@ struct QuantizedRow {
 
 // c[rows, n] (+)= a[rows, k] W^T + bias for n columns that start at a panel.
 struct TileArgs {
-  // kF16, kBf16: f32 [k][rows]. kInt4, kInt8: u8 [k / kr][rows][kr], each the quantised integer
-  // plus 128; k is a multiple of kInt4BlockSize (kInt4) or kr (kInt8).
+  // kF16, kBf16: f32 [k][rows]. Integers: u8 [k / kr][rows][kr], each the quantised integer
+  // plus 128; k is PaddedInputs().
   const void* a;
   const QuantizedRow* quantized;  // [rows]; null for float weights
   uint32_t rows, n, k;
@@ -47,5 +47,7 @@ TileKernel ChooseBf16Tile();
 // May return no kernel (rows 0).
 TileKernel ChooseInt4Tile();
 TileKernel ChooseInt8Tile();
+// For a type of codes. Defined if kHasLowBits.
+TileKernel ChooseCodeTile(DType dtype);
 
 }  // namespace arn::cpu

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/contract/code_type.h"
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/native_layout.h"
 #include "platform/base/arith.h"
@@ -52,31 +53,27 @@ GemmKernel Ours(const TileKernel& tile) {
 
 }  // namespace
 
-const GemmKernel* GemmKernels::For(DType dtype) const {
-  switch (dtype) {
-    case DType::kF32: return &f32;
-    case DType::kInt8: return &int8;
-    case DType::kInt4: return &int4;
-    case DType::kF16: return &f16;
-    case DType::kBf16: return &bf16;
-  }
-  return nullptr;
-}
-
 Status InitGemmKernels(GemmKernels* out, Diag* diag) {
   if (const Status status = KnowCpu(); status != Status::kOk) {
     return diag->Fail(status, "cannot detect the CPU: the process has no %s left",
                       status == Status::kIo ? "file descriptor" : "memory");
   }
-  out->f16 = Ours(ChooseF16Tile());
-  out->bf16 = Ours(ChooseBf16Tile());
-  out->int4 = Ours(ChooseInt4Tile());
-  out->int8 = Ours(ChooseInt8Tile());
-  const bool has_int4 = out->int4.tile != nullptr ||
-                        Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4);
-  const bool has_int8 = out->int8.tile != nullptr ||
-                        Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8);
-  if (has_int4 && has_int8 && Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32)) {
+  *out->For(DType::kF16) = Ours(ChooseF16Tile());
+  *out->For(DType::kBf16) = Ours(ChooseBf16Tile());
+  GemmKernel* int4 = out->For(DType::kInt4);
+  GemmKernel* int8 = out->For(DType::kInt8);
+  *int4 = Ours(ChooseInt4Tile());
+  *int8 = Ours(ChooseInt8Tile());
+  for (uint32_t i = 0; kHasLowBits && i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (FindCodeType(dtype) != nullptr) *out->For(dtype) = Ours(ChooseCodeTile(dtype));
+  }
+  const bool has_int4 =
+      int4->tile != nullptr || Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, int4);
+  const bool has_int8 =
+      int8->tile != nullptr || Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, int8);
+  if (has_int4 && has_int8 &&
+      Choose(xnn_init_f32_gemm_config(), DType::kF32, out->For(DType::kF32))) {
     return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "XNNPACK has no kernels for this CPU");
@@ -119,8 +116,7 @@ WeightLayout NativeLayout(DType dtype) {
   cpu::GemmKernels kernels;
   Diag diag;
   if (cpu::InitGemmKernels(&kernels, &diag) != Status::kOk) return {};
-  const cpu::GemmKernel* kernel = kernels.For(dtype);
-  return kernel == nullptr ? WeightLayout{} : kernel->layout;
+  return kernels.For(dtype)->layout;
 }
 
 }  // namespace arn

@@ -28,8 +28,9 @@ struct GemmKernel {
 };
 
 struct GemmKernels {
-  GemmKernel f32, f16, bf16, int8, int4;
-  const GemmKernel* For(DType dtype) const;
+  GemmKernel of[kDTypeCount];  // without rows: none
+  const GemmKernel* For(DType dtype) const { return of + static_cast<uint32_t>(dtype); }
+  GemmKernel* For(DType dtype) { return of + static_cast<uint32_t>(dtype); }
 };
 
 // Returns kUnsupported if XNNPACK has no kernels for this CPU; kIo or kOutOfMemory from KnowCpu().

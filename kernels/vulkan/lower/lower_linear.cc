@@ -13,9 +13,7 @@ constexpr uint32_t kSliceOuts = 4;      // outputs per workgroup in the longest 
 
 }  // namespace
 
-bool IsInteger(const Weight& weight) {
-  return weight.dtype == DType::kInt8 || weight.dtype == DType::kInt4;
-}
+bool IsInteger(const Weight& weight) { return arn::IsInteger(weight.dtype); }
 
 uint32_t Lowering::SliceRows(uint32_t row_bytes) {
   const auto rows = static_cast<uint32_t>(Min<uint64_t>(

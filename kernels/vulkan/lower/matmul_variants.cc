@@ -53,8 +53,6 @@ static_assert(AllFit());
 // Workgroup size if the variant specifies none and it is not one subgroup (Lowering::Begin).
 constexpr uint32_t kUsualLanes = 64;
 
-bool IsIntegerType(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
-
 // The matrices that store the sums reuse the memory of the tiles.
 bool StripsFit(const GemmVariant& v, const CoopShape& c) {
   const uint32_t tile_words = 4 * (v.tile_m + v.tile_n) * (2 * v.blocks + 1);
@@ -91,12 +89,12 @@ bool IsUsable(const MatmulTraits& traits, Mode mode, DType dtype, uint32_t index
   const uint32_t avoid = is_tiled ? kGemm[index].avoid : kGemv[index].avoid;
   const uint32_t lanes = is_tiled ? kGemm[index].lanes : kGemv[index].lanes;
   // Skips variants that would be identical to another one on this device.
-  if ((avoid & kAvoidDot) != 0 && !(traits.has_dot && IsIntegerType(dtype))) return false;
+  if ((avoid & kAvoidDot) != 0 && !(traits.has_dot && IsInteger(dtype))) return false;
   if ((avoid & kAvoidSubgroups) != 0 && traits.subgroup_size == 0) return false;
   const uint32_t usual_lanes = OneSubgroup(traits) != 0 ? OneSubgroup(traits) : kUsualLanes;
   if (!is_tiled && avoid == 0 && lanes == usual_lanes) return false;
   if (is_tiled && kGemm[index].subgroups != 0) {
-    return IsIntegerType(dtype) && CoopFits(traits, kGemm[index]);
+    return IsInteger(dtype) && CoopFits(traits, kGemm[index]);
   }
   return lanes <= traits.max_lanes;
 }

@@ -1,6 +1,7 @@
 #include "kernels/vulkan/replay/vulkan_plan.h"
 
 #include "kernels/contract/check.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/vulkan/lower/choice_words.h"
 #include "kernels/vulkan/lower/expert_space.h"
 #include "kernels/vulkan/lower/matmul.h"
@@ -160,6 +161,12 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
     return diag->Fail(Status::kUnsupported,
                       "Vulkan: kv_key_axis and kv_value_axis other than the default are not "
                       "supported");
+  }
+  for (uint32_t i = 0; i < program.weights.size(); ++i) {
+    const Weight& weight = program.weights[i];
+    if (FindCodeType(weight.dtype) == nullptr) continue;
+    return diag->Fail(Status::kUnsupported, "Vulkan: weight %u is %s, which is not supported", i,
+                      DTypeName(weight.dtype));
   }
   if (program.splits_rows) {
     return diag->Fail(Status::kUnsupported, "Vulkan: activations of 16 bits are not supported");

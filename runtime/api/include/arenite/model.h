@@ -174,15 +174,16 @@ ARN_API arn_status arn_model_get_residency(const arn_model* model, arn_residency
 typedef struct arn_tensor_info {
   size_t struct_size;
   const char* name;
-  const char* dtype;  /* "f32", "f16", "bf16", "int8", "int4" */
+  const char* dtype;  /* "f32", "f16", "bf16", "int8", "int4", "int3", "int2", "ternary" */
   const char* layout; /* "rows" or "panels" */
   uint32_t nr, kr, sr;
   uint32_t rows, cols;
   uint64_t offset; /* file offset */
   uint64_t bytes;
+  uint64_t stored_bits; /* of values and scales, without what kernels keep beside them */
 } arn_tensor_info;
 #define ARN_TENSOR_INFO_INIT \
-  { sizeof(arn_tensor_info), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_tensor_info), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
 ARN_API uint32_t arn_model_tensor_count(const arn_model* model);
 ARN_API arn_status arn_model_get_tensor(const arn_model* model, uint32_t index,
                                         arn_tensor_info* out_info);

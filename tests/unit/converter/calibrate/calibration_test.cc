@@ -319,30 +319,54 @@ TEST(MixedPrecision, Units_ExpertsOfALayerTogether) {
   EXPECT_EQ(units[1].matrices.size(), 4u);
 }
 
-TEST(MixedPrecision, ChooseInt8_MostSensitivityForTheBits) {
+TEST(MixedPrecision, ChooseTypes_LeastCostForTheBits) {
   std::vector<PrecisionUnit> units = ListUnits(kMatrices);
-  units[0].sensitivity = 1.0;
-  units[1].sensitivity = 2.0;  // with three times the weights
+  units[0].costs = {1.0};
+  units[1].costs = {2.0};  // with three times the weights
   const double least = BitsPerWeight(kMatrices);
-  EXPECT_THAT(ChooseInt8(kMatrices, units, least), IsEmpty());
+  EXPECT_THAT(ChooseTypes(kMatrices, units, DType::kInt4, least), IsEmpty());
   // 64 * 32 of 288 * 32 weights need 4.5 more bits each.
-  EXPECT_THAT(ChooseInt8(kMatrices, units, least + 1.1), ElementsAre(Key("layers.0.qkv")));
-  EXPECT_EQ(ChooseInt8(kMatrices, units, 9).size(), 5u);
-  units[1].sensitivity = 4.0;
-  EXPECT_THAT(ChooseInt8(kMatrices, units, least + 1.1), ElementsAre(Key("layers.0.qkv")));
-  EXPECT_EQ(ChooseInt8(kMatrices, units, least + 3.1).size(), 4u);
-  EXPECT_THAT(test::ErrorOf([&] { ChooseInt8(kMatrices, units, 4); }), HasSubstr("--bits 4"));
+  EXPECT_THAT(ChooseTypes(kMatrices, units, DType::kInt4, least + 1.1),
+              ElementsAre(Key("layers.0.qkv")));
+  EXPECT_EQ(ChooseTypes(kMatrices, units, DType::kInt4, 9).size(), 5u);
+  units[1].costs = {4.0};
+  EXPECT_THAT(ChooseTypes(kMatrices, units, DType::kInt4, least + 1.1),
+              ElementsAre(Key("layers.0.qkv")));
+  EXPECT_EQ(ChooseTypes(kMatrices, units, DType::kInt4, least + 3.1).size(), 4u);
+  EXPECT_THAT(test::ErrorOf([&] { ChooseTypes(kMatrices, units, DType::kInt4, 4); }),
+              HasSubstr("--bits 4"));
 }
 
 // A greedy choice by density would leave room that no other matrix fits.
-TEST(MixedPrecision, ChooseInt8_FillsTheRoom) {
+TEST(MixedPrecision, ChooseTypes_FillsTheRoom) {
   const std::vector<MatrixInfo> matrices = {{"a", DType::kInt4, 40, 32, true},
                                             {"b", DType::kInt4, 30, 32, true},
                                             {"c", DType::kInt4, 30, 32, true}};
   std::vector<PrecisionUnit> units = ListUnits(matrices);
-  units[0].sensitivity = 5;
-  units[1].sensitivity = units[2].sensitivity = 3.5;
-  EXPECT_THAT(ChooseInt8(matrices, units, 4.5 + 0.61 * 4.5), ElementsAre(Key("b"), Key("c")));
+  units[0].costs = {5};
+  units[1].costs = units[2].costs = {3.5};
+  EXPECT_THAT(ChooseTypes(matrices, units, DType::kInt4, 4.5 + 0.61 * 4.5),
+              ElementsAre(Key("b"), Key("c")));
+}
+
+TEST(MixedPrecision, ChooseTypes_FromSeveral) {
+  const std::vector<MatrixInfo> matrices = {{"a", DType::kInt2, 32, 64, true},
+                                            {"b", DType::kInt2, 32, 64, true},
+                                            {"c", DType::kInt2, 32, 64, true}};
+  std::vector<PrecisionUnit> units = ListUnits(matrices);
+  units[0].costs = {4, 1, 0.1};
+  units[1].costs = {8, 1, 0.2};
+  units[2].costs = {0.5, 0.4, 0.3};
+  const auto choose = [&](double bits) { return ChooseTypes(matrices, units, DType::kInt2, bits); };
+  // int2, int3, int4 and int8 take 2.75, 3.75, 4.5 and 8.5 bits here.
+  EXPECT_THAT(choose(2.75), IsEmpty());
+  EXPECT_THAT(choose(2.75 + 1.01 / 3), ElementsAre(std::pair("b", DType::kInt3)));
+  EXPECT_THAT(choose(2.75 + 2.01 / 3),
+              ElementsAre(std::pair("a", DType::kInt3), std::pair("b", DType::kInt3)));
+  EXPECT_THAT(choose(2.75 + 3.51 / 3),
+              ElementsAre(std::pair("a", DType::kInt4), std::pair("b", DType::kInt4)));
+  EXPECT_THAT(choose(8.6), ElementsAre(Key("a"), Key("b"), Key("c")));
+  EXPECT_THAT(test::ErrorOf([&] { choose(2.5); }), HasSubstr("all layers in int2 a weight takes"));
 }
 
 }  // namespace

@@ -249,6 +249,52 @@ TEST_F(GgufTest, RopeScaling_GivesTheSameFrequencies) {
   EXPECT_FLOAT_EQ(0.1f * std::log(4.0f) + 1, yarn.amplitude);
 }
 
+// TQ2_0, by hand: bit pairs of 256 elements, then an f16 scale that differs between blocks.
+TEST_F(GgufTest, TernaryTensors_ArriveInTwoBits) {
+  TinyCheckpoint tiny;
+  tiny.hidden = 256;
+  tiny.ffn = 512;
+  tiny.heads = 4;
+  tiny.kv_heads = 2;
+  tiny.head_dim = 64;
+  test::TinyTensors tensors = test::MakeTinyTensors(tiny);
+  std::vector<float> down;  // of layer 0
+  GgufWriter writer;
+  AddSizes("llama", tiny, &writer);
+  test::TinyTensors others;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.find("_proj.weight") == std::string::npos) {
+      others[name] = tensor;
+      continue;
+    }
+    std::vector<uint8_t> blocks;
+    const uint64_t count = tensor.shape[0] * tensor.shape[1];
+    for (uint64_t block = 0; block < count / 256; ++block) {
+      const uint16_t scale = F16FromF32(0.01f + 0.001f * static_cast<float>(block % 7));
+      std::vector<uint8_t> bytes(66);
+      for (uint64_t e = 0; e < 256; ++e) {
+        const uint64_t code = (e * 5 + block) % 3;
+        bytes[e / 128 * 32 + e % 32] |= static_cast<uint8_t>(code << (e % 128 / 32 * 2));
+        if (name.find("layers.0.mlp.down") != std::string::npos) {
+          down.push_back((static_cast<float>(code) - 1.0f) * F32FromF16(scale));
+        }
+      }
+      std::memcpy(bytes.data() + 64, &scale, 2);
+      blocks.insert(blocks.end(), bytes.begin(), bytes.end());
+    }
+    writer.Tensor(GgufName(name, false), test::kGgufTq2_0, tensor.shape, blocks);
+  }
+  AddTensors(others, false, 0, tiny.head_dim, &writer);
+  WriteGguf(writer);
+  ConvertOptions options = GgufOptions(DType::kTernary);
+  options.formats.embedding = options.formats.head = DType::kF32;
+  Run(options);
+  const OpenedBundle bundle(folder_ / "out/gguf.arn");
+  const uint32_t index = bundle.model().layers()->Get(0)->down();
+  EXPECT_EQ(bundle.model().tensors()->Get(index)->dtype(), fbs::DType::Ternary);
+  EXPECT_EQ(down, bundle.values(index));
+}
+
 TEST_F(GgufTest, QuantisedTensors_AreTheirValues) {
   TinyCheckpoint tiny;
   tiny.ffn = 64;

@@ -54,14 +54,39 @@ TEST_F(QuantisedErrors, OtherMethods_AreRefusedByName) {
         AllOf(HasSubstr(std::string("quant_method ") + name + " is not read (read are: awq"),
               HasSubstr("BF16")));
   }
-  EXPECT_THAT(ErrorOfConfig(TinyMethod::kGptq, {{"quant_method", "bitnet"}}),
-              HasSubstr("bitnet is not read: the model rounds its activations"));
   EXPECT_THAT(ErrorOfConfig(TinyMethod::kGptq, {{"quant_method", "magic"}}),
               HasSubstr("quant_method magic is not known"));
   EXPECT_THAT(ErrorOfConfig(TinyMethod::kGptq, {{"quant_method", nullptr}}),
               HasSubstr("quant_method: expected the name of a method, found nothing"));
   EXPECT_THAT(ErrorOfConfig(TinyMethod::kGptq, {{"quant_method", 4}}),
               HasSubstr("quant_method: expected a string, found 4"));
+}
+
+TEST_F(QuantisedErrors, BitNet_KeysThatChangeTheModel_AreRefused) {
+  const auto error = [&](nlohmann::json keys) {
+    keys["quant_method"] = "bitnet";
+    test::TinyCheckpoint tiny = Tiny(TinyMethod::kGptq);
+    tiny.config["quantization_config"] = std::move(keys);
+    WriteCheckpoint(tiny, {});
+    return ErrorOfRun(Options(DType::kF32));
+  };
+  EXPECT_THAT(error({{"linear_class", "linear"}}), HasSubstr("linear_class: expected bitlinear"));
+  EXPECT_THAT(error({{"quantization_mode", "on"}}), HasSubstr("quantization_mode: expected"));
+  EXPECT_THAT(error({{"use_rms_norm", true}}), HasSubstr("use_rms_norm: expected false"));
+  EXPECT_THAT(error({{"group", 3}}), HasSubstr("unknown keys of method bitnet: group"));
+  // No levels: the weights are those of an ordinary checkpoint.
+  EXPECT_THAT(error(nlohmann::json::object()), HasSubstr("ends with .weight_scale"));
+}
+
+TEST_F(QuantisedErrors, Ternary_OfOtherWeights_NamesTensorAndRow) {
+  test::TinyCheckpoint tiny = Tiny(TinyMethod::kGptq);
+  tiny.config.erase("quantization_config");
+  WriteCheckpoint(tiny, {});
+  ConvertOptions options = Options(DType::kTernary);
+  options.formats.embedding = options.formats.head = DType::kF32;
+  EXPECT_THAT(ErrorOfRun(options), AllOf(HasSubstr("q_proj.weight: row 0 has magnitudes "),
+                                         HasSubstr("ternary takes only rows of -1, 0 and 1")));
+  EXPECT_THAT(OutputFiles(), IsEmpty());
 }
 
 TEST_F(QuantisedErrors, Keys_AreNamedWithTheirValue) {

@@ -77,6 +77,7 @@ constexpr TinyMethod kAllMethods[] = {
     TinyMethod::kCompressedInt8,
     TinyMethod::kCompressedFloat,
     TinyMethod::kFp8,
+    TinyMethod::kBitNet,
     TinyMethod::kBnbInt8,
     TinyMethod::kBnbNf4,
 };

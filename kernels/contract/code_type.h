@@ -1,0 +1,110 @@
+// Weight types whose elements are codes of 2 or 3 bits: data, from which packing, kernels,
+// quantisation and reports follow.
+//
+//   w = level of the code * scale of the block * scale of the row
+//
+// A level is a whole number that a table gives each code. A block is a number of columns with one
+// scale; a row has an f32 scale, by which all its blocks are multiplied. Every CPU has instructions
+// that look up 16 bytes at once, so levels need not be evenly spaced. kernels/pack/code_panel.h has
+// the only layout of these types: the same on every CPU.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/weight.h"
+#include "platform/base/arith.h"
+
+namespace arn {
+
+// False in libraries without ARENITE_LOW_BITS: bundles with these types are refused.
+#ifdef ARENITE_NO_LOW_BITS
+inline constexpr bool kHasLowBits = false;
+#else
+inline constexpr bool kHasLowBits = true;
+#endif
+
+// How the scale of a block is stored.
+enum class BlockScale : uint8_t {
+  kF16,   // its bits
+  kInt8,  // a whole number, not -128
+};
+
+inline constexpr float kLeastSymmetricRange = 1e-5f;
+
+// Codes of a row are padded to a multiple of this many columns.
+inline constexpr uint32_t kCodeUnit = 32;
+
+struct CodeType {
+  DType dtype;
+  uint32_t bits;  // of a code
+  // By code, repeated up to 8. At most 63, so that two products with bytes fit 16 bits.
+  int8_t levels[8];
+  uint32_t block;  // columns: a multiple of kCodeUnit. The last block of a row may have fewer.
+  BlockScale scale;
+  // Activations are rounded as BitNet's training does: zero point 0, and 127 for the largest
+  // magnitude, or for kLeastSymmetricRange.
+  bool takes_symmetric_rows;
+
+  constexpr uint32_t n_levels() const { return 1u << bits; }
+  constexpr uint32_t scale_bytes() const { return scale == BlockScale::kF16 ? 2 : 1; }
+  constexpr uint64_t Padded(uint64_t cols) const { return AlignUp(cols, kCodeUnit); }
+  constexpr uint64_t Blocks(uint64_t cols) const { return CeilDiv(cols, block); }
+};
+
+// Blocks of 256 are those of GGUF's TQ1_0 and TQ2_0. BitNet has one scale per matrix: that of the
+// rows, with blocks of 1.
+inline constexpr CodeType kTernaryCodes = {DType::kTernary,  2,   {-1, 0, 1, 0, -1, 0, 1, 0}, 256,
+                                           BlockScale::kF16, true};
+// Denser near 0, as weights are, and longer on one side: blocks of 32 seldom have extremes on both.
+inline constexpr CodeType kInt2Codes = {
+    DType::kInt2, 2, {-40, -13, 5, 26, -40, -13, 5, 26}, 32, BlockScale::kInt8, false};
+inline constexpr CodeType kInt3Codes = {
+    DType::kInt3, 3, {-60, -38, -23, -10, 3, 16, 31, 49}, 32, BlockScale::kInt8, false};
+
+inline constexpr const CodeType* kCodeTypes[] = {&kTernaryCodes, &kInt2Codes, &kInt3Codes};
+
+// Returns null for other types.
+constexpr const CodeType* FindCodeType(DType dtype) {
+  for (const CodeType* type : kCodeTypes) {
+    if (type->dtype == dtype) return type;
+  }
+  return nullptr;
+}
+
+// Returns the level of the row's element as a float: exact in this order.
+constexpr float CodeValue(int8_t level, float block_scale, float row_scale) {
+  return static_cast<float>(level) * (block_scale * row_scale);
+}
+
+// Returns a block's scale from how it is stored, in 16 bits (RowMatrix::scales).
+inline float BlockScaleOf(const CodeType& type, int16_t stored) {
+  return type.scale == BlockScale::kF16 ? F32FromF16(static_cast<uint16_t>(stored))
+                                        : static_cast<float>(stored);
+}
+
+constexpr bool TakesSymmetricRows(DType dtype) {
+  const CodeType* type = FindCodeType(dtype);
+  return kHasLowBits && type != nullptr && type->takes_symmetric_rows;
+}
+
+// The columns that the inputs of a matmul are padded to, with zeros.
+inline uint64_t PaddedInputs(DType dtype, uint64_t cols, uint32_t group) {
+  const bool is_code = kHasLowBits && FindCodeType(dtype) != nullptr;
+  return AlignUp(cols, is_code ? kCodeUnit : dtype == DType::kInt4 ? kInt4BlockSize : group);
+}
+
+// Returns the bits of a matrix's values and scales, with the padding of its rows and without the
+// sums that kernels keep.
+inline uint64_t StoredBits(DType dtype, uint64_t rows, uint64_t cols) {
+  if (const CodeType* type = FindCodeType(dtype)) {
+    return rows * (type->Padded(cols) * type->bits + type->Blocks(cols) * 8 * type->scale_bytes() +
+                   8 * sizeof(float));
+  }
+  if (dtype == DType::kInt4) {
+    const uint64_t blocks = CeilDiv(cols, uint64_t{kInt4BlockSize});
+    return rows * blocks * (4 * kInt4BlockSize + 16);
+  }
+  return rows * (8 * ElementBytes(dtype) * cols + (dtype == DType::kInt8 ? 32 : 0));
+}
+
+}  // namespace arn

@@ -1,0 +1,322 @@
+// Weights of codes (kernels/contract/code_type.h) in panels, times a tile of rows.
+//
+// Codes become bytes by a lookup in 16, and these meet the activations in byte dot products: a lane
+// is an output, an activation quad is broadcast. A block's sum is a whole number, so its order does
+// not matter; blocks are added in their order in every tile, so a row gives the same bits in any.
+#include "kernels/contract/code_type.h"
+
+#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/sdot.h"
+#include "kernels/cpu/simd/targets.h"
+#include "kernels/cpu/simd/tile.h"
+#include "kernels/cpu/vnni.h"
+#include "kernels/pack/code_panel.h"
+#if defined(__aarch64__)
+#include <cpuinfo.h>
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/code_tile.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace arn::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DI32 = hn::CappedTag<int32_t, kCodeColumns>;
+using DF = hn::Rebind<float, DI32>;
+using DU8 = hn::Repartition<uint8_t, DI32>;
+using DI8 = hn::Repartition<int8_t, DI32>;
+using VI = hn::Vec<DI32>;
+using VF = hn::Vec<DF>;
+using Codes = hn::Vec<DU8>;
+using Levels = hn::Vec<DI8>;
+constexpr size_t kLanes = HWY_MAX_LANES_D(DI32);
+constexpr size_t kPanelVectors = kCodeColumns / kLanes;
+
+// As in half_tile.cc: a tile's sums fill the registers, in parts of a panel. A single row takes the
+// whole panel at once, because it streams from memory.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 && !defined(ARN_SMALL_CODE)
+constexpr uint32_t kTileRows = 12;
+#elif defined(ARN_SMALL_CODE)
+constexpr uint32_t kTileRows = 3;
+#else
+constexpr uint32_t kTileRows = 4;
+#endif
+// Bytes that a single row reads ahead.
+constexpr size_t kAhead = 6144;
+constexpr size_t kTileVectors = HWY_ARCH_ARM_A64 ? 2 : 1;
+
+// How products are added. kOffset: of the activations from their zero points, as bytes of kByte.
+#if HWY_ARCH_X86
+struct PlainDot {
+  static constexpr int32_t kOffset = 128;
+  static HWY_INLINE Codes Activations(int32_t quad) {
+    return hn::BitCast(DU8(), hn::Set(DI32(), quad));
+  }
+  // Two products fit 16 bits (CodeType::levels).
+  static HWY_INLINE void Add(Codes a, Levels w, VI* sum) {
+    const hn::Repartition<int16_t, DI32> d16;
+    const auto pairs = hn::SatWidenMulPairwiseAdd(d16, a, w);
+    *sum = hn::Add(*sum, hn::WidenMulPairwiseAdd(DI32(), pairs, hn::Set(d16, 1)));
+  }
+};
+#if HWY_TARGET == HWY_AVX3
+struct VnniDot : PlainDot {
+  static HWY_INLINE void Add(Codes a, Levels w, VI* sum) {
+    vnni::AddProducts(a.raw, w.raw, &sum->raw);
+  }
+};
+#endif
+#else
+struct PlainDot {
+  static constexpr int32_t kOffset = 0;
+  static HWY_INLINE Levels Activations(int32_t quad) {
+    return hn::Xor(hn::BitCast(DI8(), hn::Set(DI32(), quad)), hn::Set(DI8(), -128));
+  }
+  static HWY_INLINE void Add(Levels a, Levels w, VI* sum) {
+#if HWY_ARCH_ARM_A64
+    // Two products fit 16 bits (CodeType::levels).
+    const int16x8_t low = vmull_s8(vget_low_s8(a.raw), vget_low_s8(w.raw));
+    sum->raw = vpadalq_s16(sum->raw, vpaddq_s16(low, vmull_high_s8(a.raw, w.raw)));
+#else
+    *sum = hn::SumOfMulQuadAccumulate(DI32(), a, w, *sum);
+#endif
+  }
+};
+#if HWY_ARCH_ARM_A64
+struct SignedDot : PlainDot {
+  static HWY_INLINE void Add(Levels a, Levels w, VI* sum) {
+    AddSignedProducts(a.raw, w.raw, &sum->raw);
+  }
+};
+#endif
+#endif
+
+// The number of a quad, as a type.
+template <size_t kNumber>
+struct Quad {
+  static constexpr size_t kValue = kNumber;
+};
+
+// The levels of a unit's codes, quad by quad.
+template <const CodeType& kType>
+class Lookup {
+ public:
+  HWY_INLINE Lookup() {
+    HWY_ALIGN int8_t low[16], high[16];
+    for (uint32_t i = 0; i < 16; ++i) {
+      low[i] = kType.levels[i % kType.n_levels()];
+      high[i] = kType.levels[i / 4];
+    }
+    low_ = hn::LoadDup128(DI8(), low);
+    high_ = hn::LoadDup128(DI8(), high);
+  }
+
+  // Calls add(quad, levels) for every quad, a Quad: sums that it chooses stay in registers.
+  template <class Add>
+  HWY_INLINE void ForQuads(const std::byte* unit, const Add& add) const {
+    if constexpr (kType.bits == 2) {
+      FourQuads<0>(unit, add);
+      FourQuads<4>(unit, add);
+    } else {
+      const Codes a = Load(unit, 0), b = Load(unit, 1), c = Load(unit, 2);
+      TwoQuads<0>(a, add);
+      TwoQuads<2>(b, add);
+      TwoQuads<4>(c, add);
+      const Codes spread = hn::Or3(hn::And(Shift<3>(a), hn::Set(DU8(), 0x11)),
+                                   hn::And(Shift<2>(b), hn::Set(DU8(), 0x22)),
+                                   hn::And(Shift<1>(c), hn::Set(DU8(), 0x44)));
+      TwoQuads<6>(spread, add);
+    }
+  }
+
+ private:
+  // Half bytes have two codes of 2 bits: a table for each.
+  template <size_t kFirst, class Add>
+  HWY_INLINE void FourQuads(const std::byte* unit, const Add& add) const {
+    const Codes both = Load(unit, kFirst / 4);
+    const Codes first = hn::And(both, HalfMask()), second = UpperHalf(both);
+    add(Quad<kFirst>(), Look(low_, first));
+    add(Quad<kFirst + 1>(), Look(high_, first));
+    add(Quad<kFirst + 2>(), Look(low_, second));
+    add(Quad<kFirst + 3>(), Look(high_, second));
+  }
+  template <size_t kFirst, class Add>
+  HWY_INLINE void TwoQuads(Codes both, const Add& add) const {
+    add(Quad<kFirst>(), Look(low_, hn::And(both, HalfMask())));
+    add(Quad<kFirst + 1>(), Look(low_, UpperHalf(both)));
+  }
+  static HWY_INLINE Codes Load(const std::byte* unit, uint32_t v) {
+    return hn::LoadU(DU8(), reinterpret_cast<const uint8_t*>(unit + v * kCodeVector));
+  }
+  static HWY_INLINE Levels Look(Levels table, Codes codes) {
+    return hn::TableLookupBytes(table, hn::BitCast(DI8(), codes));
+  }
+  static HWY_INLINE Codes HalfMask() { return hn::Set(DU8(), 0x0F); }
+  // Bits cross into the next byte, where a mask removes them.
+  template <int kBits>
+  static HWY_INLINE Codes Shift(Codes codes) {
+    return hn::BitCast(DU8(),
+                       hn::ShiftRight<kBits>(hn::BitCast(hn::Repartition<uint16_t, DU8>(), codes)));
+  }
+  static HWY_INLINE Codes UpperHalf(Codes codes) { return hn::And(Shift<4>(codes), HalfMask()); }
+
+  Levels low_, high_;
+};
+
+// Loads the scales of kLanes columns of a block.
+template <const CodeType& kType>
+HWY_INLINE VF BlockScales(const std::byte* from) {
+  if constexpr (kType.scale == BlockScale::kF16) {
+    return hn::PromoteTo(DF(), hn::LoadU(hn::Rebind<hwy::float16_t, DF>(),
+                                         reinterpret_cast<const hwy::float16_t*>(from)));
+  } else {
+    const hn::Rebind<int8_t, DI32> d;
+    const auto bytes = hn::LoadU(d, reinterpret_cast<const int8_t*>(from));
+    return hn::ConvertTo(DF(), hn::PromoteTo(DI32(), bytes));
+  }
+}
+
+// Computes columns [first, first + kVectors * kLanes) of a panel with n valid columns.
+template <const CodeType& kType, class Dot, uint32_t kRows, size_t kVectors>
+void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, size_t first,
+          size_t n, float* c) {
+  const DF df;
+  const DI32 di32;
+  const auto load = [&](uint32_t offset, size_t v) HWY_ATTR {
+    const auto* floats = reinterpret_cast<const float*>(panel + offset);
+    return hn::LoadU(df, floats + first + v * kLanes);
+  };
+  VF sums[kRows][kVectors];
+  for (uint32_t r = 0; r < kRows; ++r) {
+    const auto offset = static_cast<float>(args.quantized[r].zero_point + Dot::kOffset);
+    for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Mul(load(0, v), hn::Set(df, offset));
+  }
+  const Lookup<kType> lookup;
+  const auto* a = static_cast<const uint8_t*>(args.a);
+  const std::byte* scales = panel + CodePanel::kScales + first * kType.scale_bytes();
+  const std::byte* unit = panel + shape.codes_offset + first * 4;
+  const uint32_t units = args.k / kCodeUnit;
+  // A single row waits for memory. Its instructions per byte are so many that few loads are under
+  // way at once, and the hardware does not see far enough ahead through two areas of a panel.
+  const std::byte* ahead = panel + kAhead;
+  const uint64_t ahead_step = CeilDiv(shape.bytes, units);
+  // A single vector of a single row has several sums, so that they do not wait for each other.
+  constexpr uint32_t kChains = kRows * kVectors > 1 ? 1 : kType.block > kCodeUnit ? 4 : 2;
+  for (uint32_t u = 0; u < units; scales += kCodeColumns * kType.scale_bytes()) {
+    VI dots[kChains][kRows][kVectors];
+    HWY_UNROLL(4)
+    for (uint32_t i = 0; i < kChains; ++i) {
+      HWY_UNROLL(16)
+      for (uint32_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(4)
+        for (size_t v = 0; v < kVectors; ++v) dots[i][r][v] = hn::Zero(di32);
+      }
+    }
+    const uint32_t end = HWY_MIN(u + kType.block / kCodeUnit, units);
+    for (; u < end; ++u, unit += shape.unit_bytes, a += size_t{kCodeUnit} * kRows) {
+      if constexpr (kRows == 1) {
+        for (uint64_t i = 0; i <= kType.bits; ++i) __builtin_prefetch(ahead + i * kCodeVector);
+        ahead += ahead_step;
+      }
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        lookup.ForQuads(unit + v * kLanes * 4, [&](auto quad, Levels levels) HWY_ATTR {
+          constexpr size_t kQuad = decltype(quad)::kValue;
+          HWY_UNROLL(16)
+          for (uint32_t r = 0; r < kRows; ++r) {
+            int32_t word;
+            std::memcpy(&word, a + (kQuad * kRows + r) * 4, sizeof word);
+            Dot::Add(Dot::Activations(word), levels, &dots[kQuad % kChains][r][v]);
+          }
+        });
+      }
+    }
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) {
+      const VF scale = BlockScales<kType>(scales + v * kLanes * kType.scale_bytes());
+      HWY_UNROLL(16)
+      for (uint32_t r = 0; r < kRows; ++r) {
+        VI dot = dots[0][r][v];
+        for (uint32_t i = 1; i < kChains; ++i) dot = hn::Add(dot, dots[i][r][v]);
+        sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dot), scale, sums[r][v]);
+      }
+    }
+  }
+  for (uint32_t r = 0; r < kRows; ++r) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      const size_t at = first + v * kLanes;
+      if (at >= n) break;
+      float* to = c + r * args.c_stride + at;
+      VF y = hn::MulAdd(hn::Mul(sums[r][v], hn::Set(df, args.quantized[r].scale)),
+                        load(CodePanel::kRowScales, v), load(CodePanel::kBias, v));
+      if (args.accumulate) y = hn::Add(y, hn::LoadN(df, to, n - at));
+      hn::StoreN(y, df, to, n - at);
+    }
+  }
+}
+
+template <const CodeType& kType, class Dot, uint32_t kRows = 1>
+void RunCodes(const TileArgs& args) {
+  if constexpr (kRows < kTileRows) {
+    if (args.rows > kRows) return RunCodes<kType, Dot, kRows + 1>(args);
+  }
+  constexpr size_t kVectors = kRows == 1 ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
+  const CodePanel shape(kType, args.k);
+  const std::byte* panel = args.panels;
+  for (uint32_t column = 0; column < args.n; column += kCodeColumns, panel += shape.bytes) {
+    const size_t n = HWY_MIN(kCodeColumns, args.n - column);
+    for (size_t first = 0; first < n; first += kVectors * kLanes) {
+      Part<kType, Dot, kRows, kVectors>(args, shape, panel, first, n, args.c + column);
+    }
+  }
+}
+
+template <class Dot>
+TileFn Choose(DType dtype) {
+  if (dtype == DType::kTernary) return RunCodes<kTernaryCodes, Dot>;
+  return dtype == DType::kInt2 ? RunCodes<kInt2Codes, Dot> : RunCodes<kInt3Codes, Dot>;
+}
+}  // namespace
+
+TileKernel CodeTile(DType dtype, bool has_dot) {
+#if HWY_TARGET == HWY_AVX3
+  return {kCodeLayout, kTileRows, has_dot ? Choose<VnniDot>(dtype) : Choose<PlainDot>(dtype)};
+#elif HWY_ARCH_ARM_A64
+  return {kCodeLayout, kTileRows, has_dot ? Choose<SignedDot>(dtype) : Choose<PlainDot>(dtype)};
+#else
+  (void)has_dot;
+  return {kCodeLayout, kTileRows, Choose<PlainDot>(dtype)};
+#endif
+}
+
+}  // namespace arn::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace arn::cpu {
+
+// Byte dot products of four, which Highway's targets leave out (integer_tile.cc).
+static bool HasByteDots() {
+#if HWY_ARCH_X86
+  return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
+#elif HWY_ARCH_ARM_A64
+  return KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot();
+#else
+  return false;
+#endif
+}
+
+HWY_EXPORT(CodeTile);
+TileKernel ChooseCodeTile(DType dtype) {
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return HWY_DYNAMIC_DISPATCH(CodeTile)(dtype, HasByteDots());
+}
+
+}  // namespace arn::cpu
+#endif

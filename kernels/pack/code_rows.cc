@@ -1,0 +1,156 @@
+#include "kernels/pack/code_rows.h"
+
+#include <cstring>
+
+namespace arn {
+namespace {
+
+// Where a code lies in a unit: `bits` bits from `shift` up of one byte, or a bit of each vector.
+struct CodePlace {
+  uint32_t byte;  // of the first vector
+  uint32_t shift;
+  bool is_spread;
+};
+
+CodePlace PlaceOf(const CodeType& type, uint32_t row, uint32_t column) {
+  const uint32_t quad = column / 4, byte = 4 * row + column % 4;
+  if (type.bits == 2) return {quad / 4 * kCodeVector + byte, quad % 4 * 2, false};
+  if (quad >= 6) return {byte, quad == 6 ? 3u : 7u, true};
+  return {quad / 2 * kCodeVector + byte, quad % 2 * 4, false};
+}
+
+void PutCode(const CodeType& type, uint32_t row, uint32_t column, uint8_t code, std::byte* unit) {
+  const CodePlace place = PlaceOf(type, row, column);
+  if (!place.is_spread) {
+    unit[place.byte] |= static_cast<std::byte>(code << place.shift);
+    return;
+  }
+  for (uint32_t v = 0; v < type.bits; ++v) {
+    unit[v * kCodeVector + place.byte] |= static_cast<std::byte>((code >> v & 1) << place.shift);
+  }
+}
+
+uint8_t CodeAt(const CodeType& type, uint32_t row, uint32_t column, const std::byte* unit) {
+  const CodePlace place = PlaceOf(type, row, column);
+  const auto bits = [&](uint32_t byte) { return static_cast<uint32_t>(unit[byte]) >> place.shift; };
+  if (!place.is_spread) return static_cast<uint8_t>(bits(place.byte) & (type.n_levels() - 1));
+  uint32_t code = 0;
+  for (uint32_t v = 0; v < type.bits; ++v) {
+    code |= (bits(v * kCodeVector + place.byte) & 1) << v;
+  }
+  return static_cast<uint8_t>(code);
+}
+
+template <typename T>
+void Put(std::byte* out, uint64_t index, T value) {
+  std::memcpy(out + index * sizeof(T), &value, sizeof value);
+}
+
+template <typename T>
+T Get(const std::byte* from, uint64_t index) {
+  T value;
+  std::memcpy(&value, from + index * sizeof(T), sizeof value);
+  return value;
+}
+
+void PutScale(const CodeType& type, std::byte* scales, uint64_t index, int16_t stored) {
+  if (type.scale == BlockScale::kF16) return Put(scales, index, stored);
+  Put(scales, index, static_cast<int8_t>(stored));
+}
+
+int16_t ScaleAt(const CodeType& type, const std::byte* scales, uint64_t index) {
+  return type.scale == BlockScale::kF16 ? Get<int16_t>(scales, index) : Get<int8_t>(scales, index);
+}
+
+// Row `row` of the panel at `panel`, from row `source_row`.
+void PackRow(const RowMatrix& source, const CodeType& type, const CodePanel& shape,
+             uint32_t source_row, uint32_t row, std::byte* panel) {
+  const uint64_t padded = type.Padded(source.cols), blocks = type.Blocks(source.cols);
+  const auto* codes = static_cast<const uint8_t*>(source.values) + source_row * padded;
+  const auto* scales = static_cast<const int16_t*>(source.scales) + source_row * blocks;
+  float sum = 0.0f;
+  for (uint64_t b = 0; b < blocks; ++b) {
+    PutScale(type, panel + CodePanel::kScales, b * kCodeColumns + row, scales[b]);
+    int32_t levels = 0;
+    for (uint64_t c = b * type.block; c < Min(padded, (b + 1) * type.block); ++c) {
+      levels += type.levels[codes[c]];
+      PutCode(type, row, static_cast<uint32_t>(c % kCodeUnit), codes[c],
+              panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes);
+    }
+    sum -= static_cast<float>(levels) * BlockScaleOf(type, scales[b]);
+  }
+  Put(panel, row, sum);
+  Put(panel + CodePanel::kRowScales, row, source.row_scales[source_row]);
+  Put(panel + CodePanel::kBias, row, source.bias == nullptr ? 0.0f : source.bias[source_row]);
+}
+
+const std::byte* PanelOf(const Weight& weight, const CodePanel& shape, uint32_t row) {
+  return weight.data + row / kCodeColumns * shape.bytes;
+}
+
+}  // namespace
+
+void PackCodes(const RowMatrix& source, const CodeType& type, std::byte* out) {
+  const CodePanel shape(type, source.cols);
+  for (uint32_t first = 0; first < source.rows; first += kCodeColumns, out += shape.bytes) {
+    std::memset(out, 0, shape.bytes);
+    for (uint32_t r = 0; r < Min(kCodeColumns, source.rows - first); ++r) {
+      PackRow(source, type, shape, first + r, r, out);
+    }
+  }
+}
+
+float UnpackCodesBias(const Weight& weight, const CodeType& type, uint32_t row) {
+  const CodePanel shape(type, weight.cols);
+  return Get<float>(PanelOf(weight, shape, row) + CodePanel::kBias, row % kCodeColumns);
+}
+
+void UnpackRowCodes(const Weight& weight, uint32_t row, uint8_t* codes, int16_t* scales,
+                    float* row_scale) {
+  const CodeType& type = *FindCodeType(weight.dtype);
+  const CodePanel shape(type, weight.cols);
+  const std::byte* panel = PanelOf(weight, shape, row);
+  row %= kCodeColumns;
+  *row_scale = Get<float>(panel + CodePanel::kRowScales, row);
+  for (uint64_t b = 0; b < type.Blocks(weight.cols); ++b) {
+    scales[b] = ScaleAt(type, panel + CodePanel::kScales, b * kCodeColumns + row);
+  }
+  for (uint64_t c = 0; c < type.Padded(weight.cols); ++c) {
+    codes[c] = CodeAt(type, row, static_cast<uint32_t>(c % kCodeUnit),
+                      panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes);
+  }
+}
+
+void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* scales) {
+  const CodeType& type = *FindCodeType(weight.dtype);
+  const CodePanel shape(type, weight.cols);
+  const std::byte* panel = PanelOf(weight, shape, row);
+  row %= kCodeColumns;
+  const float row_scale = Get<float>(panel + CodePanel::kRowScales, row);
+  for (uint64_t b = 0; b < type.Blocks(weight.cols); ++b) {
+    const int16_t stored = ScaleAt(type, panel + CodePanel::kScales, b * kCodeColumns + row);
+    scales[b] = BlockScaleOf(type, stored) * row_scale;
+  }
+  for (uint32_t c = 0; c < weight.cols; ++c) {
+    levels[c] = type.levels[CodeAt(type, row, c % kCodeUnit,
+                                   panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes)];
+  }
+}
+
+void UnpackCodesF32(const Weight& weight, const CodeType& type, uint32_t row, float* out) {
+  const CodePanel shape(type, weight.cols);
+  const std::byte* panel = PanelOf(weight, shape, row);
+  row %= kCodeColumns;
+  const float row_scale = Get<float>(panel + CodePanel::kRowScales, row);
+  float scale = 0.0f;
+  for (uint32_t c = 0; c < weight.cols; ++c) {
+    if (c % type.block == 0) {
+      const uint64_t at = uint64_t{c / type.block} * kCodeColumns + row;
+      scale = BlockScaleOf(type, ScaleAt(type, panel + CodePanel::kScales, at));
+    }
+    const std::byte* unit = panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes;
+    out[c] = CodeValue(type.levels[CodeAt(type, row, c % kCodeUnit, unit)], scale, row_scale);
+  }
+}
+
+}  // namespace arn
