@@ -108,7 +108,10 @@ void Scheduler::Submit(Reply* reply) {
   request.sampling = &sampling;
   request.max_tokens = MostTokens(w);
   request.ignore_eos = settings.ignore_eos ? 1 : 0;
-  request.one_by_one = settings.wants_logprobs || settings.reasoning_budget ? 1 : 0;
+  // Logits are read, tokens forced or a constraint begun behind single tokens.
+  const bool is_steered =
+      settings.wants_logprobs || settings.reasoning_budget || reply->constraint_waits;
+  request.one_by_one = is_steered ? 1 : 0;
   request.adapters = running.adapters.data();
   request.adapter_scales = running.scales.data();
   request.n_adapters = running.adapters.size();

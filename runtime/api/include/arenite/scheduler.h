@@ -146,8 +146,9 @@ ARN_API arn_status arn_scheduler_compile_constraint(const arn_scheduler* schedul
                                                     char* error, size_t error_bytes,
                                                     arn_constraint** out_constraint);
 /* Puts a request under such a constraint: the next token that is chosen, behind the one of its last
- * event, is its first. It must live until ARN_REQUEST_EVENT_ENDED has been taken. Several requests
- * may share one if their ignore_eos and extra_eos_ids are equal. ARN_BAD_STATE: the request has a
+ * event, is its first: set it before the reply begins, or behind an event of a request with
+ * one_by_one. It must live until ARN_REQUEST_EVENT_ENDED has been taken. Several requests may share
+ * one if their ignore_eos and extra_eos_ids are equal. ARN_BAD_STATE: the request has a
  * constraint. ARN_BAD_ARGUMENT: it was compiled otherwise. */
 ARN_API arn_status arn_scheduler_set_constraint(arn_scheduler* scheduler, uint64_t request,
                                                 arn_constraint* constraint);
