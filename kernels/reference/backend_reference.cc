@@ -240,7 +240,8 @@ class Runner {
   const float* Rounded(const float* x, uint32_t n) {
     auto* rounded = reinterpret_cast<float*>(state_.scratch);
     auto* values = reinterpret_cast<int8_t*>(rounded + n);
-    const reference::QuantizedRow row = reference::QuantizeRow(x, n, values);
+    const reference::QuantizedRow row =
+        reference::QuantizeRow(x, n, /*is_symmetric=*/false, values);
     for (uint32_t i = 0; i < n; ++i) {
       rounded[i] = static_cast<float>(values[i] - row.zero_point) * row.scale;
     }

@@ -28,7 +28,8 @@ struct BlockShape {
 // Rounds a row to 8 bits, as integer matmuls do.
 std::vector<double> RoundedInput(const float* x, uint32_t n) {
   std::vector<int8_t> values(n);
-  const reference::QuantizedRow row = reference::QuantizeRow(x, n, values.data());
+  const reference::QuantizedRow row =
+      reference::QuantizeRow(x, n, /*is_symmetric=*/false, values.data());
   std::vector<double> rounded(n);
   for (uint32_t i = 0; i < n; ++i) {
     rounded[i] = static_cast<double>(values[i] - row.zero_point) * static_cast<double>(row.scale);
