@@ -34,6 +34,8 @@ class AdapterInfo:
   max_rank: int
   """The largest of a matrix; parts that a bundle joins, such as q, k and v, add up."""
   file_bytes: int
+  n_directions: int
+  """Layers that have a control vector."""
 
 
 class Adapter(Closing):

@@ -9,17 +9,12 @@ namespace arn::vulkan {
 namespace {
 
 std::atomic<void*> g_library{nullptr};
-std::atomic<PFN_vkGetInstanceProcAddr> g_entry{nullptr};  // UseLoader()
 // Created without the callbacks of a session, which it outlives.
 std::atomic<VkInstance> g_kept{VK_NULL_HANDLE};
 
 }  // namespace
 
-void UseLoader(PFN_vkGetInstanceProcAddr entry) { g_entry.store(entry, std::memory_order_release); }
-
 Status OpenLoader(PFN_vkGetInstanceProcAddr* out, Diag* diag) {
-  *out = g_entry.load(std::memory_order_acquire);
-  if (*out != nullptr) return Status::kOk;
   void* library = g_library.load(std::memory_order_acquire);
   for (const char* name : {"libvulkan.so.1", "libvulkan.so"}) {
     if (library == nullptr) library = OpenLibrary(name);

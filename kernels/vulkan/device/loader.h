@@ -11,13 +11,10 @@
 
 namespace arn::vulkan {
 
-// Any thread may call these functions.
+// Any thread may call both functions.
 
 // Finds vkGetInstanceProcAddr. Returns kUnsupported if there is no loader.
 Status OpenLoader(PFN_vkGetInstanceProcAddr* out, Diag* diag);
-
-// For tests: OpenLoader() finds this entry from now on; null: that of the library again.
-void UseLoader(PFN_vkGetInstanceProcAddr entry);
 
 // Keeps the drivers loaded for the rest of the process. REQUIRES: an instance of `api` exists. If
 // another one cannot be created, drivers may be unloaded with that of the caller.
