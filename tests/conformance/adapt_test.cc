@@ -87,7 +87,10 @@ class RandomChange {
       values = RandomFloats(size_t{b.n_rows} * b.rank, 1.0f, rng);
       PackLowRankB(dtype, values.data(), b.n_rows, b.rank, at);
       blocks_.push_back({b.first_row, b.n_rows, b.first_rank, b.rank, at});
-      b_.push_back(Stored(LowRankB(change_, blocks_.back(), nullptr, 0, nullptr, 0), b.n_rows));
+      // Rows that nothing reads: the arguments hold places in them.
+      std::vector<float> ranks(rank), outputs(size_t{b.first_row} + b.n_rows);
+      b_.push_back(
+          Stored(LowRankB(change_, blocks_.back(), ranks.data(), 0, outputs.data(), 0), b.n_rows));
       at += LowRankBBytes(dtype, b.n_rows, b.rank);
     }
     change_.blocks = {blocks_.data(), blocks_.size()};

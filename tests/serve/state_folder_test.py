@@ -284,4 +284,4 @@ class StateFolder(unittest.TestCase):
 
 
 if __name__ == "__main__":
-  unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+  unittest.main(argv=sys.argv[:1] + [a for a in sys.argv[4:] if a != "sanitized"])
