@@ -62,7 +62,8 @@ struct DispatchCost {
 // Capability of a backend. REQUIRES: a program that the backend's plan() accepts.
 struct CostOps {
   // Calls visit(user, cost) for each dispatch of the decoder's steps, in their order. The pointers
-  // are valid during the call. kUnsupported: cross-attention.
+  // are valid during the call. kUnsupported: cross-attention. kNotFound: no such
+  // matmul_variant.
   Status (*count)(const Program& program, const GpuTraits& gpu, const CountedRun& run,
                   void (*visit)(void* user, const DispatchCost& cost), void* user, Diag* diag);
 };

@@ -4,8 +4,8 @@
 
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
-#include "platform/os/pages.h"
 #include "runtime/embedding/embedder.h"
+#include "runtime/memory/run_once.h"
 #include "runtime/model/self_test.h"
 
 namespace arn {
@@ -15,28 +15,12 @@ constexpr uint32_t kTestTokens = 24, kTestRepeats = 3;
 
 }  // namespace
 
-// Runs on a backend that is loaded for this run alone.
 Status Embedder::ExpectRow(const RunArgs& args, float* expected, Diag* diag) const {
-  WholeInputPlan host;
-  host.backend = plan_.self_test;
-  host.Copy(plan_.program);
-  host.program.max_encoder_rows = args.sequences[0].n_rows;
-  host.program.max_pooled_rows = 1;
-  Layout layout;
-  ARN_TRY(PlanProgram(plan_.options.n_threads, &layout, &host, diag));
-  const Result<Span<std::byte>> pages = ReservePages(host.TotalBytes());
-  if (!pages.ok()) return diag->Fail(pages.status(), "not enough memory for the device self-test");
-  const Memory memory = PartitionBlock(host, pages.value().data());
-  void* state = nullptr;
-  Status status = LoadProgram(host, plan_.options.n_threads, memory, &state, diag);
-  if (status == Status::kOk) status = host.backend->run(state, args, diag);
-  if (status == Status::kOk) {
-    const Value& result = host.program.values[ResultOf(host.program)];
+  const auto keep = [&](const Program& program, const Memory& memory) {
+    const Value& result = program.values[ResultOf(program)];
     std::memcpy(expected, memory.As<float>(result.slice), result.width * sizeof(float));
-  }
-  host.backend->unload(state);
-  ReleasePages(pages.value());
-  return status;
+  };
+  return RunOnce(plan_.self_test, plan_.program, plan_.options.n_threads, 1, args, keep, diag);
 }
 
 Status Embedder::TestDevice(Diag* diag) {

@@ -5,7 +5,7 @@
 #include "kernels/contract/check.h"
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
-#include "platform/os/pages.h"
+#include "runtime/memory/run_once.h"
 #include "runtime/vision/tower_runner.h"
 
 namespace arn {
@@ -29,23 +29,8 @@ Status TowerRunner::ExpectRows(const RunArgs& args, float* expected, Diag* diag)
     keep(plan_.program, memory_);
     return Status::kOk;
   }
-  WholeInputPlan host;
-  host.backend = plan_.self_test;
-  host.Copy(plan_.program);
-  host.program.max_encoder_rows = args.sequences[0].n_rows;
-  host.program.max_pooled_rows = PooledRows(plan_.program, args);
-  Layout layout;
-  ARN_TRY(PlanProgram(plan_.options.n_threads, &layout, &host, diag));
-  const Result<Span<std::byte>> pages = ReservePages(host.TotalBytes());
-  if (!pages.ok()) return diag->Fail(pages.status(), "not enough memory for the device self-test");
-  const Memory memory = PartitionBlock(host, pages.value().data());
-  void* state = nullptr;
-  Status status = LoadProgram(host, plan_.options.n_threads, memory, &state, diag);
-  if (status == Status::kOk) status = host.backend->run(state, args, diag);
-  if (status == Status::kOk) keep(host.program, memory);
-  host.backend->unload(state);
-  ReleasePages(pages.value());
-  return status;
+  return RunOnce(plan_.self_test, plan_.program, plan_.options.n_threads,
+                 PooledRows(plan_.program, args), args, keep, diag);
 }
 
 Status TowerRunner::TestRows(const RunArgs& args, float* expected, Diag* diag) {

@@ -174,6 +174,10 @@ int capi_count(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT,
                arn_session_count(model, &options, &gpu, 1, 0, add, &sum, error, sizeof error));
   CHECK(strstr(error, "max_lanes 64") != NULL);
+  gpu.max_lanes = 128;
+  gpu.matmul_variant = 1000;
+  CHECK_STATUS(ARN_NOT_FOUND,
+               arn_session_count(model, &options, &gpu, 1, 0, add, &sum, error, sizeof error));
   arn_model_close(model);
   return 0;
 }

@@ -107,6 +107,16 @@ bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const fs::path& 
   return Convert(folder, bundle, options);
 }
 
+arn_session_options GoldenOptions(uint32_t backend, uint32_t chunk) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = backend;
+  options.kv_type = ARN_KV_F32;
+  options.prefill_chunk = chunk;
+  options.n_threads = 2;
+  options.all_logits = 1;
+  return options;
+}
+
 bool EncodeInput(const GoldenCase& golden, arn_session* session) {
   arn_status status = ARN_OK;
   if (golden.feature_width != 0) {

@@ -58,6 +58,9 @@ bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const std::files
                    const std::filesystem::path& bundle, const std::vector<std::string>& options,
                    const std::function<void(TinyTensors&)>& edit = {});
 
+// Returns options of a session with an f32 cache, two threads and the logits of all tokens.
+arn_session_options GoldenOptions(uint32_t backend, uint32_t chunk);
+
 // Runs the encoder on the case's input. Returns false after a test failure.
 bool EncodeInput(const GoldenCase& golden, arn_session* session);
 

@@ -33,16 +33,6 @@ class GoldenTest : public testing::TestWithParam<Param> {
     ASSERT_NE(nullptr, model_);
   }
 
-  arn_session_options Options(uint32_t backend, uint32_t chunk) const {
-    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-    options.backend = backend;
-    options.kv_type = ARN_KV_F32;
-    options.prefill_chunk = chunk;
-    options.n_threads = 2;
-    options.all_logits = 1;
-    return options;
-  }
-
   TempFolder folder_;
   GoldenCase golden_;
   ModelPtr model_;
@@ -53,7 +43,7 @@ TEST_P(GoldenTest, Prefill_GivesTheReferencesLogits) {
   for (const uint32_t backend : kBackends) {
     for (const uint32_t chunk : {1u, 7u, 64u}) {
       SCOPED_TRACE(testing::Message() << "backend " << backend << ", chunks of " << chunk);
-      const SessionPtr session = NewSession(model_.get(), Options(backend, chunk));
+      const SessionPtr session = NewSession(model_.get(), GoldenOptions(backend, chunk));
       ASSERT_NE(nullptr, session);
       const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), chunk, ids);
       ASSERT_EQ(ids.size() * golden_.vocab(), logits.size());
@@ -67,7 +57,7 @@ TEST_P(GoldenTest, Prefill_GivesTheReferencesLogits) {
 TEST_P(GoldenTest, Decode_GivesTheReferencesLogitsAndTokens) {
   for (const uint32_t backend : kBackends) {
     SCOPED_TRACE(backend);
-    const SessionPtr session = NewSession(model_.get(), Options(backend, 16));
+    const SessionPtr session = NewSession(model_.get(), GoldenOptions(backend, 16));
     ASSERT_NE(nullptr, session);
     ASSERT_EQ(ARN_OK,
               arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
@@ -85,7 +75,7 @@ TEST_P(GoldenTest, Decode_GivesTheReferencesLogitsAndTokens) {
 TEST_P(GoldenTest, Generate_GivesTheReferencesTokens) {
   for (const uint32_t backend : kBackends) {
     SCOPED_TRACE(backend);
-    const SessionPtr session = NewSession(model_.get(), Options(backend, 0));
+    const SessionPtr session = NewSession(model_.get(), GoldenOptions(backend, 0));
     ASSERT_NE(nullptr, session);
     const auto max_tokens = static_cast<uint32_t>(golden_.greedy.size());
     const Generated generated =

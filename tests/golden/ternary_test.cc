@@ -56,15 +56,6 @@ class TernaryTest : public testing::TestWithParam<std::string> {
     model_ = is_done ? OpenModel(folder_ / "model.arn") : nullptr;
     return model_ != nullptr;
   }
-  arn_session_options Options(uint32_t backend, uint32_t chunk) const {
-    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-    options.backend = backend;
-    options.kv_type = ARN_KV_F32;
-    options.prefill_chunk = chunk;
-    options.n_threads = 2;
-    options.all_logits = 1;
-    return options;
-  }
   // Returns the largest error among the stored logits of a position.
   double ErrorAt(size_t p, const std::vector<float>& logits) const {
     const float* row = logits.data() + size_t{golden_.positions[p]} * golden_.vocab();
@@ -88,7 +79,7 @@ TEST_P(TernaryTest, Logits_AreTheReferences) {
   for (const uint32_t backend : kBackends) {
     for (const uint32_t chunk : {1u, 7u, 64u}) {
       SCOPED_TRACE(testing::Message() << "backend " << backend << ", chunks of " << chunk);
-      const SessionPtr session = NewSession(model_.get(), Options(backend, chunk));
+      const SessionPtr session = NewSession(model_.get(), GoldenOptions(backend, chunk));
       ASSERT_NE(nullptr, session);
       const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), chunk, ids);
       ASSERT_EQ(ids.size() * golden_.vocab(), logits.size());

@@ -122,6 +122,9 @@ Status CountRun(const Program& program, const GpuTraits& gpu, const CountedRun& 
       return diag->Fail(Status::kUnsupported, "runs with cross-attention are not counted");
     }
   }
+  if (gpu.matmul_variant >= Max(kGemvVariants, kGemmVariants)) {
+    return diag->Fail(Status::kNotFound, "there is no variant %u of matmuls", gpu.matmul_variant);
+  }
   Traits traits;
   SetTraits(gpu, &traits);
   for (auto& of_mode : traits.choices.of) {

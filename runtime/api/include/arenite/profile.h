@@ -60,7 +60,8 @@ typedef struct arn_gpu_traits {
   uint32_t coop_m;             /* int8 cooperative matrices: rows, outputs, */
   uint32_t coop_n;             /* and summed columns; 0: none */
   uint32_t coop_k;
-  uint32_t matmul_variant; /* of the backend's, from 0; the first where the GPU cannot run it */
+  uint32_t matmul_variant; /* of the backend's, from 0 (ARN_NOT_FOUND: there are fewer); the first
+                              where the GPU cannot run it */
 } arn_gpu_traits;
 #define ARN_GPU_TRAITS_INIT \
   { sizeof(arn_gpu_traits), 0, 0, 0, 0, 128, 16384, 0, 0, 0, 0 }
