@@ -9,6 +9,8 @@ namespace {
 
 // Tasks per thread below which a tile's tokens are split into segments too.
 constexpr uint32_t kTasksPerThread = 4;
+// Records from which merging them takes longer than waking the threads for it.
+constexpr size_t kRecordsToShare = 128;
 
 const float* VectorOf(const State& state, WeightId id) {
   return id == kNoWeight ? nullptr
@@ -35,6 +37,13 @@ uint32_t TileRows(const AttentionKind& kind) {
   return Max<uint32_t>(1, AttentionTileQueries(kind) / (kind.n_heads / kind.n_kv_heads));
 }
 
+// Splits the rows of the longest sequence into tiles of one size, so that threads end together.
+uint32_t EvenTileRows(const AttentionKind& kind, const RunArgs& args) {
+  uint32_t longest = 1;
+  for (const SequenceRows& s : args.sequences) longest = Max(longest, s.n_rows);
+  return static_cast<uint32_t>(CeilDiv(longest, CeilDiv(longest, TileRows(kind))));
+}
+
 uint32_t SegmentsOf(const AttentionTile& tile) {
   return (AttentionEnd(tile) - 1) / kAttentionSegment - AttentionFirst(tile) / kAttentionSegment +
          1;
@@ -47,7 +56,7 @@ class AttentionRunner {
       : state_(state),
         args_(args),
         kind_(state.program->kinds[p.kind]),
-        tile_rows_(TileRows(kind_)),
+        tile_rows_(EvenTileRows(kind_, args)),
         q_(state.memory.As<float>(state.program->values[step.in].slice)),
         out_(state.memory.As<float>(state.program->values[step.out].slice)),
         base_(BaseTile(state, step, kind_, p.relative_position_bias)) {
@@ -97,10 +106,12 @@ class AttentionRunner {
       tile.segment = AttentionFirst(tile) / kAttentionSegment + static_cast<uint32_t>(segment);
       state_.simd.attention(tile);
     });
-    for (uint32_t task = 0; task < n_tasks; ++task) {
-      const AttentionTile tile = tile_of(task, 0);
+    const auto merge = [&](size_t thread, size_t task) {
+      const AttentionTile tile = tile_of(task, thread);
       state_.simd.merge_attention(tile, SegmentsOf(tile));
-    }
+    };
+    if (n_tasks * records >= kRecordsToShare) return state_.threads.ForEach(n_tasks, merge);
+    for (uint32_t task = 0; task < n_tasks; ++task) merge(0, task);
   }
 
   // Returns the number of segments of the longest tile if there are too few tasks for the threads,
@@ -148,18 +159,19 @@ class AttentionRunner {
 
 }  // namespace
 
-// Segments of the heads of one row: only decode splits tokens.
+// Segments of the heads of the rows that decode, a tile of them at most: a prompt has more tiles.
 uint64_t PartialFloats(const Program& program, uint32_t n_threads) {
   uint64_t floats = 0;
   if (n_threads == 1) return floats;
   for (const AttentionKind& kind : program.kinds) {
     if (kind.n_heads == 0 || kind.group == kNoGroup) continue;
+    if (kind.n_kv_heads >= kTasksPerThread * n_threads) continue;
     const uint32_t positions =
         kind.is_cross_attention ? program.max_encoder_rows : program.max_context;
     const uint64_t segments = CeilDiv(positions, kAttentionSegment);
-    if (segments > 1) {
-      floats = Max(floats, segments * kind.n_heads * AttentionPartialFloats(kind));
-    }
+    if (segments == 1) continue;
+    const uint64_t rows = Min(Max(program.max_logit_rows, 1u), TileRows(kind));
+    floats = Max(floats, segments * rows * kind.n_heads * AttentionPartialFloats(kind));
   }
   return floats;
 }

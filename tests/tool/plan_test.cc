@@ -240,18 +240,22 @@ TEST_F(PlanTest, NoCache_GivesTheSameAnswers) {
 }
 
 TEST_F(PlanTest, Bench_Sequences_ShareTheReadingOfWeights) {
-  const auto decode = [&](const char* sequences) {
-    const std::string out = Out(
-        "bench", {"-p", "0", "-n", "4", "-d", "16", "-r", "1", "--json", "--sequences", sequences});
-    const Json json = Json::parse(out, nullptr, /*allow_exceptions=*/false);
-    EXPECT_EQ(sequences, std::to_string(json["sequences"].get<int>()));
-    return json["results"][0]["bytes_per_token"].get<double>();
-  };
-  const double alone = decode("1"), four = decode("4"), forty = decode("40");
+  const std::string out = Out(
+      "bench", {"-p", "0", "-n", "4", "-d", "16", "-r", "1", "--json", "--sequences", "1,4,40"});
+  const Json results = Json::parse(out, nullptr, /*allow_exceptions=*/false)["results"];
+  ASSERT_EQ(3u, results.size());
+  double bytes[3];
+  const int sequences[] = {1, 4, 40};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(sequences[i], results[i]["sequences"]);
+    bytes[i] = results[i]["bytes_per_token"].get<double>();
+  }
+  const auto [alone, four, forty] = bytes;
   // bytes = weights / n + kv, so bytes are linear in 1 / n.
   EXPECT_GT(alone, four);
   EXPECT_NEAR((alone - four) / (1.0 - 1.0 / 4), (alone - forty) / (1.0 - 1.0 / 40), 1);
-  ExpectError("bench", {"--sequences", "0"}, 2, "--sequences");
+  ExpectError("bench", {"--sequences", "0"}, 1, "--sequences 0: expected 1 to 1024");
+  ExpectError("bench", {"--sequences", "4,1025"}, 1, "--sequences 1025: expected 1 to 1024");
 }
 
 class PictureTest : public PlanTest {

@@ -24,11 +24,14 @@
 namespace arn::tool {
 namespace {
 
+constexpr uint32_t kMostSequences = 1024;
+
 struct BenchArguments {
   ModelArguments model;
   SessionArguments session;
   DeviceArguments device;
   std::string prefill = "512", decode = "128", depth = "0", threads = "0", context = "0";
+  std::string sequences = "1";
   uint32_t repeats = 5;
   std::string rows;  // empty: no runs of several rows
   std::string file;
@@ -48,9 +51,9 @@ double GigabytesPerSecond(const Measurement& m) { return m.median * m.bytes_per_
 void PrintRow(const Measurement& m) {
   const std::string gigabytes =
       m.what.kind == CaseKind::kDecode ? Format("%.2f", GigabytesPerSecond(m)) : "-";
-  Print(Format("| %-7s | %6u | %6u | %7u | %7u | %10.2f | %10.2f | %10.2f | %6s |\n",
-               NameOf(m.what.kind), m.what.tokens, m.what.depth, m.context, m.threads, m.median,
-               m.lowest, m.highest, gigabytes.c_str()));
+  Print(Format("| %-7s | %6u | %6u | %7u | %9u | %7u | %10.2f | %10.2f | %10.2f | %6s |\n",
+               NameOf(m.what.kind), m.what.tokens, m.what.depth, m.context, m.sequences, m.threads,
+               m.median, m.lowest, m.highest, gigabytes.c_str()));
 }
 
 void PrintDevice(const Measurement& m) {
@@ -63,12 +66,10 @@ void PrintDevice(const Measurement& m) {
 
 void PrintHeader() {
   Print(
-      "| test    | tokens |  depth | context | threads | tokens/s   | lowest     | highest    |   "
-      "GB/s "
-      "|\n"
-      "|---------|-------:|-------:|--------:|--------:|-----------:|-----------:|-----------:|----"
-      "---:"
-      "|\n");
+      "| test    | tokens |  depth | context | sequences | threads | tokens/s   | lowest     | "
+      "highest    |   GB/s |\n"
+      "|---------|-------:|-------:|--------:|----------:|--------:|-----------:|-----------:|-"
+      "----------:|-------:|\n");
 }
 
 // Machine limits by number of threads, measured on first use.
@@ -92,7 +93,8 @@ std::string NameOf(const Measurement& m) {
 // Returns the profile of the same case with one thread.
 const Profile* Alone(const Measurement& m, const std::vector<Measurement>& all) {
   for (const Measurement& other : all) {
-    if (other.threads == 1 && other.context == m.context && NameOf(other) == NameOf(m)) {
+    if (other.threads == 1 && other.context == m.context && other.sequences == m.sequences &&
+        NameOf(other) == NameOf(m)) {
       return &*other.profile;
     }
   }
@@ -115,6 +117,7 @@ void WriteMeasurement(const Measurement& m, bool with_stats, LimitsByThreads* li
   json->Key("tokens").Uint(m.what.tokens);
   json->Key("depth").Uint(m.what.depth);
   json->Key("context").Uint(m.context);
+  json->Key("sequences").Uint(m.sequences);
   json->Key("threads").Uint(m.threads);
   json->Key("tokens_per_s").Number(m.median);
   json->Key("lowest").Number(m.lowest);
@@ -153,7 +156,6 @@ void PrintJson(const BenchArguments& arguments, const Model& model,
   json.Key("target").String(model.info().target);
   json.Key("backend").String(arguments.session.backend);
   json.Key("kv").String(KvNames(arguments.session));
-  json.Key("sequences").Uint(arguments.session.sequences);
   json.Key("repeats").Uint(arguments.repeats);
   json.Key("cpus").String(arguments.device.cpus);
   json.Key("peak_rss").Uint(PeakRssBytes());
@@ -209,7 +211,21 @@ int RunRows(const BenchArguments& arguments) {
        ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
 }
 
+std::vector<uint32_t> SequencesOf(const BenchArguments& arguments) {
+  std::vector<uint32_t> counts = ParseCounts(arguments.sequences, "--sequences");
+  for (const uint32_t n : counts) {
+    if (n == 0 || n > kMostSequences) {
+      throw Error(Format("--sequences %u: expected 1 to %u", n, kMostSequences));
+    }
+  }
+  return counts;
+}
+
 int RunSpeculate(const BenchArguments& arguments) {
+  const std::vector<uint32_t> sequences = SequencesOf(arguments);
+  if (sequences.size() != 1) {
+    throw Error("--speculate: --sequences takes one number, found '" + arguments.sequences + "'");
+  }
   const std::vector<uint32_t> tokens = ParseCounts(arguments.decode, "--decode");
   if (tokens.size() != 1 || tokens[0] == 0) {
     throw Error("--speculate: --decode takes one number of tokens, found '" + arguments.decode +
@@ -223,8 +239,8 @@ int RunSpeculate(const BenchArguments& arguments) {
   return BenchSpeculate(
       model, options,
       {arguments.session.speculate, arguments.file, tokens[0], arguments.temperature,
-       arguments.schedules, arguments.session.sequences,
-       ParseCounts(arguments.threads, "--threads"), arguments.repeats, arguments.json});
+       arguments.schedules, sequences[0], ParseCounts(arguments.threads, "--threads"),
+       arguments.repeats, arguments.json});
 }
 
 int RunCount(const BenchArguments& arguments) {
@@ -247,6 +263,7 @@ int Run(const BenchArguments& arguments) {
   std::vector<Case> cases = Cases(arguments);
   const std::vector<uint32_t> thread_counts = ParseCounts(arguments.threads, "--threads");
   std::vector<uint32_t> contexts = ParseCounts(arguments.context, "--context");
+  const std::vector<uint32_t> sequence_counts = SequencesOf(arguments);
   const Model model = OpenModel(arguments.model);
   const uint32_t needed = NeededContext(cases, model);
   for (uint32_t& context : contexts) {
@@ -264,7 +281,6 @@ int Run(const BenchArguments& arguments) {
   }
   const Adapters adapters(model, arguments.adapters);
   adapters.AddTo(&options);
-  if (arguments.schedules) options.max_requests = options.max_sequences;
   std::vector<Measurement> measurements;
   LimitsByThreads limits;
   if (arguments.limits) {
@@ -276,24 +292,30 @@ int Run(const BenchArguments& arguments) {
     if (!arguments.json) Print("\n");
   }
   if (!arguments.json && !cases.empty()) PrintHeader();
+  const auto measure = [&](uint32_t threads, uint32_t context, uint32_t sequences) {
+    options.n_threads = threads;
+    options.context_tokens = context;
+    options.max_sequences = sequences;
+    if (arguments.schedules) options.max_requests = sequences;
+    const Session session(model, options);
+    adapters.Use(session, sequences);
+    const CancelOnSignal cancel(session.get());
+    Bench bench(session, encoder_input, model.info().vocab, sequences, arguments.schedules);
+    for (const Case& c : cases) {
+      measurements.push_back(bench.Run(c, arguments.repeats, arguments.seconds, arguments.profile));
+      Measurement& m = measurements.back();
+      m.threads = model.Plan(options).n_threads;
+      m.context = context;
+      m.sequences = c.kind == CaseKind::kDecode ? sequences : 1;
+      if (arguments.device.stats) m.device.residency = model.Residency();
+      if (!arguments.json) PrintRow(m);
+      if (!arguments.json && arguments.device.stats) PrintDevice(m);
+    }
+  };
   for (const uint32_t threads : thread_counts) {
     for (const uint32_t context : contexts) {
-      if (cases.empty()) break;
-      options.n_threads = threads;
-      options.context_tokens = context;
-      const Session session(model, options);
-      adapters.Use(session, options.max_sequences);
-      const CancelOnSignal cancel(session.get());
-      Bench bench(session, encoder_input, model.info().vocab, options.max_sequences,
-                  arguments.schedules);
-      for (const Case& c : cases) {
-        measurements.push_back(
-            bench.Run(c, arguments.repeats, arguments.seconds, arguments.profile));
-        measurements.back().threads = model.Plan(options).n_threads;
-        measurements.back().context = context;
-        if (arguments.device.stats) measurements.back().device.residency = model.Residency();
-        if (!arguments.json) PrintRow(measurements.back());
-        if (!arguments.json && arguments.device.stats) PrintDevice(measurements.back());
+      for (const uint32_t sequences : cases.empty() ? std::vector<uint32_t>() : sequence_counts) {
+        measure(threads, context, sequences);
       }
     }
   }
@@ -334,9 +356,9 @@ Command AddBench(CLI::App* app) {
       ->capture_default_str();
   AddEngineOptions(sub, &arguments->session);
   AddDeviceOptions(sub, &arguments->device);
-  sub->add_option("--sequences", arguments->session.sequences,
-                  "Number of sequences that decode together; tokens/s is their total")
-      ->check(CLI::Range(1u, 1024u))
+  sub->add_option(
+         "--sequences", arguments->sequences,
+         "Numbers of sequences that decode together, such as 1,4,8; tokens/s is their total")
       ->capture_default_str();
   sub->add_flag("--scheduler", arguments->schedules,
                 "Decodes them as requests of a scheduler (arn_scheduler); with --speculate every "
@@ -386,7 +408,7 @@ Command AddBench(CLI::App* app) {
       "or arithmetic, whichever would take longer. serial: the share of the one-thread time that\n"
       "more threads do not shorten, if -t lists 1 and other numbers. Examples:\n"
       "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8\n"
-      "  arenite bench model.arn -p 0 -n 128 --sequences 8\n"
+      "  arenite bench model.arn -p 0 -n 128 --sequences 1,4,8,16\n"
       "  arenite bench model.arn --profile -t 1,2\n"
       "  arenite bench model.arn --rows 1,2,4,8,16 -d 0,2048\n"
       "  arenite bench model.arn --speculate ngram --file text.txt -n 256\n"

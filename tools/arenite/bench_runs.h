@@ -33,7 +33,7 @@ struct TimedRun {
 // One case, run several times.
 struct Measurement {
   Case what;
-  uint32_t threads = 0, context = 0;
+  uint32_t threads = 0, context = 0, sequences = 1;
   double median = 0, lowest = 0, highest = 0;  // tokens/s
   double bytes_per_token = 0;                  // read by decoding: weights and KV; else 0
   std::vector<TimedRun> runs;
