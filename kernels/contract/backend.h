@@ -113,6 +113,10 @@ struct RunArgs {
   // Receives the argmax of the logits, the lowest id on ties. Null: not computed.
   // REQUIRES: LogitsAccess::finds_best, and leaves_logits.
   int32_t* best_id = nullptr;
+  // If the run is cancelled, the logits that the last run wrote may be gone; LogitsAccess::read()
+  // gives them again. REQUIRES: LogitsAccess::finds_best, one row of logits, and that the last run
+  // with logits had one.
+  bool may_lose_logits = false;
   Span<const float> features;
   // f32 [rows, EmbedParams::embedding_stride] of tokens below 0. REQUIRES, if there are any:
   // Backend::takes_embeddings, and no encoder run.
@@ -198,8 +202,9 @@ struct LogitsAccess {
   // and may discard the logits; read() computes them again.
   bool finds_best;
   // Copies f32 [vocab] to the host: the logits left by run() or decode(); inside
-  // DecodeArgs::on_token, those the token was sampled from.
-  Status (*read)(void* state, Span<float> to, Diag* diag);
+  // DecodeArgs::on_token, those the token was sampled from. `cancel` as RunArgs::cancel, for a
+  // backend that computes them; kCancelled leaves anything in `to`.
+  Status (*read)(void* state, Span<float> to, const std::atomic<uint32_t>* cancel, Diag* diag);
 };
 
 // Tokens are sampled on the device. REQUIRES: Backend::logits

@@ -297,6 +297,10 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
   if (args.best_id != nullptr && wanted != 1) {
     return diag->Fail(Status::kBadArgument, "best_id with %u rows of logits, expected 1", wanted);
   }
+  if (args.may_lose_logits && wanted != 1) {
+    return diag->Fail(Status::kBadArgument, "may_lose_logits with %u rows of logits, expected 1",
+                      wanted);
+  }
   *n_logit_rows = wanted;
   return Status::kOk;
 }

@@ -82,7 +82,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (IsCut(s) || s.is_cut.load(std::memory_order_relaxed)) return Status::kCancelled;
     // The logits are written over those of the last token, which a cancelled run must leave.
-    if (steps[i].op() == Op::kLogits && args.best_id == nullptr) s.cancel = nullptr;
+    if (steps[i].op() == Op::kLogits && !cpu::KeepsNormed(args)) s.cancel = nullptr;
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
     const auto next = [&](size_t first) {
@@ -102,17 +102,18 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   return s.is_cut.load(std::memory_order_relaxed) ? Status::kCancelled : Status::kOk;
 }
 
-Status ReadLogits(void* state, Span<float> to, Diag* diag) {
+Status ReadLogits(void* state, Span<float> to, const std::atomic<uint32_t>* cancel, Diag* diag) {
   State& s = *static_cast<State*>(state);
-  s.cancel = nullptr;
   if (to.size() != s.program->vocab) {
     return diag->Fail(Status::kBadArgument, "room for %zu logits, there are %u", to.size(),
                       s.program->vocab);
   }
   s.threads.Use(s.options.n_threads);
   const cpu::Threads::Placed placed(s.threads);
+  s.cancel = cancel;
+  s.is_cut.store(false, std::memory_order_relaxed);
   cpu::ReadLogits(s, to.data());
-  return Status::kOk;
+  return s.is_cut.load(std::memory_order_relaxed) ? Status::kCancelled : Status::kOk;
 }
 
 Status KvRead(void* state, Slice from, Span<std::byte> to) {

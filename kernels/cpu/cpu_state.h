@@ -42,6 +42,12 @@ inline bool IsCut(const State& state) {
   return true;
 }
 
+// True if a run leaves what the last logits are made of until its own head has ended, which may
+// thus be cut.
+inline bool KeepsNormed(const RunArgs& args) {
+  return args.best_id != nullptr || args.may_lose_logits;
+}
+
 // Rows [first_row, first_row + n_rows) of a matmul's quantised input, as its kernel reads them: a
 // pair of groups of four bytes begins at values + r * row_stride + i * pair_stride, its second one
 // `second` bytes behind it. With split rows, those at odd r are residuals, and the sum of each pair
@@ -115,7 +121,8 @@ void RunEncoderStep(const State& state, const Step& step, const RunArgs& args);
 // Runs one step on all rows of a run. REQUIRES: args have passed CheckRun.
 void RunStep(const State& state, const Step& step, const RunArgs& args);
 
-// Computes logits f32 [vocab] of the row for which the last run with logits returned only best_id.
+// Computes logits f32 [vocab] of the first row for which the last run computed some, or best_id. A
+// run that KeepsNormed() and was cancelled does not count.
 void ReadLogits(const State& state, float* logits);
 
 }  // namespace arn::cpu

@@ -245,8 +245,7 @@ class Runner {
   void Run(const Step& step, const LogitsParams& p) const {
     const uint32_t width = Width(step.in);
     const NormArgs norm = {p.norm_kind, Vector(p.norm), Vector(p.bias), p.epsilon, false};
-    // Keeps what the logits of the last run are made of: this head may be cut.
-    const uint64_t first = args_.best_id != nullptr ? program_.max_logit_rows : 0;
+    const uint64_t first = KeepsNormed(args_) ? program_.max_logit_rows : 0;
     float* const normed = state_.normed + first * width;
     uint32_t n = 0;
     ForEachLogitRow(args_, [&](uint32_t row) {
@@ -254,19 +253,20 @@ class Runner {
       ++n;
     });
     Observe(args_, p.weight, normed, n);
+    uint32_t best = 0;
     if (args_.best_id != nullptr) {
-      const uint32_t best = BestColumn(state_, p.weight, normed, p.factor, p.softcap);
-      if (state_.is_cut.load(std::memory_order_relaxed)) return;
-      std::memcpy(state_.normed, normed, width * sizeof(float));
-      *args_.best_id = static_cast<int32_t>(best);
+      best = BestColumn(state_, p.weight, normed, p.factor, p.softcap);
     } else {
-      Head(p, n, state_.memory.As<float>(program_.logits));
+      Head(p, normed, n, state_.memory.As<float>(program_.logits));
     }
+    if (first == 0 || state_.is_cut.load(std::memory_order_relaxed)) return;
+    std::memcpy(state_.normed, normed, width * sizeof(float));
+    if (args_.best_id != nullptr) *args_.best_id = static_cast<int32_t>(best);
   }
 
   // Applies the head to n normalised rows.
-  void Head(const LogitsParams& p, uint32_t n, float* logits) const {
-    Matmul(state_, p.weight, state_.normed, n, /*accumulate=*/false, logits);
+  void Head(const LogitsParams& p, const float* normed, uint32_t n, float* logits) const {
+    Matmul(state_, p.weight, normed, n, /*accumulate=*/false, logits);
     if (p.factor == 1.0f && p.softcap == 0.0f) return;
     ForRange(n, program_.vocab, [&](uint32_t i) {
       state_.simd.softcap(logits + uint64_t{i} * program_.vocab, program_.vocab, p.factor,
@@ -339,7 +339,7 @@ class Runner {
 void ReadLogits(const State& state, float* logits) {
   const Runner runner(state, RunArgs(), 0);
   for (const Step& step : state.program->steps) {
-    if (const auto* params = step.If<LogitsParams>()) runner.Head(*params, 1, logits);
+    if (const auto* params = step.If<LogitsParams>()) runner.Head(*params, state.normed, 1, logits);
   }
 }
 

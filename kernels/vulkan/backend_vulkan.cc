@@ -279,7 +279,8 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
                   diag);
 }
 
-Status ReadLogits(void* state, Span<float> to, Diag* diag) {
+Status ReadLogits(void* state, Span<float> to, const std::atomic<uint32_t>* /*cancel*/,
+                  Diag* diag) {
   State& s = *static_cast<State*>(state);
   if (to.size() != s.program->vocab || s.program->max_logit_rows == 0) {
     return diag->Fail(Status::kBadArgument, "Vulkan: %zu logits asked for, the vocabulary has %u",

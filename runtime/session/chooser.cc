@@ -17,11 +17,16 @@ Status Chooser::Need(uint32_t sequence) {
   return runner_.RunLastAgain(sequence);
 }
 
-Status Chooser::Fetch() {
+Status Chooser::Fetch(const std::atomic<uint32_t>* cancel) {
   if (!logits().MustRead()) return Status::kOk;
   if (logits().best_id() != LogitsState::kNoToken) logits().WantAll();
-  const Status status = executor_.ReadLogits({sequences_.LogitsOf(0), core_.plan.program.vocab});
+  const Status status =
+      executor_.ReadLogits({sequences_.LogitsOf(0), core_.plan.program.vocab}, cancel);
   if (status == Status::kOk) logits().EndRead();
+  if (status == Status::kCancelled) {
+    core_.ClearCancel();
+    return runner_.RunError(status, 0);
+  }
   // While device steps run, the decode loop itself falls back.
   if (logits().is_stepping() || !executor_.CanFallBack(status)) return status;
   return recompute_.FallBack(status);
@@ -45,7 +50,7 @@ Status Chooser::Choose(uint32_t sequence, const Request& request, int32_t* out_i
     *out_id = best;
     return Status::kOk;
   }
-  ARN_TRY(Fetch());
+  ARN_TRY(Fetch(&core_.cancel));
   const float* row = sequences_.LogitsOf(sequence);
   if (sampler.has_processors()) {
     const ProcessorInput input{sequences_.PlainIds(sequence), sequences_.At(sequence).n_generated,

@@ -32,7 +32,8 @@ class Chooser {
   // end of the context.
   Status Need(uint32_t sequence);
   // Copies a single sequence's logits from the backend to host memory if they are not there.
-  Status Fetch();
+  // kCancelled, with the logits left where they are, if `cancel` is set meanwhile.
+  Status Fetch(const std::atomic<uint32_t>* cancel = nullptr);
   // Facts that a choice may depend on besides the sequence.
   struct Request {
     Span<const int32_t> extra_eos_ids;  // stop tokens besides the model's

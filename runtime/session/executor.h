@@ -46,8 +46,8 @@ class Executor {
   Status Decode(const DecodeArgs& args, DecodeResult* out) {
     return backend().tokens->decode(in_use_->state, args, out, &core_.diag);
   }
-  Status ReadLogits(Span<float> to) {
-    return backend().logits->read(in_use_->state, to, &core_.diag);
+  Status ReadLogits(Span<float> to, const std::atomic<uint32_t>* cancel) {
+    return backend().logits->read(in_use_->state, to, cancel, &core_.diag);
   }
   Status ReadKv(Slice from, Span<std::byte> to) const {
     return backend().kv_read(in_use_->state, from, to);

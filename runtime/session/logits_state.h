@@ -7,6 +7,9 @@
 //   on the host     after a run that wrote them there, or after Store()
 //   on the backend  after a run that left them there, or after a token chosen there
 //   on both         after they were read from the backend
+//
+// Those that a run wrote to the host may be read from the backend too, until others take their
+// place there.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +35,10 @@ class LogitsState {
     place_ = left ? Place::kBackend : Place::kHost;
     best_id_ = best;
     row_ = 0;
+    can_read_again_ = true;
   }
+  // A run that was cancelled may have overwritten them. REQUIRES: CanReadAgain().
+  void LoseHost() { place_ = Place::kBackend; }
   // A token was chosen on the backend: the logits it was chosen from, or those of the token itself
   // once it has run, are there.
   void EndStep() {
@@ -45,14 +51,24 @@ class LogitsState {
   void Store() {
     place_ = Place::kHost;
     row_ = 0;
+    can_read_again_ = false;
   }
   // The backend has failed: what is only there is lost.
-  void LoseBackend() { place_ = Place::kHost; }
-  // A run with all logits: the last token's are in this row of host memory.
-  void UseRow(uint32_t row) { row_ = row; }
+  void LoseBackend() {
+    place_ = Place::kHost;
+    can_read_again_ = false;
+  }
+  // A run with all logits: the last token's are in this row of host memory. The backend gives out
+  // the first.
+  void UseRow(uint32_t row) {
+    row_ = row;
+    can_read_again_ = can_read_again_ && row == 0;
+  }
 
   // True if the logits must be read from the backend before the host can use them.
   bool MustRead() const { return place_ == Place::kBackend; }
+  // True if they are of the last run, and the backend can give them out if the host loses them.
+  bool CanReadAgain() const { return can_read_again_; }
   // True if the backend can choose a token from them.
   bool IsOnBackend() const { return place_ != Place::kHost; }
   // Row of a single sequence in the last run's logits.
@@ -81,6 +97,7 @@ class LogitsState {
   uint32_t row_ = 0;
   int32_t best_id_ = kNoToken;
   Place place_ = Place::kHost;
+  bool can_read_again_ = false;
   bool wants_all_ = false;
   bool is_stepping_ = false;
 };

@@ -33,6 +33,9 @@ void Runner::AskForLogits(RunArgs* args, int32_t* best) {
     args->best_id = best;
   }
   args->leaves_logits = !access->finds_best || args->best_id != nullptr;
+  // Else the output head, which writes over them, could not be cancelled.
+  args->may_lose_logits = access->finds_best && args->sequences[0].more_logit_rows == 0 &&
+                          (!logits().Has(0) || logits().CanReadAgain());
 }
 
 Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitRows logit_rows,
@@ -59,7 +62,10 @@ Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitR
     logits().EndRun(args.leaves_logits, best);
   }
   cache().ClearEdits();
-  if (status == Status::kCancelled) core_.ClearCancel();
+  if (status == Status::kCancelled) {
+    core_.ClearCancel();
+    if (args.may_lose_logits) logits().LoseHost();
+  }
   return status;
 }
 

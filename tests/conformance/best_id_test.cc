@@ -59,7 +59,7 @@ void ExpectTheSame(const Backend* backend, const std::vector<float>& x, ValueId 
   EXPECT_EQ(best_id, static_cast<int32_t>(ReferenceLogitsOps()->argmax(logits.data(), vocab)));
   std::vector<float> again(vocab, -1.0f);
   Diag diag;
-  ASSERT_EQ(backend->logits->read(session->state(), {again.data(), again.size()}, &diag),
+  ASSERT_EQ(backend->logits->read(session->state(), {again.data(), again.size()}, nullptr, &diag),
             Status::kOk);
   EXPECT_EQ(0, std::memcmp(again.data(), logits.data(), vocab * sizeof(float)));
 }
@@ -130,8 +130,8 @@ TEST_P(BestIdTest, NotOneRow_IsRefused) {
   }
   std::vector<float> few(4);
   Diag diag;
-  EXPECT_EQ(Status::kBadArgument,
-            GetParam().backend->logits->read(session.state(), {few.data(), few.size()}, &diag));
+  EXPECT_EQ(Status::kBadArgument, GetParam().backend->logits->read(
+                                      session.state(), {few.data(), few.size()}, nullptr, &diag));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, BestIdTest, testing::ValuesIn(ThoseThatFindIt()),

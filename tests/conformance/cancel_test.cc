@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 
 #include "backends.h"
 #include "cases.h"
@@ -105,49 +106,102 @@ TEST_P(CancelTest, SetWithinAMatmul_OnePartIsDone) {
 }
 
 // What the logits of the last token are made of must outlive a head that is cut.
-TEST_P(CancelTest, SetInAGreedyHead_LeavesTheLogitsOfTheTokenBefore) {
-  constexpr uint32_t kVocab = 9001, kWidth = 24;
-  std::mt19937 rng(7);
-  ProgramBuilder builder(kVocab, /*max_rows=*/2, /*max_context=*/64);
-  const Matrix matrix = RandomMatrix(DType::kInt8, kVocab, kWidth, /*with_bias=*/false, &rng);
-  Step step{LogitsParams()};
-  auto& params = step.Get<LogitsParams>();
-  const ValueId in = step.in = builder.AddValue(kWidth);
-  params.weight = builder.AddMatrix(matrix, TargetLayouts(DType::kInt8)[0]);
-  params.norm = builder.AddVector(RandomFloats(kWidth, 1.0f, &rng));
-  params.epsilon = 1e-5f;
-  builder.AddStep(step);
-  const Backend* backend = GetParam().backend;
-  Session session(backend, &builder, GetParam().n_threads);
-  Batch batch(session.program(), {{0, 1}}, &rng);
-  RunArgs args = batch.Args();
+class CancelHeadTest : public CancelTest {
+ protected:
+  static constexpr uint32_t kVocab = 9001, kWidth = 24;
+
+  CancelHeadTest() : rng_(7), builder_(kVocab, /*max_rows=*/2, /*max_context=*/64) {
+    const Matrix matrix = RandomMatrix(DType::kInt8, kVocab, kWidth, /*with_bias=*/false, &rng_);
+    Step step{LogitsParams()};
+    auto& params = step.Get<LogitsParams>();
+    in_ = step.in = builder_.AddValue(kWidth);
+    params.weight = builder_.AddMatrix(matrix, TargetLayouts(DType::kInt8)[0]);
+    params.norm = builder_.AddVector(RandomFloats(kWidth, 1.0f, &rng_));
+    params.epsilon = 1e-5f;
+    builder_.AddStep(step);
+    session_ = std::make_unique<Session>(GetParam().backend, &builder_, GetParam().n_threads);
+    batch_ = std::make_unique<Batch>(session_->program(), std::vector<Batch::Part>{{0, 1}}, &rng_);
+  }
+  std::vector<float> Read() {
+    std::vector<float> logits(kVocab);
+    Diag diag;
+    EXPECT_EQ(Status::kOk, GetParam().backend->logits->read(
+                               session_->state(), {logits.data(), logits.size()}, nullptr, &diag));
+    return logits;
+  }
+  std::vector<float> Stored() {
+    const float* logits = session_->Logits();
+    return {logits, logits + kVocab};
+  }
+  void SetInput() {
+    const std::vector<float> x = RandomFloats(kWidth, 2.0f, &rng_);
+    std::memcpy(session_->ValueData(in_), x.data(), x.size() * sizeof(float));
+  }
+
+  std::mt19937 rng_;
+  ProgramBuilder builder_;
+  ValueId in_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Batch> batch_;
+};
+
+TEST_P(CancelHeadTest, SetInAGreedyHead_LeavesTheLogitsOfTheTokenBefore) {
+  RunArgs args = batch_->Args();
   int32_t best = -1;
   args.best_id = &best;
   args.leaves_logits = true;
-  const auto read = [&] {
-    std::vector<float> logits(kVocab);
-    Diag diag;
-    EXPECT_EQ(Status::kOk,
-              backend->logits->read(session.state(), {logits.data(), logits.size()}, &diag));
-    return logits;
-  };
-  const auto set_input = [&] {
-    const std::vector<float> x = RandomFloats(kWidth, 2.0f, &rng);
-    std::memcpy(session.ValueData(in), x.data(), x.size() * sizeof(float));
-  };
-  set_input();
-  ASSERT_EQ(Status::kOk, session.Run(args)) << session.message();
-  const std::vector<float> before = read();
+  SetInput();
+  ASSERT_EQ(Status::kOk, session_->Run(args)) << session_->message();
+  const std::vector<float> before = Read();
   const int32_t best_before = best;
 
   SetAtMatmul set;
   const MatmulObserver observer = set.observer();
   args.cancel = &set.flag;
   args.observer = &observer;
-  set_input();
-  EXPECT_EQ(Status::kCancelled, session.Run(args));
+  SetInput();
+  EXPECT_EQ(Status::kCancelled, session_->Run(args));
   EXPECT_EQ(best_before, best);
-  EXPECT_EQ(before, read());
+  EXPECT_EQ(before, Read());
+}
+
+TEST_P(CancelHeadTest, SetInAHeadThatMayLoseLogits_TheyCanBeReadAgain) {
+  RunArgs args = batch_->Args();
+  args.may_lose_logits = true;
+  SetInput();
+  ASSERT_EQ(Status::kOk, session_->Run(args)) << session_->message();
+  const std::vector<float> before = Stored();
+  EXPECT_EQ(before, Read());
+
+  SetAtMatmul set;
+  const MatmulObserver observer = set.observer();
+  args.cancel = &set.flag;
+  args.observer = &observer;
+  for (int i = 0; i < 2; ++i) {
+    set.flag = 0;
+    SetInput();
+    EXPECT_EQ(Status::kCancelled, session_->Run(args));
+    EXPECT_EQ(before, Read());
+  }
+  std::vector<float> some(kVocab);
+  Diag diag;
+  EXPECT_EQ(Status::kCancelled,
+            GetParam().backend->logits->read(session_->state(), {some.data(), some.size()},
+                                             &set.flag, &diag));
+  EXPECT_EQ(before, Read());
+  args.cancel = nullptr;
+  ASSERT_EQ(Status::kOk, session_->Run(args));
+  EXPECT_NE(before, Stored());
+  EXPECT_EQ(Stored(), Read());
+}
+
+TEST_P(CancelHeadTest, MayLoseLogits_WithSeveralRows_IsRefused) {
+  Batch batch(session_->program(), {{0, 2}}, &rng_);
+  RunArgs args = batch.Args();
+  args.logit_rows = LogitRows::kAll;
+  args.may_lose_logits = true;
+  EXPECT_EQ(Status::kBadArgument, session_->Run(args));
+  EXPECT_NE(nullptr, std::strstr(session_->message(), "may_lose_logits with 2 rows"));
 }
 
 // Stored logits would be overwritten: that head runs to its end, whose token then exists.
@@ -211,6 +265,8 @@ TEST_P(CancelTest, SetWithinAttention_OnePartIsDone) {
   EXPECT_LE(done, kOut / kKvHeads);
 }
 
+INSTANTIATE_TEST_SUITE_P(Backends, CancelHeadTest, testing::ValuesIn(CpuBackends()),
+                         [](const auto& i) { return i.param.name; });
 INSTANTIATE_TEST_SUITE_P(Backends, CancelTest, testing::ValuesIn(CpuBackends()),
                          [](const auto& i) { return i.param.name; });
 

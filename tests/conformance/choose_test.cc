@@ -78,7 +78,7 @@ class Chooser {
     std::vector<float> out(session_.program().vocab);
     Diag diag;
     EXPECT_EQ(Status::kOk,
-              backend_->logits->read(session_.state(), {out.data(), out.size()}, &diag));
+              backend_->logits->read(session_.state(), {out.data(), out.size()}, nullptr, &diag));
     return out;
   }
   Session& session() { return session_; }
@@ -312,7 +312,7 @@ TEST_P(ChooseTest, WrongArguments_AreRefused) {
   float few[7];
   Diag diag;
   EXPECT_EQ(Status::kBadArgument,
-            backend_->logits->read(chooser.session().state(), {few, 7}, &diag));
+            backend_->logits->read(chooser.session().state(), {few, 7}, nullptr, &diag));
 }
 
 INSTANTIATE_TEST_SUITE_P(Vulkan, ChooseTest,

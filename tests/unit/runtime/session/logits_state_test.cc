@@ -19,6 +19,8 @@ enum Event {
   kStore,          // logits were written to the host without a run
   kLose,           // the backend failed
   kUseLastRow,     // a run with all logits has 7 rows
+  kUseFirstRow,    // the first of them is the last token's
+  kCancelled,      // a run that was cancelled has written over them
 };
 constexpr int32_t kBest = 42;
 constexpr int32_t kNone = LogitsState::kNoToken;
@@ -34,6 +36,8 @@ void Apply(Event event, LogitsState* state) {
     case kStore: return state->Store();
     case kLose: return state->LoseBackend();
     case kUseLastRow: return state->UseRow(6);
+    case kUseFirstRow: return state->UseRow(0);
+    case kCancelled: return state->LoseHost();
   }
 }
 
@@ -82,8 +86,32 @@ INSTANTIATE_TEST_SUITE_P(
         // Host logits survive the backend, in the row where they are.
         Case{"LastRowThenLost", {kRunToHost, kUseLastRow, kLose}, false, false, kNone, 6},
         Case{"LastRowThenRun", {kUseLastRow, kRunToHost}, false, false, kNone, 0},
-        Case{"LastRowThenStored", {kUseLastRow, kStore}, false, false, kNone, 0}),
+        Case{"LastRowThenStored", {kUseLastRow, kStore}, false, false, kNone, 0},
+        Case{"ToHostThenCancelled", {kRunToHost, kCancelled}, true, true, kNone, 0},
+        Case{"CancelledThenRead", {kRunToHost, kCancelled, kRead}, false, true, kNone, 0},
+        Case{"ArgmaxThenCancelled", {kRunArgmax, kCancelled}, true, true, kBest, 0}),
     [](const testing::TestParamInfo<Case>& test) { return test.param.name; });
+
+// Only logits of the last run, of its first row, exist twice.
+TEST(LogitsStateTest, CanReadAgain_WhatARunLeftInItsFirstRow) {
+  const std::pair<std::vector<Event>, bool> cases[] = {
+      {{}, false},
+      {{kRunToHost}, true},
+      {{kRunToHost, kUseFirstRow}, true},
+      {{kRunToHost, kUseLastRow}, false},
+      {{kRunToHost, kUseLastRow, kUseFirstRow}, false},
+      {{kRunToHost, kStore}, false},
+      {{kRunToHost, kLose}, false},
+      {{kStore, kRunToHost}, true},
+      {{kRunToHost, kCancelled, kRead}, true},
+      {{kRunToHost, kCancelled, kCancelled}, true},
+  };
+  for (const auto& [events, expected] : cases) {
+    LogitsState state;
+    for (Event event : events) Apply(event, &state);
+    EXPECT_EQ(expected, state.CanReadAgain()) << events.size() << " events";
+  }
+}
 
 TEST(LogitsStateTest, KnowsWhichSequencesHaveLogits) {
   LogitsState state;

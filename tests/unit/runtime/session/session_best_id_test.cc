@@ -1,5 +1,6 @@
 // A single greedy sequence uses the argmax of the run and keeps no logits, with no visible
 // difference. Sessions of two sequences keep the logits.
+#include <arenite/observe.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -134,6 +135,85 @@ TEST_P(BestIdSessions, SavedWithoutHavingBeenRead_RestoredLogitsAreThere) {
   ASSERT_EQ(ARN_OK, arn_session_prefill(keeps_.get(), ids + n - 1, 1));
   ExpectSameLogits();
   ExpectSameDecoded(7);
+}
+
+// Cancels a call of the session when its output head begins.
+class CancelAtHead {
+ public:
+  explicit CancelAtHead(arn_session* session) : session_(session) {
+    EXPECT_EQ(ARN_OK, arn_session_observe_matmuls(session, OnMatmul, this));
+  }
+  ~CancelAtHead() {
+    EXPECT_EQ(ARN_OK, arn_session_observe_matmuls(session_, nullptr, nullptr));
+    arn_session_clear_cancel(session_);
+  }
+
+ private:
+  static void OnMatmul(void* user, const char*, const float*, size_t, size_t, const float*,
+                       size_t out_width) {
+    if (out_width == kVocab) arn_session_cancel(static_cast<CancelAtHead*>(user)->session_);
+  }
+  arn_session* session_;
+};
+
+// A sampled token's run is cut in its head, which writes over the logits it was drawn from.
+TEST_P(BestIdSessions, CancelledInTheHead_GoesOnAsIfNothingHadBeen) {
+  SetTemperature(1.0f);
+  ExpectSameDecoded(3);
+  for (int i = 0; i < 3; ++i) {
+    const uint32_t length = arn_session_length(finds_.get());
+    for (int times = 0; times < 2; ++times) {
+      const CancelAtHead cancel(finds_.get());
+      int32_t id = -1;
+      EXPECT_EQ(ARN_CANCELLED, arn_session_decode(finds_.get(), &id));
+      EXPECT_EQ(length, arn_session_length(finds_.get()));
+    }
+    if (i != 1) ExpectSameLogits();
+    ExpectSameDecoded(2);
+  }
+  ExpectSameLogits();
+}
+
+// Logits that no run has left in the session cannot be computed again: that head is not cut.
+TEST_P(BestIdSessions, CancelledInTheHead_AfterARestore_KeepsTheRestoredLogits) {
+  SetTemperature(1.0f);
+  ExpectSameDecoded(3);
+  uint64_t bytes = 0;
+  ASSERT_EQ(ARN_OK, arn_session_save_bytes(finds_.get(), &bytes));
+  std::vector<unsigned char> state(bytes);
+  ASSERT_EQ(ARN_OK, arn_session_save_memory(finds_.get(), state.data(), bytes, &bytes));
+  const std::vector<float> saved = Logits(finds_);
+  ExpectSameDecoded(2);
+  ASSERT_EQ(ARN_OK, arn_session_restore_memory(finds_.get(), state.data(), bytes, nullptr));
+  const uint32_t length = arn_session_length(finds_.get());
+  {
+    const CancelAtHead cancel(finds_.get());
+    int32_t id = -1;
+    EXPECT_EQ(ARN_OK, arn_session_decode(finds_.get(), &id));
+    EXPECT_EQ(length + 1, arn_session_length(finds_.get()));
+  }
+  ASSERT_EQ(ARN_OK, arn_session_restore_memory(finds_.get(), state.data(), bytes, nullptr));
+  EXPECT_EQ(saved, Logits(finds_));
+}
+
+// Of a run with all logits, the last row is the token's, and the backend has the first.
+TEST_P(BestIdSessions, CancelledInTheHead_AfterAllLogits_IsTooLate) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.context_tokens = 64;
+  options.n_threads = 2;
+  options.all_logits = 1;
+  const SessionPtr session = NewSession(model_.get(), options);
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = 1.0f;
+  ASSERT_EQ(ARN_OK, arn_session_set_sampling(session.get(), &sampling));
+  const std::vector<int32_t> ids = SomeIds(5, kVocab);
+  const float* all = nullptr;
+  ASSERT_EQ(ARN_OK, arn_session_prefill_logits(session.get(), ids.data(), ids.size(), &all));
+  const CancelAtHead cancel(session.get());
+  EXPECT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), 1));
+  // This run had one row.
+  EXPECT_EQ(ARN_CANCELLED, arn_session_prefill(session.get(), ids.data(), 1));
+  EXPECT_EQ(ids.size() + 1, arn_session_length(session.get()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Weights, BestIdSessions,
