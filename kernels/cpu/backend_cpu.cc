@@ -148,6 +148,7 @@ constexpr Backend kBackend = {
     .unload = Unload,
     .takes_masks = true,
     .takes_embeddings = true,
+    .takes_features = true,
     .host_kv = &kHostKv,
     .threads = &kThreads,
     .logits = &kLogits,
