@@ -241,7 +241,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   logits.weight = spec.head;
   builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
   const uint32_t n_steps = builder.n_steps();
-  if (with_rows != nullptr) {
+  if (kHasMtp && with_rows != nullptr) {
     NormParams norm;
     norm.kind = spec.final_norm_kind;
     norm.weight = spec.final_norm;
@@ -267,7 +267,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   out->ropes = spec.ropes;
   out->vocab = spec.vocab;
   out->max_context = spec.max_context;
-  if (with_rows == nullptr) return Status::kOk;
+  if (!kHasMtp || with_rows == nullptr) return Status::kOk;
   *with_rows = *out;
   with_rows->steps = steps.subspan(0, builder.n_steps());
   with_rows->final_rows = v.normed;
