@@ -9,9 +9,12 @@
 namespace arn {
 namespace {
 
-size_t CommonTokens(Span<const int32_t> a, Span<const int32_t> b) {
+// Compares as a rule a long text with itself, at every run.
+size_t CommonLength(Span<const int32_t> a, Span<const int32_t> b) {
+  const size_t most = Min(a.size(), b.size());
+  if (std::memcmp(a.data(), b.data(), most * sizeof(int32_t)) == 0) return most;
   size_t n = 0;
-  while (n < Min(a.size(), b.size()) && a[n] == b[n]) ++n;
+  while (a[n] == b[n]) ++n;
   return n;
 }
 
@@ -97,9 +100,9 @@ Status MtpDrafter::MakeRoom(size_t n) {
 
 void MtpDrafter::OnRun(Span<const int32_t> before, Span<const int32_t> ids) {
   const size_t first = before.size(), end = first + ids.size();
-  size_t common = CommonTokens({text_, length_}, before);
+  size_t common = CommonLength({text_, length_}, before);
   if (common == first) {
-    common += CommonTokens({text_ + first, length_ - first}, ids);
+    common += CommonLength({text_ + first, length_ - first}, ids);
   }
   CutTo(common);
   for (const int32_t id : ids) {
@@ -129,7 +132,7 @@ void MtpDrafter::OnRun(Span<const int32_t> before, Span<const int32_t> ids) {
 Offer MtpDrafter::Look(Span<const int32_t> ids, uint32_t most) {
   if (ids.size() < 2) return {};
   const size_t last = ids.size() - 2;  // position whose row guesses what follows ids
-  if (CommonTokens({text_, length_}, ids) <= last || !IsToken(ids[last + 1])) return {};
+  if (CommonLength({text_, length_}, ids) <= last || !IsToken(ids[last + 1])) return {};
   CutTo(last + 1);
   // Its logits are gone if it has been read.
   const size_t next = Min(next_to_read(), last);
