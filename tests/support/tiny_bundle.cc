@@ -123,7 +123,7 @@ class Builder {
   uint32_t Matrix(const std::string& name, uint32_t rows, uint32_t cols) {
     const DType dtype = options_.weights;
     Source source = RandomSource(dtype, rows, cols, &random_);
-    if (options_.mtp == TinyMtp::kRight) MakeSimple(name, cols, &source);
+    if (options_.mtp >= TinyMtp::kRight) MakeSimple(name, rows, cols, &source);
     const WeightLayout layout = TargetLayout(target_, dtype);
     uint64_t bytes = 0;
     if (!PackedBytes(dtype, layout, rows, cols, &bytes)) std::abort();
@@ -167,17 +167,19 @@ class Builder {
   flatbuffers::Offset<fbs::Layer> StateLayer(const TinyLayer& layer, const std::string& prefix);
   flatbuffers::Offset<fbs::Mtp> Mtp(uint32_t final_norm);
 
-  // TinyMtp::kRight: makes a matrix zero or one, if it has to be.
-  void MakeSimple(const std::string& name, uint32_t cols, Source* source) const {
-    const auto ends_with = [&](const std::string& end) {
-      return name.size() >= end.size() &&
-             name.compare(name.size() - end.size(), end.size(), end) == 0;
+  // TinyMtp::kRight and kRightByRow: makes a matrix what it has to be, if it is not free: zero,
+  // one, or the permutation that counts.
+  void MakeSimple(const std::string& name, uint32_t rows, uint32_t cols, Source* source) const {
+    const bool is_by_row = options_.mtp == TinyMtp::kRightByRow;
+    const auto is = [&](const char* end) {
+      const size_t n = std::strlen(end);
+      return name.size() >= n && name.compare(name.size() - n, n, end) == 0;
     };
-    const bool is_one = ends_with("fc_embedding");
-    if (!is_one && !ends_with("attention_out") && !ends_with("down") && !ends_with("mixer_out") &&
-        !ends_with("fc_hidden")) {
-      return;
-    }
+    const bool is_one = is_by_row ? is("embedding") && !is("fc_embedding") : is("fc_embedding");
+    const bool counts = is_by_row && (is("head") || is("fc_hidden"));
+    const bool is_zero = is("attention_out") || is("down") || is("mixer_out") ||
+                         is(is_by_row ? "fc_embedding" : "fc_hidden");
+    if (!is_one && !counts && !is_zero) return;
     std::fill(source->values.begin(), source->values.end(), uint8_t{0});
     std::fill(source->bias.begin(), source->bias.end(), 0.0f);
     const bool is_f16 = options_.weights == DType::kF16;
@@ -185,8 +187,9 @@ class Builder {
     const float whole = 1.0f;
     const size_t bytes = is_f16 ? sizeof half : sizeof whole;
     const void* one = is_f16 ? static_cast<const void*>(&half) : &whole;
-    for (uint32_t i = 0; is_one && i < cols; ++i) {
-      std::memcpy(source->values.data() + (uint64_t{i} * cols + i) * bytes, one, bytes);
+    for (uint32_t c = 0; !is_zero && c < cols; ++c) {
+      const uint32_t row = counts ? (c + 1) % rows : c;
+      std::memcpy(source->values.data() + (uint64_t{row} * cols + c) * bytes, one, bytes);
     }
   }
 
@@ -326,10 +329,10 @@ flatbuffers::Offset<fbs::LayerKind> StateKind(const TinyLayer& layer, uint32_t r
   return b.Finish();
 }
 
-// final_norm: the model's, which the head of kRight shares.
+// final_norm: the model's, which a right head shares.
 flatbuffers::Offset<fbs::Mtp> Builder::Mtp(uint32_t final_norm) {
   const TinyBundle& o = options_;
-  const bool is_right = o.mtp == TinyMtp::kRight;
+  const bool is_right = o.mtp >= TinyMtp::kRight;
   const std::string p = "mtp.layers.0.";
   const uint32_t q_width = o.heads * o.head_dim;
   const uint32_t embedding_norm =

@@ -51,8 +51,9 @@ struct TinySelfTest {
 
 // A head that predicts one token more. kRandom: seldom right. kRight: what the layers of the model
 // and of the head add is zero, and the head makes of a token what the model makes of it: it is
-// always right. Of f32 and f16 weights.
-enum class TinyMtp { kNone, kRandom, kRight };
+// always right. kRightByRow: likewise, but the head makes it of the row alone, and the model
+// counts: token i + 1 follows i. As many tokens as channels. Both of f32 and f16 weights.
+enum class TinyMtp { kNone, kRandom, kRight, kRightByRow };
 
 // An entry of fbs::Generation.options.
 struct TinyOption {

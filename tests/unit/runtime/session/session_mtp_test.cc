@@ -112,6 +112,50 @@ TEST_F(Mtp, Sampling_TheSameTokensForTheSameSeed) {
   EXPECT_GT(accepted, 50u);
 }
 
+// A head that reads the row alone is right only if that is the one of the token before.
+TEST_F(Mtp, Rows_AreThoseOfTheTokensBefore) {
+  TinyBundle bundle;
+  bundle.vocab = bundle.hidden = 64;
+  bundle.max_context = kContext;
+  bundle.weights = DType::kF16;
+  bundle.mtp = TinyMtp::kRightByRow;
+  for (const std::vector<TinyLayer>& layers : {kHybrid, std::vector<TinyLayer>{{}, {}}}) {
+    bundle.layer_kinds = layers;
+    const BundleBytes bytes = MakeTinyBundle(bundle);
+    const ModelPtr model = OpenBytes(bytes);
+    for (const uint32_t guesses : {1u, 15u}) {
+      arn_session_options options = Options(ARN_KV_INT8, ARN_SPECULATE_MTP);
+      options.max_guesses = guesses;
+      options.max_sequences = 2;
+      options.state_snapshots = 3;
+      const SessionPtr session = NewSession(model.get(), options);
+      const std::vector<int32_t> prompt = Prompt(75);  // more than a chunk
+      ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
+      int32_t next = prompt.back();
+      const auto expect_counting = [&] {
+        for (const int32_t id : Generate(session.get(), 37).ids) {
+          next = (next + 1) % 64;
+          ASSERT_EQ(next, id);
+        }
+      };
+      expect_counting();
+      ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), arn_session_length(session.get()) - 9));
+      next -= 9 - 64;
+      expect_counting();
+      ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
+      expect_counting();
+      ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
+      next -= 37 - 64;
+      expect_counting();
+      ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + 7, 30));
+      next = prompt[36];
+      expect_counting();
+      EXPECT_EQ(1.0, AcceptedShare(session.get()));
+      EXPECT_GT(Stats(session.get()).guesses_accepted, 80u);
+    }
+  }
+}
+
 // The head reads the rows of all tokens, however they came: it guesses the same.
 TEST_F(Mtp, PromptInParts_TheSameGuesses) {
   const std::vector<int32_t> prompt = Prompt(200);
