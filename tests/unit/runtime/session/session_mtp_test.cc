@@ -314,6 +314,10 @@ TEST_F(Mtp, Auto_HasTheHeadBehindTheNgrams) {
     arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
     ASSERT_EQ(ARN_OK, arn_session_plan(model, &options, nullptr, 0, &plan));
     EXPECT_EQ(model != without.get(), plan.draft_bytes != 0);
+    arn_session_options scheduled = options;
+    scheduled.max_requests = 4;
+    ASSERT_EQ(ARN_OK, arn_session_plan(model, &scheduled, nullptr, 0, &plan));
+    EXPECT_EQ(0u, plan.draft_bytes);
     EXPECT_EQ(model != without.get(), Stats(guessing.get()).draft_ns != 0);
   }
 }
