@@ -80,6 +80,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--no-self-test", "", kParts},
       {"--no-chat-template", "", kParts},
       {"--no-images", "", kParts},
+      {"--no-mtp", "", kParts},
   };
   return rows;
 }
@@ -253,6 +254,9 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag("--no-chat-template", arguments->no_chat_template, "Leaves the chat template out");
   app->add_flag("--no-images", arguments->no_images,
                 "Leaves the vision tower out: the bundle takes text only");
+  app->add_flag("--no-mtp", arguments->no_mtp,
+                "Leaves the head out that predicts further tokens (multi-token prediction), with "
+                "which a session guesses: --speculate mtp");
   app->add_option("--image-pixels", arguments->image_pixels,
                   "Most pixels of an image, in place of the image processor's (the checkpoint's, "
                   "for families with a budget of pixels): larger images are shrunk to it")
@@ -274,11 +278,26 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
     if (app.count("DIR") == 0) throw CLI::RequiredError("DIR");
     return;
   }
-  for (const char* name :
-       {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
-        "--ignore-config-keys", "--tokenizer-only", "--no-tokenizer", "--no-chat-template",
-        "--no-images", "--image-pixels", "--no-self-test", "--verify", "--prefix-file", "--sign",
-        "--calibrate"}) {
+  for (const char* name : {"DIR",
+                           "--output",
+                           "--weights",
+                           "--embedding",
+                           "--head",
+                           "--target",
+                           "--config",
+                           "--name",
+                           "--ignore-config-keys",
+                           "--tokenizer-only",
+                           "--no-tokenizer",
+                           "--no-chat-template",
+                           "--no-images",
+                           "--no-mtp",
+                           "--image-pixels",
+                           "--no-self-test",
+                           "--verify",
+                           "--prefix-file",
+                           "--sign",
+                           "--calibrate"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -297,8 +316,8 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
   if (arguments.merge) return;
   for (const char* name :
        {"--embedding", "--head", "--target", "--calibrate", "--bits", "--prefix-file", "--verify",
-        "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-images", "--image-pixels",
-        "--no-self-test", "--split"}) {
+        "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-images", "--no-mtp",
+        "--image-pixels", "--no-self-test", "--split"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
   if (arguments.weights == "int4" || arguments.weights == "bf16") {

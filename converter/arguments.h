@@ -28,7 +28,7 @@ struct Arguments {
   uint64_t split = 0;   // bytes of a part; 0: one file
   std::string command;  // all arguments but those that do not change the bundle
   bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_images = false,
-       no_self_test = false, verify = false, quiet = false, list_families = false;
+       no_mtp = false, no_self_test = false, verify = false, quiet = false, list_families = false;
   std::optional<std::string> plan;
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;

@@ -184,6 +184,7 @@ void Run(Arguments arguments) {
   }
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.images = !arguments.no_images;
+  options.mtp = !arguments.no_mtp;
   options.image_pixels = arguments.image_pixels;
   options.formats.target = FindPackTarget("portable");
   if (!arguments.base.empty()) return RunAdapter(arguments, std::move(options));
@@ -274,6 +275,10 @@ void Run(Arguments arguments) {
                    arguments.output.c_str(), static_cast<double>(result.n_parameters) / 1e6,
                    static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
       ShowBits(options);
+      if (result.mtp_bytes != 0) {
+        std::fprintf(stderr, "%.1f MB of it predict further tokens (--no-mtp leaves them out)\n",
+                     static_cast<double>(result.mtp_bytes) / 1e6);
+      }
       if (result.resumed_bytes != 0) {
         std::fprintf(stderr, "%.1f MB of it were taken from the interrupted conversion\n",
                      static_cast<double>(result.resumed_bytes) / 1e6);

@@ -10,6 +10,7 @@
 
 #include "converter/base/error.h"
 #include "converter/family/families.h"
+#include "converter/family/mtp.h"
 #include "converter/family/text_tower.h"
 #include "converter/family/vision_family.h"
 #include "converter/gguf/gguf_lora.h"
@@ -79,14 +80,23 @@ std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
     if (tensor.is_vector) continue;
     MatrixInfo info = {tensor.name, tensor.dtype, tensor.rows, tensor.cols, false};
     const bool is_exception = formats.exceptions.count(tensor.name) != 0;
-    info.is_of_layer =
-        (tensor.dtype == formats.weights || is_exception) && i != plan.embedding && i != plan.head;
+    // A text through the model measures nothing of a head that predicts further tokens.
+    const bool is_mtp = plan.mtp.fc_embedding != kNoTensor && i >= plan.mtp.embedding_norm;
+    info.is_of_layer = !is_mtp && (tensor.dtype == formats.weights || is_exception) &&
+                       i != plan.embedding && i != plan.head;
     info.is_quantised = std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const auto& part) {
       return part.weight->decoded != nullptr;
     });
     list.push_back(std::move(info));
   }
   return list;
+}
+
+// They are the last tensors of the plan.
+uint64_t MtpBytes(const TensorPlan& plan, const std::vector<fbs::Segment>& segments) {
+  uint64_t bytes = 0;
+  for (size_t i = plan.mtp.embedding_norm; i < segments.size(); ++i) bytes += segments[i].bytes();
+  return bytes;
 }
 
 std::vector<StoredMatrix> Stored(const TensorPlan& plan,
@@ -255,6 +265,7 @@ class Conversion {
     if (job) result.matrices = Stored(job->plan, segments);
     result.file_bytes = writer.file_bytes();
     result.n_parameters = job ? CountParameters(job->plan) : 0;
+    result.mtp_bytes = job ? MtpBytes(job->plan, segments) : 0;
     result.resumed_bytes = resume == nullptr ? 0 : resume->taken_bytes();
     result.has_tokenizer = tokenizer.has_value();
     return result;
@@ -318,6 +329,9 @@ class Conversion {
       }
     }
     KeepTextTower(tower, *spec.names, spec.vocab, spec.vision.exists(), &checkpoint, &warnings_);
+    if (options_.mtp) {
+      spec.mtp = FindMtp(tower.config, tower.label, spec, checkpoint, &warnings_);
+    }
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
     return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan),
             std::move(lora)};

@@ -57,7 +57,13 @@ struct LayerKindSpec : LayerKind {
 struct TensorNames {
   const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
   const char* older_prefix = nullptr;  // of published checkpoints, in its place
-  const char* extra_head = nullptr;    // prefix of a head that predicts further tokens: left out
+  // Prefix of a head that predicts further tokens, and the names in it, of layers like the
+  // decoder's with attention. Null: the head is left out.
+  const char* extra_head = nullptr;
+  const TensorNames* mtp = nullptr;
+  const char* mtp_embedding_norm = nullptr;  // of those names
+  const char* mtp_hidden_norm = nullptr;
+  const char* mtp_fc = nullptr;  // [hidden, 2 hidden]: of the embedding, then of the row
   const char* embedding;
   const char* other_embedding = nullptr;  // another name that it may have
   const char* positions = nullptr;
@@ -381,6 +387,8 @@ struct DecoderSpec {
   std::vector<float> alibi_slopes;  // of the heads; empty: no ALiBi
   EncoderSpec encoder;
   VisionSpec vision;
+  // Head that predicts further tokens: its layers, their kinds and names. Null: none.
+  std::shared_ptr<const DecoderSpec> mtp;
 
   // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the
   // projection.

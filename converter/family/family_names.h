@@ -503,9 +503,40 @@ inline constexpr TensorNames kWhisperEncoderNames = {
     .conv2 = "model.encoder.conv2",
 };
 
+inline constexpr TensorNames kMtpNames = {
+    .prefix = "mtp.",
+    .mtp_embedding_norm = "mtp.pre_fc_norm_embedding",
+    .mtp_hidden_norm = "mtp.pre_fc_norm_hidden",
+    .mtp_fc = "mtp.fc",
+    .embedding = nullptr,
+    .final_norm = "mtp.norm",
+    .attention_norm = "mtp.layers.{}.input_layernorm",
+    .q = "mtp.layers.{}.self_attn.q_proj",
+    .k = "mtp.layers.{}.self_attn.k_proj",
+    .v = "mtp.layers.{}.self_attn.v_proj",
+    .q_norm = "mtp.layers.{}.self_attn.q_norm",
+    .k_norm = "mtp.layers.{}.self_attn.k_norm",
+    .attention_out = "mtp.layers.{}.self_attn.o_proj",
+    .ffn_norm = "mtp.layers.{}.post_attention_layernorm",
+    .gate = "mtp.layers.{}.mlp.gate_proj",
+    .up = "mtp.layers.{}.mlp.up_proj",
+    .down = "mtp.layers.{}.mlp.down_proj",
+    .router = "mtp.layers.{}.mlp.gate",
+    .expert_gate = "mtp.layers.{}.mlp.experts.{}.gate_proj",
+    .expert_up = "mtp.layers.{}.mlp.experts.{}.up_proj",
+    .expert_down = "mtp.layers.{}.mlp.experts.{}.down_proj",
+    .stacked_gate_up = "mtp.layers.{}.mlp.experts.gate_up_proj",
+    .stacked_down = "mtp.layers.{}.mlp.experts.down_proj",
+    .shared_gate = "mtp.layers.{}.mlp.shared_expert.gate_proj",
+    .shared_up = "mtp.layers.{}.mlp.shared_expert.up_proj",
+    .shared_down = "mtp.layers.{}.mlp.shared_expert.down_proj",
+    .shared_gate_score = "mtp.layers.{}.mlp.shared_expert_gate",
+};
+
 constexpr TensorNames WithDeltaRule() {
   TensorNames names = kDecoderNames;
   names.extra_head = "mtp.";
+  names.mtp = &kMtpNames;
   names.mixer_qkv = "model.layers.{}.linear_attn.in_proj_qkv";
   names.mixer_z = "model.layers.{}.linear_attn.in_proj_z";
   names.mixer_b = "model.layers.{}.linear_attn.in_proj_b";

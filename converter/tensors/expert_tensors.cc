@@ -8,49 +8,49 @@
 namespace arn::convert {
 
 // Keeps the router in f32: rounding would change which experts a token goes to.
-void Planner::AddExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
-  const TensorNames& names = *spec_.names;
+void Planner::AddExperts(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
   layer->router = AddMatrix(
-      OwnName(i, "router"), DType::kF32, true,
-      {Part(LayerName(names.router, i), kind.n_experts, spec_.hidden, kind.has_router_bias)},
+      scope.Own("router"), DType::kF32, true,
+      {Part(scope.Stored(names.router), kind.n_experts, spec_.hidden, kind.has_router_bias)},
       spec_.hidden);
   const bool is_stacked =
       names.stacked_gate_up != nullptr &&
-      (names.expert_gate == nullptr || sources_.Has(LayerName(names.stacked_gate_up, i)));
+      (names.expert_gate == nullptr || sources_.Has(scope.Stored(names.stacked_gate_up)));
   if (is_stacked) {
-    AddStackedExperts(i, kind, layer);
+    AddStackedExperts(scope, kind, layer);
   } else {
-    AddStoredExperts(i, kind, layer);
+    AddStoredExperts(scope, kind, layer);
   }
   if (kind.has_router_correction) {
-    layer->router_correction = AddRouterCorrection(i, kind.n_experts);
+    layer->router_correction = AddRouterCorrection(scope, kind.n_experts);
   }
-  if (kind.shared_ffn_dim != 0) AddSharedExpert(i, kind, layer);
-  if (names.router_norm != nullptr) AddExpertNorms(i, layer);
+  if (kind.shared_ffn_dim != 0) AddSharedExpert(scope, kind, layer);
+  if (names.router_norm != nullptr) AddExpertNorms(scope, layer);
 }
 
-void Planner::AddExpertNorms(uint32_t i, LayerTensors* layer) {
-  const TensorNames& names = *spec_.names;
+void Planner::AddExpertNorms(const LayerScope& scope, LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden;
   const auto add = [&](const char* name, const std::string& stored) {
-    return AddVector(OwnName(i, name), stored, hidden, spec_.norm_offset);
+    return AddVector(scope.Own(name), stored, hidden, spec_.norm_offset);
   };
-  layer->router_norm = add("router_norm", LayerName(names.router_norm, i));
+  layer->router_norm = add("router_norm", scope.Stored(names.router_norm));
   plan_.tensors[layer->router_norm].factor =
       static_cast<float>(1.0 / std::sqrt(static_cast<double>(hidden)));
-  layer->experts_norm = add("experts_norm", WeightName(LayerName(names.experts_norm, i)));
+  layer->experts_norm = add("experts_norm", WeightName(scope.Stored(names.experts_norm)));
   layer->experts_post_norm =
-      add("experts_post_norm", WeightName(LayerName(names.experts_post_norm, i)));
+      add("experts_post_norm", WeightName(scope.Stored(names.experts_post_norm)));
   layer->shared_post_norm =
-      add("shared_post_norm", WeightName(LayerName(names.shared_post_norm, i)));
+      add("shared_post_norm", WeightName(scope.Stored(names.shared_post_norm)));
 }
 
 // Returns what the outputs of the experts are multiplied by.
-std::vector<float> Planner::ExpertFactors(uint32_t i, const LayerKindSpec& kind) {
+std::vector<float> Planner::ExpertFactors(const LayerScope& scope, const LayerKindSpec& kind) {
   std::vector<float> factors(kind.n_experts, kind.routed_factor);
-  const char* name = spec_.names->expert_factors;
+  const char* name = scope.names->expert_factors;
   const Checkpoint::Entry* stored =
-      name == nullptr ? nullptr : sources_.Take(LayerName(name, i), {kind.n_experts});
+      name == nullptr ? nullptr : sources_.Take(scope.Stored(name), {kind.n_experts});
   if (stored == nullptr) return factors;
   std::vector<float> own(kind.n_experts);
   Checkpoint::ReadFloats(*stored, 0, kind.n_experts, own.data());
@@ -59,9 +59,9 @@ std::vector<float> Planner::ExpertFactors(uint32_t i, const LayerKindSpec& kind)
 }
 
 // Takes [n] or [1, n].
-uint32_t Planner::AddRouterCorrection(uint32_t i, uint32_t n) {
-  const std::string name = LayerName(spec_.names->router_correction, i);
-  const uint32_t index = AddConstant(OwnName(i, "router_correction"), n, 1.0f);
+uint32_t Planner::AddRouterCorrection(const LayerScope& scope, uint32_t n) {
+  const std::string name = scope.Stored(scope.names->router_correction);
+  const uint32_t index = AddConstant(scope.Own("router_correction"), n, 1.0f);
   const std::vector<uint64_t> as_row = {1, n}, shape = {n};
   SourcePart part;
   part.weight = sources_.Take(name, sources_.Has(name, as_row) ? as_row : shape);
@@ -71,16 +71,17 @@ uint32_t Planner::AddRouterCorrection(uint32_t i, uint32_t n) {
   return index;
 }
 
-void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
-  const TensorNames& names = *spec_.names;
+void Planner::AddStoredExperts(const LayerScope& scope, const LayerKindSpec& kind,
+                               LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim;
   const bool has_bias = kind.has_mlp_bias && kind.has_expert_bias;
-  const std::vector<float> factors = ExpertFactors(i, kind);
+  const std::vector<float> factors = ExpertFactors(scope, kind);
   for (uint32_t e = 0; e < kind.n_experts; ++e) {
     const auto name = [&](const char* pattern) {
-      return LayerName(LayerName(pattern, i).c_str(), e);
+      return LayerName(scope.Stored(pattern).c_str(), e);
     };
-    const std::string own = OwnName(i, "experts.") + std::to_string(e);
+    const std::string own = scope.Own("experts.") + std::to_string(e);
     std::vector<SourcePart> parts;
     if (kind.is_gated) parts.push_back(Part(name(names.expert_gate), ffn, hidden, has_bias));
     parts.push_back(Part(name(names.expert_up), ffn, hidden, has_bias));
@@ -93,8 +94,9 @@ void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTenso
   }
 }
 
-void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
-  const TensorNames& names = *spec_.names;
+void Planner::AddStackedExperts(const LayerScope& scope, const LayerKindSpec& kind,
+                                LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim, n = kind.n_experts;
   const bool has_bias = kind.has_mlp_bias && kind.has_expert_bias;
   // One expert's part of the stacked tensor.
@@ -116,7 +118,7 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
     }
   };
   const auto take = [&](const char* pattern, uint32_t rows, uint32_t cols) {
-    const std::string name = LayerName(pattern, i);
+    const std::string name = scope.Stored(pattern);
     const std::vector<uint64_t> by_rows = {n, rows, cols}, by_cols = {n, cols, rows};
     const bool is_transposed = !names.is_stacked_by_rows && !sources_.IsDecoded(name) &&
                                (names.expert_gate == nullptr || !sources_.Has(name, by_rows));
@@ -126,9 +128,9 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
   };
   const Stack gate_up = take(names.stacked_gate_up, 2 * ffn, hidden);
   const Stack down = take(names.stacked_down, hidden, ffn);
-  const std::vector<float> factors = ExpertFactors(i, kind);
+  const std::vector<float> factors = ExpertFactors(scope, kind);
   for (uint32_t e = 0; e < n; ++e) {
-    const std::string own = OwnName(i, "experts.") + std::to_string(e);
+    const std::string own = scope.Own("experts.") + std::to_string(e);
     std::vector<SourcePart> parts = {gate_up.Of(e)};
     if (spec_.gate_up_alternate) {
       parts.push_back(parts[0]);
@@ -149,11 +151,12 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
 }
 
 // Adds the shared expert, which every token passes through.
-void Planner::AddSharedExpert(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
-  const TensorNames& names = *spec_.names;
+void Planner::AddSharedExpert(const LayerScope& scope, const LayerKindSpec& kind,
+                              LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.shared_ffn_dim;
   const auto part = [&](const char* pattern, uint32_t rows) {
-    return Part(LayerName(pattern, i), rows, hidden, kind.has_mlp_bias);
+    return Part(scope.Stored(pattern), rows, hidden, kind.has_mlp_bias);
   };
   std::vector<SourcePart> gate_up;
   if (names.shared_gate_up != nullptr) {
@@ -163,15 +166,15 @@ void Planner::AddSharedExpert(uint32_t i, const LayerKindSpec& kind, LayerTensor
     gate_up.push_back(part(names.shared_up, ffn));
   }
   layer->shared_gate_up =
-      AddMatrix(OwnName(i, "shared_gate_up"), formats_.weights, true, std::move(gate_up), hidden);
+      AddMatrix(scope.Own("shared_gate_up"), formats_.weights, true, std::move(gate_up), hidden);
   layer->shared_down =
-      AddMatrix(OwnName(i, "shared_down"), formats_.weights, true,
-                {OutPart(LayerName(names.shared_down, i), ffn, kind.has_mlp_bias)}, ffn);
+      AddMatrix(scope.Own("shared_down"), formats_.weights, true,
+                {OutPart(scope.Stored(names.shared_down), ffn, kind.has_mlp_bias)}, ffn);
   if (!kind.has_shared_gate) return;
   // One row: f32 costs nothing, and keeps it exact.
   layer->shared_gate =
-      AddMatrix(OwnName(i, "shared_gate"), DType::kF32, true,
-                {Part(LayerName(names.shared_gate_score, i), 1, hidden, false)}, hidden);
+      AddMatrix(scope.Own("shared_gate"), DType::kF32, true,
+                {Part(scope.Stored(names.shared_gate_score), 1, hidden, false)}, hidden);
 }
 
 }  // namespace arn::convert

@@ -20,6 +20,10 @@ bool IsOfEachLayer(const char* pattern);
 std::string OwnName(uint32_t layer, const char* name);
 inline std::string WeightName(const std::string& base) { return base + ".weight"; }
 
+// Adds to an index, or to all of a layer, what lies before the tensors of another plan.
+void MoveTensor(uint32_t by, uint32_t* index);
+void MoveLayer(uint32_t by, LayerTensors* layer);
+
 class Planner {
  public:
   Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Formats& formats,
@@ -27,6 +31,8 @@ class Planner {
   TensorPlan Make();
   // Plans a vision tower, whose layers are `spec`.
   VisionTensors MakeVision(const VisionSpec& vision, std::vector<PlannedTensor>* tensors);
+  // Plans a head that predicts further tokens, whose layers are `spec`.
+  MtpTensors MakeMtp(std::vector<PlannedTensor>* tensors);
 
  private:
   // The current layer, the names of its tensors in the checkpoint, and its prefix in the bundle,
@@ -76,13 +82,13 @@ class Planner {
                         const std::vector<uint64_t>& shape, bool is_negative_log);
 
   // expert_tensors.cc: router, experts and shared expert of a layer.
-  void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
-  void AddExpertNorms(uint32_t layer, LayerTensors* out);
-  std::vector<float> ExpertFactors(uint32_t layer, const LayerKindSpec& kind);
-  uint32_t AddRouterCorrection(uint32_t layer, uint32_t n_experts);
-  void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
-  void AddStackedExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
-  void AddSharedExpert(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddExperts(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  void AddExpertNorms(const LayerScope& scope, LayerTensors* out);
+  std::vector<float> ExpertFactors(const LayerScope& scope, const LayerKindSpec& kind);
+  uint32_t AddRouterCorrection(const LayerScope& scope, uint32_t n_experts);
+  void AddStoredExperts(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  void AddStackedExperts(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  void AddSharedExpert(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
 
   // Takes all rows of one matrix of a layer.
   SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
@@ -104,6 +110,9 @@ class Planner {
   // scope: prefix of the tensors' labels. cols: of the merged patches.
   ProjectorTensors AddProjector(const std::string& scope, const ProjectorSpec& projector,
                                 uint32_t cols);
+
+  // mtp_tensors.cc: the head that predicts further tokens.
+  void AddMtp();
 
   // encoder_tensors.cc: encoder and cross-attention.
   void AddEncoder(const Checkpoint::Entry* embedding);

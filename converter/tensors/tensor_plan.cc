@@ -89,6 +89,16 @@ std::string OwnName(uint32_t layer, const char* name) {
   return "layers." + std::to_string(layer) + "." + name;
 }
 
+void MoveTensor(uint32_t by, uint32_t* index) {
+  if (*index != kNoTensor) *index += by;
+}
+
+void MoveLayer(uint32_t by, LayerTensors* layer) {
+#define ARN_MOVE(name) MoveTensor(by, &layer->name);
+  ARN_LAYER_TENSORS(ARN_MOVE)
+#undef ARN_MOVE
+}
+
 Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Formats& formats,
                  std::vector<std::string>* warnings)
     : spec_(spec),
@@ -155,6 +165,7 @@ TensorPlan Planner::Make() {
                            : AddMatrix("head", formats_.head, true, {head_part}, spec_.hidden);
   }
   AddVision();
+  AddMtp();
   for (const char* unused : names.unused) {
     if (unused != nullptr) sources_.LeaveOut(unused);
   }
@@ -163,7 +174,8 @@ TensorPlan Planner::Make() {
   }
   sources_.FailMissing(names.head == nullptr ? "" : WeightName(names.head),
                        " (tie_word_embeddings is false)");
-  if (const size_t n = names.extra_head == nullptr ? 0 : sources_.LeaveOut(names.extra_head)) {
+  const bool leaves_out = names.extra_head != nullptr && spec_.mtp == nullptr;
+  if (const size_t n = leaves_out ? sources_.LeaveOut(names.extra_head) : 0) {
     warnings_->push_back(Format("left out: %s* (%zu tensors), a head that predicts further tokens",
                                 names.extra_head, n));
   }
@@ -316,7 +328,7 @@ void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
             &layer->ffn_norm_bias);
   }
   if (kind.n_experts != 0) {
-    AddExperts(scope.layer, kind, layer);
+    AddExperts(scope, kind, layer);
   } else if (kind.ffn_dim != 0) {
     layer->gate_up =
         AddMatrix(scope.Own("gate_up"), formats_.weights, true, UpParts(scope, kind), hidden);

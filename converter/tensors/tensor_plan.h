@@ -111,6 +111,16 @@ struct VisionTensors {
   std::vector<ProjectorTensors> deepstack;
 };
 
+// Tensors of a head that predicts further tokens; those of a model without one are kNoTensor.
+struct MtpTensors {
+  uint32_t embedding_norm = kNoTensor;
+  uint32_t hidden_norm = kNoTensor;
+  uint32_t fc_embedding = kNoTensor;
+  uint32_t fc_hidden = kNoTensor;
+  std::vector<LayerTensors> layers;
+  uint32_t final_norm = kNoTensor;
+};
+
 struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in write order
   std::vector<LayerTensors> layers;    // indices into tensors
@@ -141,7 +151,8 @@ struct TensorPlan {
     uint32_t weight = kNoTensor, norm = kNoTensor, norm_bias = kNoTensor;
   };
   std::vector<Dense> dense;
-  VisionTensors vision;       // empty without a tower
+  VisionTensors vision;  // empty without a tower
+  MtpTensors mtp;
   uint32_t head = kNoTensor;  // same as embedding if tied and of one format
 };
 

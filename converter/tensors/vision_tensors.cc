@@ -17,14 +17,10 @@ Formats TowerFormats(const Formats& formats) {
   return tower;
 }
 
-void Move(uint32_t by, uint32_t* index) {
-  if (*index != kNoTensor) *index += by;
-}
-
 void MoveProjector(uint32_t by, ProjectorTensors* projector) {
-  Move(by, &projector->norm);
-  Move(by, &projector->norm_bias);
-  for (uint32_t& index : projector->stages) Move(by, &index);
+  MoveTensor(by, &projector->norm);
+  MoveTensor(by, &projector->norm_bias);
+  for (uint32_t& index : projector->stages) MoveTensor(by, &index);
 }
 
 }  // namespace
@@ -188,15 +184,11 @@ void Planner::AddVision() {
   const auto first = static_cast<uint32_t>(plan_.tensors.size());
   for (uint32_t* index : {&vision.patch_embedding, &vision.positions, &vision.final_norm,
                           &vision.final_norm_bias, &vision.merge_shift, &vision.merge_scale}) {
-    Move(first, index);
+    MoveTensor(first, index);
   }
   MoveProjector(first, &vision.projector);
   for (ProjectorTensors& deep : vision.deepstack) MoveProjector(first, &deep);
-  for (LayerTensors& layer : vision.layers) {
-#define ARN_MOVE(name) Move(first, &layer.name);
-    ARN_LAYER_TENSORS(ARN_MOVE)
-#undef ARN_MOVE
-  }
+  for (LayerTensors& layer : vision.layers) MoveLayer(first, &layer);
   for (PlannedTensor& tensor : tensors) plan_.tensors.push_back(std::move(tensor));
   sources_.LeaveOut(kVisionPrefix);
 }

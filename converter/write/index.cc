@@ -88,6 +88,20 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   return b.Finish();
 }
 
+Offset<fbs::Mtp> BuildMtp(const DecoderSpec& mtp, const MtpTensors& tensors,
+                          flatbuffers::FlatBufferBuilder* builder) {
+  std::vector<Offset<fbs::LayerKind>> kinds;
+  for (const LayerKindSpec& kind : mtp.kinds) kinds.push_back(BuildKind(kind, builder));
+  std::vector<Offset<fbs::Layer>> layers;
+  for (size_t i = 0; i < tensors.layers.size(); ++i) {
+    layers.push_back(BuildLayer(mtp.layer_kinds[i], tensors.layers[i], kNoTensor, builder));
+  }
+  const auto kinds_vector = builder->CreateVector(kinds);
+  return fbs::CreateMtp(*builder, kinds_vector, builder->CreateVector(layers),
+                        tensors.embedding_norm, tensors.hidden_norm, tensors.fc_embedding,
+                        tensors.fc_hidden, tensors.final_norm, mtp.final_norm_epsilon);
+}
+
 static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kPatchBudget));
 static_assert(static_cast<int>(fbs::Resample::MAX) == static_cast<int>(Resample::kBicubic));
 static_assert(static_cast<int>(fbs::GridPositions::MAX) == static_cast<int>(GridPositions::kAxes));
@@ -289,6 +303,8 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   if (spec.pooling.exists) pooling = BuildPooling(spec, plan, builder);
   Offset<fbs::Vision> vision;
   if (spec.vision.exists()) vision = BuildVision(spec.vision, plan.vision, builder);
+  Offset<fbs::Mtp> mtp;
+  if (spec.mtp != nullptr) mtp = BuildMtp(*spec.mtp, plan.mtp, builder);
   const auto architecture = builder->CreateString(spec.architecture);
   const auto source_name = builder->CreateString(model.source_name);
   const auto kinds_vector = builder->CreateVector(kinds);
@@ -338,6 +354,7 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_stream_out(plan.stream_out);
   b.add_stream_epsilon(spec.streams.epsilon);
   if (spec.vision.exists()) b.add_vision(vision);
+  if (spec.mtp != nullptr) b.add_mtp(mtp);
   return b.Finish();
 }
 

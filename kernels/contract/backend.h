@@ -117,6 +117,8 @@ struct RunArgs {
   // gives them again. REQUIRES: LogitsAccess::finds_best, one row of logits, and that the last run
   // with logits had one.
   bool may_lose_logits = false;
+  // Features: of an encoder run, or in a decoder with a kFeatures step, rows as wide as its value.
+  // REQUIRES, of a decoder: Backend::takes_features.
   Span<const float> features;
   // f32 [rows, EmbedParams::embedding_stride] of tokens below 0. REQUIRES, if there are any:
   // Backend::takes_embeddings, and no encoder run.
@@ -279,6 +281,7 @@ struct Backend {
   bool takes_prefix_masks = false;  // one without positions, whose rows attend to all up to a place
                                     // that is no earlier in the next row
   bool takes_embeddings = false;    // RunArgs::embeddings
+  bool takes_features = false;      // RunArgs::features, beside tokens
   // Capabilities. Null: the backend has none of the table.
   const HostKvOps* host_kv = nullptr;
   const ThreadOps* threads = nullptr;

@@ -218,6 +218,18 @@ Status CheckAxisPositions(const RunArgs& args, Diag* diag) {
                     args.axis_positions.size(), static_cast<unsigned long long>(n_rows), kRopeAxes);
 }
 
+// Checks that a decoder that reads features has a row of them for each token.
+Status CheckFeatures(const Program& program, const RunArgs& args, Diag* diag) {
+  uint64_t width = 0;
+  for (const Step& step : StepsOf(program, false)) {
+    if (step.op() == Op::kFeatures) width = program.values[step.out].width;
+  }
+  if (args.features.size() == width * args.tokens.size()) return Status::kOk;
+  return diag->Fail(Status::kBadArgument, "%zu features of %zu tokens, expected %llu a token",
+                    args.features.size(), args.tokens.size(),
+                    static_cast<unsigned long long>(width));
+}
+
 Status CheckMask(const Program& program, const RunArgs& args, Diag* diag) {
   if (args.mask == nullptr) return Status::kOk;
   if (args.sequences.size() != 1) {
@@ -255,6 +267,7 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
     return diag->Fail(Status::kBadArgument, "a run of %zu tokens, expected 1 to %u", n_rows,
                       program.max_rows);
   }
+  ARN_TRY(CheckFeatures(program, args, diag));
   size_t next_row = 0;
   for (const SequenceRows& s : args.sequences) {
     const uint64_t end = uint64_t{s.first_position} + s.n_rows;

@@ -118,7 +118,9 @@ struct Program {
   // False: once.
   bool splits_rows = false;
   uint32_t max_rank = 0;  // of the adapters' changes; 0: no kAdapt steps
-  Slice logits;           // Region::kIo, [max_logit_rows, vocab] f32
+  // Rows behind the final norm, which the last step leaves for the caller; kNoValue: none.
+  ValueId final_rows = kNoValue;
+  Slice logits;  // Region::kIo, [max_logit_rows, vocab] f32
 };
 
 // Return the steps of a run, and the maximum number of rows of a value.

@@ -29,7 +29,7 @@ enum class Op : uint8_t {
   kConv,        // in -> out: per-channel (depthwise) causal convolution over the tokens of a
                 // sequence
   kScan,        // in, time steps and mix -> out: selective scan (SSM state per sequence)
-  // Ops of the encoder and of cross-attention:
+  // Ops of the encoder and of cross-attention, the first also of a decoder:
   kFeatures,       // features of the run -> out
   kIm2col,         // in -> out: im2col of a 1D convolution
   kAddPositions,   // in place on in: adds the position's row

@@ -509,7 +509,10 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   StepClock clock(args.step_ns);
   const Span<const Step> steps = StepsOf(*s.program, args.is_encoder);
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
+    // A cancelled run must leave the logits: none is cancelled once it has written them.
+    const bool has_logits = i != 0 && steps[i - 1].op() == Op::kLogits;
+    if (!has_logits && args.cancel != nullptr &&
+        args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
     NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
@@ -544,6 +547,7 @@ constexpr Backend kBackend = {
     .unload = Unload,
     .takes_masks = true,
     .takes_embeddings = true,
+    .takes_features = true,
     .host_kv = &kHostKv,
 };
 

@@ -8,7 +8,8 @@ namespace arn::api {
 namespace {
 
 static_assert(ARN_SPECULATE_NGRAM == static_cast<uint32_t>(Speculation::kNgram) &&
-              ARN_SPECULATE_AUTO == static_cast<uint32_t>(Speculation::kAuto));
+              ARN_SPECULATE_AUTO == static_cast<uint32_t>(Speculation::kAuto) &&
+              ARN_SPECULATE_MTP == static_cast<uint32_t>(Speculation::kMtp));
 static_assert(ARN_KV_F32 == static_cast<uint32_t>(KvType::kF32) &&
               ARN_KV_INT2 == static_cast<uint32_t>(KvType::kInt2) &&
               ARN_KV_INT2 + 1 == kKvTypeCount);
@@ -125,7 +126,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.max_constraints = read.max_constraints;
   session.state_snapshots = read.state_snapshots;
   session.snapshot_every = read.snapshot_every;
-  if (read.speculation > ARN_SPECULATE_AUTO) {
+  if (read.speculation > ARN_SPECULATE_MTP) {
     return diag->Fail(Status::kUnsupported, "speculation %u is not known", read.speculation);
   }
   session.speculation = static_cast<Speculation>(read.speculation);
@@ -163,7 +164,7 @@ void FillAdapters(const SessionPlan& plan, arn_memory_plan* out) {
   }
 }
 
-void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
+void FillPlan(const Model& model, const SessionPlan& plan, arn_memory_plan* out) {
   out->weights_bytes = plan.RegionBytes(Region::kWeights);
   out->constants_bytes = plan.RegionBytes(Region::kConstants);
   out->repacked_bytes =
@@ -181,10 +182,11 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->snapshot_every = plan.options.snapshot_every;
   out->speculation_bytes = plan.speculation_bytes;
   out->max_guesses = plan.options.max_guesses;
-  out->draft_bytes = plan.draft.bytes;
+  out->draft_bytes = plan.draft.bytes + plan.mtp.TotalBytes();
   out->scheduler_bytes = plan.scheduler.TotalBytes();
   out->max_requests = plan.options.max_requests;
-  if (const Model* draft = plan.options.draft) out->draft_weights_bytes = draft->spec.weight_bytes;
+  const Model* draft = plan.mtp.exists() ? model.mtp : plan.options.draft;
+  if (draft != nullptr) out->draft_weights_bytes = draft->spec.weight_bytes;
   if (kHasAdapters) FillAdapters(plan, out);
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
@@ -242,7 +244,7 @@ arn_status arn_session_plan(const arn_model* model, const arn_session_options* o
   Status status = PlanFromC(*ToModel(model), options, &plan, &diag);
   if (status == Status::kOk) {
     arn_memory_plan out = ARN_MEMORY_PLAN_INIT;
-    FillPlan(plan, &out);
+    FillPlan(*ToModel(model), plan, &out);
     out.copied_bytes = ToModel(model)->source.copy.size();
     status = WriteStruct(out, out_plan);
   }

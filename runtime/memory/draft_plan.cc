@@ -34,9 +34,9 @@ Status CheckSameTokens(const Model& model, const Model& draft, Diag* diag) {
   return Status::kOk;
 }
 
-SessionOptions DraftOptions(const SessionOptions& target, const Model& draft) {
+// Options of a session beside another one, but for its context.
+SessionOptions SideOptions(const SessionOptions& target) {
   SessionOptions options;
-  options.context_tokens = Min(target.context_tokens, draft.spec.max_context);
   options.prefill_chunk = target.prefill_chunk;
   options.kv_page_tokens = target.kv_page_tokens;
   options.n_threads = target.n_threads;
@@ -71,9 +71,24 @@ Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObj
   SessionObjects own;
   own.session_bytes = objects.draft_bytes;
   own.sequence_bytes = objects.sequence_bytes;
-  const Status status =
-      PlanSession(draft, backend, DraftOptions(target.options, draft), own, out, &reason);
+  SessionOptions options = SideOptions(target.options);
+  options.context_tokens = Min(target.options.context_tokens, draft.spec.max_context);
+  const Status status = PlanSession(draft, backend, options, own, out, &reason);
   return status == Status::kOk ? status : diag->Fail(status, "the draft model: %s", reason.text());
+}
+
+Status PlanMtp(const Model& model, const SessionPlan& target, const SessionObjects& objects,
+               SessionPlan* out, Diag* diag) {
+  SessionOptions options = SideOptions(target.options);
+  options.context_tokens = target.options.context_tokens;
+  options.rope_scaling = target.options.rope_scaling;
+  Diag reason;
+  SessionObjects own;
+  own.session_bytes = objects.mtp_bytes;
+  own.sequence_bytes = objects.sequence_bytes;
+  const Status status = PlanSession(*model.mtp, target.backend, options, own, out, &reason);
+  if (status == Status::kOk) return status;
+  return diag->Fail(status, "the head that predicts further tokens: %s", reason.text());
 }
 
 }  // namespace arn

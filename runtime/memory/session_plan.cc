@@ -98,8 +98,34 @@ Status CheckStatesBesideQuantisedPages(const ModelSpec& spec, const SessionOptio
   return Status::kOk;
 }
 
-Status ApplySpeculationDefaults(const Backend& backend, const ModelSpec& spec,
-                                SessionOptions* options, Diag* diag) {
+// True if the head can read what the model's own run leaves in the host's memory. Adapters' runs
+// leave nothing, and their rows are not those that the head was trained with.
+bool CanUseMtp(const Model& model, const Backend& backend, const SessionOptions& options) {
+  return model.mtp != nullptr && backend.host_kv != nullptr && backend.device == nullptr &&
+         backend.takes_features && options.adapters.empty();
+}
+
+Status CheckMtp(const Model& model, const Backend& backend, const SessionOptions& options,
+                Diag* diag) {
+  if (model.mtp == nullptr) {
+    return diag->Fail(Status::kUnsupported,
+                      "speculation is 4: the bundle has no head that predicts further tokens "
+                      "(arenite-convert keeps it for some families)");
+  }
+  if (CanUseMtp(model, backend, options)) return Status::kOk;
+  if (!options.adapters.empty()) {
+    return diag->Fail(Status::kUnsupported,
+                      "speculation is 4: the head that predicts further tokens does not know the "
+                      "session's adapters");
+  }
+  return diag->Fail(Status::kUnsupported,
+                    "speculation is 4: the head that predicts further tokens reads rows in the "
+                    "host's memory, not those of the %s backend",
+                    backend.name);
+}
+
+Status ApplySpeculationDefaults(const Model& model, const Backend& backend, SessionOptions* options,
+                                Diag* diag) {
   if (options->draft != nullptr && !Has(options->speculation, Speculation::kDraft)) {
     return diag->Fail(Status::kBadArgument, "a draft model is given, but speculation is %u",
                       static_cast<uint32_t>(options->speculation));
@@ -125,7 +151,15 @@ Status ApplySpeculationDefaults(const Backend& backend, const ModelSpec& spec,
                       "speculation: the %s backend does not verify guesses, only CPUs do",
                       backend.name);
   }
-  ARN_TRY(CheckStatesBesideQuantisedPages(spec, *options, diag));
+  ARN_TRY(CheckStatesBesideQuantisedPages(model.spec, *options, diag));
+  if (options->speculation == Speculation::kMtp) ARN_TRY(CheckMtp(model, backend, *options, diag));
+  // The steps of a scheduler do not ask it.
+  const bool takes_mtp = options->speculation == Speculation::kAuto && options->draft == nullptr &&
+                         options->max_requests == 0;
+  if (takes_mtp && CanUseMtp(model, backend, *options)) {
+    options->speculation = static_cast<Speculation>(static_cast<uint32_t>(Speculation::kNgram) |
+                                                    static_cast<uint32_t>(Speculation::kMtp));
+  }
   if (options->max_guesses == 0) options->max_guesses = kDefaultGuesses;
   options->max_guesses = Min(options->max_guesses, options->prefill_chunk - 1);
   return Status::kOk;
@@ -218,7 +252,7 @@ Status ApplyDefaults(const Model& model, const Backend& backend, SessionOptions*
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
   ARN_TRY(ApplySnapshotDefaults(model.spec, options, diag));
-  ARN_TRY(ApplySpeculationDefaults(backend, model.spec, options, diag));
+  ARN_TRY(ApplySpeculationDefaults(model, backend, options, diag));
   return ApplySequenceDefaults(options, diag);
 }
 
@@ -334,7 +368,7 @@ Status PlanProgram(const Model& model, uint64_t guesses_bytes, SessionPlan* plan
                    Diag* diag) {
   const SessionOptions& options = plan->options;
   Program& program = plan->program;
-  program = model.program;
+  program = Has(options.speculation, Speculation::kMtp) ? model.program_for_mtp : model.program;
   program.max_rows = MaxRows(options);
   const uint32_t plain_rows = options.all_logits ? program.max_rows : options.max_sequences;
   // The steps of a scheduler verify guesses of all sequences together.
@@ -450,6 +484,22 @@ Status PlaceDraft(const Model& model, const SessionObjects& objects, SessionPlan
   ARN_TRY(PlanDraft(model, *plan, objects, &draft, diag));
   ARN_ASSIGN(plan->draft, layout->Add(Region::kIo, draft.TotalBytes(), kRegionAlign));
   plan->speculation_bytes += plan->draft.bytes;
+  return Status::kOk;
+}
+
+Status PlaceMtp(const Model& model, const SessionObjects& objects, SessionPlan* plan,
+                Layout* layout, Diag* diag) {
+  SessionPlan head;
+  ARN_TRY(PlanMtp(model, *plan, objects, &head, diag));
+  MtpPlan& mtp = plan->mtp;
+  // Holds those of a run, and others that may be read again behind another token.
+  mtp.n_rows = plan->program.max_rows + plan->options.max_guesses + 1;
+  ARN_ASSIGN(mtp.rows, layout->AddArray(Region::kIo, (uint64_t{mtp.n_rows} + 1) * model.spec.hidden,
+                                        sizeof(float)));
+  ARN_ASSIGN(mtp.text,
+             layout->AddArray(Region::kIo, plan->options.context_tokens, sizeof(int32_t)));
+  ARN_ASSIGN(mtp.block, layout->Add(Region::kIo, head.TotalBytes(), kRegionAlign));
+  plan->speculation_bytes += mtp.TotalBytes();
   return Status::kOk;
 }
 
@@ -578,6 +628,9 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
                          out->program.vocab, &layout, &out->beams));
   if (kHasSpeculation && out->options.draft != nullptr) {
     ARN_TRY(PlaceDraft(model, objects, out, &layout, diag));
+  }
+  if (kHasSpeculation && Has(out->options.speculation, Speculation::kMtp)) {
+    ARN_TRY(PlaceMtp(model, objects, out, &layout, diag));
   }
   // Text held back (at most a stop string less one byte) plus the piece added to it.
   const uint64_t piece = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();

@@ -44,7 +44,8 @@ enum class Speculation : uint32_t {
   kNone = 0,
   kNgram = 1,  // the sequence itself (NgramDrafter)
   kDraft = 2,  // another model (SessionOptions::draft)
-  kAuto = 3,   // the sequence, and behind it the model if there is one
+  kAuto = 3,   // the sequence, and behind it the model if there is one, else kMtp if it can be
+  kMtp = 4,    // the model's head that predicts further tokens (Model::mtp)
 };
 
 // Rate limit and thermal throttling; all zero: none.
@@ -185,6 +186,16 @@ struct SchedulerPlan {
   }
 };
 
+// Memory of the model's own head that predicts further tokens; empty without Speculation::kMtp.
+struct MtpPlan {
+  uint32_t n_rows = 0;  // of the model that are kept for the head
+  Slice rows;           // f32 [n_rows + 1, hidden]; the last one is of a guess
+  Slice text;           // i32 [context]: the ids that the rows belong to
+  Slice block;          // of a session of the head
+  bool exists() const { return n_rows != 0; }
+  uint64_t TotalBytes() const { return rows.bytes + text.bytes + block.bytes; }
+};
+
 struct SessionPlan {
   SessionOptions options;  // as applied: defaults filled in
   const Backend* backend = nullptr;
@@ -202,14 +213,15 @@ struct SessionPlan {
   KvCachePlan cache;
   SamplerPlan sampler;
   ConstraintsPlan constraints;
-  ProcessorsPlan processors;       // empty unless options.logits_processors
-  Slice adapters;                  // const AdapterBundle* [options.adapters]
-  Slice active_adapters;           // ActiveAdapter [max_sequences, options.adapters]
-  Slice sampling_lists;            // u32 [max_sequences + 1, sampling_words]; the last are scratch
-  NgramPlan ngrams;                // empty without guesses from texts
-  Slice guesses;                   // SequenceGuesses [NgramPlan::n]; empty without speculation
-  Slice draft;                     // block of a session of the draft model; empty without one
-  uint64_t speculation_bytes = 0;  // of both, and of logits that only guesses need
+  ProcessorsPlan processors;  // empty unless options.logits_processors
+  Slice adapters;             // const AdapterBundle* [options.adapters]
+  Slice active_adapters;      // ActiveAdapter [max_sequences, options.adapters]
+  Slice sampling_lists;       // u32 [max_sequences + 1, sampling_words]; the last are scratch
+  NgramPlan ngrams;           // empty without guesses from texts
+  Slice guesses;              // SequenceGuesses [NgramPlan::n]; empty without speculation
+  Slice draft;                // block of a session of the draft model; empty without one
+  MtpPlan mtp;
+  uint64_t speculation_bytes = 0;  // of all these, and of logits that only guesses need
   BeamSearchPlan beams;            // up to max_sequences beams
   Slice kv_marks;                  // u16 [kKvLayersNoted, chunks, 2] of a KV file; else empty
   Slice session;                   // the Session object itself
@@ -275,6 +287,7 @@ struct SessionPart {
   // The last ones of them that are guesses: with LogitRows::kLastOfEach they have logits too, and
   // the sequence those of the token before them.
   uint32_t n_guesses = 0;
+  Span<const float> features = {};  // RunArgs::features; of a run without other parts
 };
 
 // Sizes of the session object and its per-sequence objects.
@@ -283,6 +296,7 @@ struct SessionObjects {
   uint64_t sequence_bytes = 0;
   uint64_t constraint_use_bytes = 0;
   uint64_t draft_bytes = 0;       // of a DraftModel
+  uint64_t mtp_bytes = 0;         // of an MtpDrafter
   uint64_t guesses_bytes = 0;     // of a SequenceGuesses
   uint64_t lease_bytes = 0;       // of a SequenceLease
   uint64_t reply_text_bytes = 0;  // of a ReplyText
@@ -298,6 +312,11 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
 // have a draft and are applied.
 Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObjects& objects,
                  SessionPlan* out, Diag* diag);
+
+// Plans the session of the model's head that predicts further tokens, likewise. REQUIRES: the model
+// has one.
+Status PlanMtp(const Model& model, const SessionPlan& target, const SessionObjects& objects,
+               SessionPlan* out, Diag* diag);
 
 // Lays out the memory of a scheduler. kUnsupported for a model with an encoder, and beside options
 // that change what sequences hold. REQUIRES: out->options are applied and have max_requests.

@@ -3,16 +3,19 @@
 #include <algorithm>
 
 #include "platform/base/arith.h"
+#include "runtime/bundle/optional_fields.h"
 #include "runtime/model/encoder_program.h"
 #include "runtime/model/image_place.h"
 #include "runtime/model/layer_program.h"
+#include "runtime/model/mtp.h"
 #include "runtime/model/step_list.h"
 
 namespace arn {
 namespace {
 
 constexpr uint32_t kStepsPerLayer = 59;
-constexpr uint32_t kStepsOutsideLayers = 9;  // embeddings, norms of theirs, projection, head
+// Embeddings, norms of theirs, projection, rows of another decoder, head, rows for another one.
+constexpr uint32_t kStepsOutsideLayers = 14;
 // With residual streams: two routers, and the per-layer embeddings of each stream.
 constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
 constexpr uint32_t kStreamStepsOutsideLayers = 4 * kMaxStreams + 1;
@@ -117,6 +120,21 @@ void AddHeadDense(const ModelSpec& spec, const LayerValues& v, StepList* steps) 
   steps->Add(Step(act, v.x));
 }
 
+// Makes x of the embedding in v.normed and of a row of another decoder.
+void AddHiddenInput(const HiddenInputSpec& spec, const LayerValues& v, StepList* steps) {
+  LinearParams linear;
+  linear.weight = spec.fc_embedding;
+  steps->Add(Step(linear, v.normed, v.x));
+  steps->Add(Step(FeaturesParams(), kNoValue, v.normed));
+  NormParams norm;
+  norm.weight = spec.norm;
+  norm.epsilon = spec.norm_epsilon;
+  steps->Add(Step(norm, v.normed, v.normed));
+  linear.weight = spec.fc_hidden;
+  linear.accumulate = true;
+  steps->Add(Step(linear, v.normed, v.x));
+}
+
 // Returns the room for steps of a decoder.
 uint64_t MaxSteps(uint64_t n_layers, bool has_streams) {
   const uint64_t streams =
@@ -133,15 +151,20 @@ uint64_t MaxValues(uint64_t n_kinds) {
 }  // namespace
 
 uint64_t DecoderProgramBytes(const fbs::Model& model) {
-  const uint64_t n_layers = model.layers() == nullptr ? 0 : model.layers()->size();
-  const uint64_t n_kinds = model.kinds() == nullptr ? 0 : model.kinds()->size();
+  const uint64_t n_layers = CountOf(model.layers()), n_kinds = CountOf(model.kinds());
   return (MaxSteps(n_layers, model.n_streams() != 0) + kMaxRopeKinds) * sizeof(Step) +
          (EncoderSteps(model.encoder()) + 2 * n_layers) * sizeof(Step) +
          MaxValues(n_kinds + EncoderKinds(model.encoder())) * sizeof(Value) +
          (2 * n_kinds + EncoderKinds(model.encoder())) * sizeof(AttentionKind) + 3 * kSliceAlign;
 }
 
-Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
+uint64_t DecoderProgramBytes(uint64_t n_layers, uint64_t n_kinds) {
+  return (MaxSteps(n_layers, false) + kMaxRopeKinds + 2 * n_layers) * sizeof(Step) +
+         MaxValues(n_kinds) * sizeof(Value) + 2 * n_kinds * sizeof(AttentionKind) + 3 * kSliceAlign;
+}
+
+Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Program* with_rows,
+                           Diag* diag) {
   *out = Program();
   const uint64_t n_layers = spec.layers.size();
   const uint64_t max_steps = MaxSteps(n_layers, spec.streams.n != 0) + spec.ropes.size() +
@@ -162,7 +185,8 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
   embed.embedding_stride = VectorFloats(spec);
-  const ValueId embedded = v.embedded();
+  const bool joins_rows = kHasMtp && spec.hidden_input.exists();
+  const ValueId embedded = joins_rows ? v.normed : v.embedded();
   builder.Add(Step(embed, kNoValue, embedded));
   if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
   if (spec.embedding_norm != kNoWeight) {
@@ -173,6 +197,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     norm.epsilon = spec.final_norm_epsilon;
     builder.Add(Step(norm, embedded, embedded));
   }
+  if (joins_rows) AddHiddenInput(spec.hidden_input, v, &builder);
   if (v.has_streams()) SplitIntoStreams(spec.streams, v, &builder);
   ValueId angles[kMaxRopeKinds];
   AddRopeAngles(spec.kinds, spec.ropes, false, angles, &builder);
@@ -215,6 +240,15 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   logits.epsilon = spec.final_norm_epsilon;
   logits.weight = spec.head;
   builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
+  const uint32_t n_steps = builder.n_steps();
+  if (kHasMtp && with_rows != nullptr) {
+    NormParams norm;
+    norm.kind = spec.final_norm_kind;
+    norm.weight = spec.final_norm;
+    norm.bias = spec.final_norm_bias;
+    norm.epsilon = spec.final_norm_epsilon;
+    builder.Add(Step(norm, v.x, v.normed, static_cast<uint32_t>(n_layers)));
+  }
   // The first layer need not use every RoPE type; keep all tables alive to the end.
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     if (angles[i] != kNoValue) values[angles[i]].last_step = builder.n_steps() - 1;
@@ -226,13 +260,17 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
                       static_cast<unsigned long long>(max_values));
   }
 
-  out->steps = steps.subspan(0, builder.n_steps());
+  out->steps = steps.subspan(0, n_steps);
   out->values = values.subspan(0, builder.n_values());
   out->weights = spec.weights;
   out->kinds = kinds;
   out->ropes = spec.ropes;
   out->vocab = spec.vocab;
   out->max_context = spec.max_context;
+  if (!kHasMtp || with_rows == nullptr) return Status::kOk;
+  *with_rows = *out;
+  with_rows->steps = steps.subspan(0, builder.n_steps());
+  with_rows->final_rows = v.normed;
   return Status::kOk;
 }
 

@@ -18,10 +18,14 @@ inline constexpr uint32_t kMaxWholeValues = 54 + kMaxStreams + 2 * kMaxRopeKinds
 inline constexpr uint32_t kMaxValues = 128;
 
 uint64_t DecoderProgramBytes(const fbs::Model& model);
+// The same of a plain decoder with so many layers and layer types.
+uint64_t DecoderProgramBytes(uint64_t n_layers, uint64_t n_kinds);
 
 // Allocates steps, values and kinds from `arena`; weights and ropes belong to the spec. Value
 // lifetimes are those of the first layer: each layer writes its intermediates before it reads them,
-// so all layers repeat the pattern.
-Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag);
+// so all layers repeat the pattern. with_rows: null, or receives the same program with a last step
+// that leaves Program::final_rows.
+Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Program* with_rows,
+                           Diag* diag);
 
 }  // namespace arn

@@ -7,6 +7,7 @@
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
 #include "runtime/bundle/tokenizer_segments.h"
+#include "runtime/model/mtp.h"
 #include "runtime/model/read_sampling.h"
 
 namespace arn {
@@ -98,7 +99,9 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
     if (!model->spec.makes_text) {
       model->program = model->pooled;
     } else {
-      ARN_TRY(BuildDecoderProgram(model->spec, arena, &model->program, diag));
+      ARN_TRY(ReadMtp(*model, arena, &model->mtp, diag));
+      Program* with_rows = model->mtp == nullptr ? nullptr : &model->program_for_mtp;
+      ARN_TRY(BuildDecoderProgram(model->spec, arena, &model->program, with_rows, diag));
     }
     if (model->spec.vision.exists()) {
       ARN_TRY(BuildVisionProgram(model->spec, arena, &model->vision, diag));
@@ -163,7 +166,7 @@ Status Open(Span<const std::byte> bytes, const ModelOptions& options, Model** ou
   uint64_t arena_bytes = sizeof(Model) + kModelSlackBytes;
   if (const fbs::Model* model = bundle.index->model()) {
     arena_bytes += ModelSpecBytes(*model) + DecoderProgramBytes(*model) +
-                   PooledProgramBytes(*model) + VisionProgramBytes(*model);
+                   PooledProgramBytes(*model) + VisionProgramBytes(*model) + MtpBytes(*model);
   }
   if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
     arena_bytes += Tokenizer::ArenaBytes(*table);

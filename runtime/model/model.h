@@ -55,6 +55,10 @@ struct Model {
   Program program;  // without session sizes; see decoder_program.h
   Program pooled;   // the same of vectors and scores; empty without pooling. See pooled_program.h
   Program vision;   // of images; empty without a vision tower. See vision_program.h
+  // Head that predicts one token more, and the program that leaves the rows it reads; null and
+  // empty without one. See mtp.h
+  const Model* mtp = nullptr;
+  Program program_for_mtp;
   const Tokenizer* tokenizer = nullptr;        // null if the bundle has none
   const chat::Templates* templates = nullptr;  // null if the bundle has none
   Span<const uint32_t> eos_ids;

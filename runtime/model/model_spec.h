@@ -106,6 +106,17 @@ struct StreamsSpec {
   float epsilon = 0.0f;
 };
 
+// Input of a head that predicts one token more: embedding_norm makes it of the token, these of a
+// row of the decoder behind its final norm.
+struct HiddenInputSpec {
+  WeightId norm = kNoWeight;
+  float norm_epsilon = 0.0f;
+  WeightId fc_embedding = kNoWeight;  // kNoWeight: the decoder reads tokens alone
+  WeightId fc_hidden = kNoWeight;
+
+  bool exists() const { return fc_embedding != kNoWeight; }
+};
+
 // norm(activation(weight x)) over pooled rows.
 struct DenseSpec {
   WeightId weight = kNoWeight;
@@ -149,6 +160,7 @@ struct ModelSpec {
   float embedding_factor = 1.0f;
   PerLayerSpec per_layer;
   StreamsSpec streams;
+  HiddenInputSpec hidden_input;
   WeightId embedding_norm = kNoWeight;  // of final_norm_kind
   WeightId embedding_norm_bias = kNoWeight;
   // Between the final norm and the head; or none.

@@ -1,6 +1,4 @@
-// DraftModel: a smaller model with the same tokens proposes what it would write itself. It has a
-// cache, an executor and a thread pool of its own, all in one slice of the session's block, made of
-// the same parts as the session.
+// DraftModel: a smaller model with the same tokens proposes what it would write itself.
 //
 // It keeps the ids that its cache holds, and reads what a text has beyond them only when it is
 // asked for guesses. So it needs to know nothing of rewinds, shifts, forks, other sequences, or
@@ -11,12 +9,7 @@
 
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
-#include "runtime/session/core.h"
-#include "runtime/session/executor.h"
-#include "runtime/session/recompute.h"
-#include "runtime/session/runner.h"
-#include "runtime/session/sequences.h"
-#include "runtime/session/throttle.h"
+#include "runtime/session/side_model.h"
 #include "runtime/speculate/drafter.h"
 
 namespace arn {
@@ -28,7 +21,6 @@ class DraftModel final : public Drafter {
   // *diag.
   static Status Create(SessionCore* target, const SessionPlan& wanted, DraftModel** out,
                        Diag* diag);
-  ~DraftModel();
   DraftModel(const DraftModel&) = delete;
   DraftModel& operator=(const DraftModel&) = delete;
 
@@ -38,20 +30,13 @@ class DraftModel final : public Drafter {
 
  private:
   DraftModel(SessionCore* target, const SessionPlan& plan, std::byte* block);
-  // Runs ids[first, end) as the next tokens.
-  Status Run(Span<const int32_t> ids, LogitRows logit_rows);
   // Runs what is missing of the text, with the logits of its last token.
   Status Read(Span<const int32_t> ids);
 
   SessionCore& target_;
-  SessionCore core_;
-  Throttle throttle_;
-  Executor executor_;
-  Sequences sequences_;
-  Recompute recompute_;
-  Runner runner_;
+  SideModel model_;
   size_t n_common_ = 0;  // leading tokens of the text of the last Look() that are in the cache
-  double guess_ns_ = 0, token_ns_ = 0;  // means: of a guess, of a token that is read; 0: not known
+  MeanNs guess_time_, token_time_;  // of a guess, of a token that is read
 };
 
 }  // namespace arn

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platform/base/arith.h"
+#include "runtime/speculate/availability.h"
 
 namespace arn {
 namespace {
@@ -47,6 +48,7 @@ Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitR
   args.logit_rows = logit_rows;
   args.mask = mask;
   args.embeddings = sequences_.Embeddings();
+  args.features = parts[0].features;
   args.axis_positions = sequences_.AxisPositions(args, parts);
   args.cancel = is_cancellable_ ? &core_.cancel : nullptr;
   executor_.Observe(&args);
@@ -116,6 +118,10 @@ Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows)
     uint32_t& n_pending = sequences_.At(part.sequence).n_pending;
     core_.stats.recomputed_tokens += n_pending;
     n_pending = 0;
+  }
+  if (kHasSpeculation && observer_ != nullptr && parts.size() == 1) {
+    observer_->OnRun({sequences_.History(parts[0].sequence), rows[0].first_position},
+                     {tokens, n_tokens});
   }
   return Status::kOk;
 }

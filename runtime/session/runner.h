@@ -10,6 +10,7 @@
 #include "runtime/session/executor.h"
 #include "runtime/session/kv_pager.h"
 #include "runtime/session/recompute.h"
+#include "runtime/session/run_observer.h"
 #include "runtime/session/sequences.h"
 #include "runtime/session/throttle.h"
 
@@ -52,6 +53,9 @@ class Runner {
   // Returns the status of a run; explains it if it is kCancelled.
   Status RunError(Status status, uint32_t sequence);
 
+  // Notifies it of every run of one sequence with a cache. Null: nobody. It must outlive the part.
+  void SetObserver(RunObserver* observer) { observer_ = observer; }
+
   // Pages of a KV file, if the session has one.
   KvPager& pager() { return pager_; }
   const KvPager& pager() const { return pager_; }
@@ -80,6 +84,7 @@ class Runner {
   Throttle& throttle_;
   Recompute& recompute_;
   KvPager pager_;
+  RunObserver* observer_ = nullptr;
   bool is_cancellable_ = true;  // false while a token runs again that is already in its sequence
 };
 

@@ -16,12 +16,19 @@ Status Speculator::Init(const SessionPlan& wanted, Diag* diag) {
     new (&guesses_[i]) SequenceGuesses();
     guesses_[i].ngrams.Init(plan.ngrams, core_.memory, i);
   }
-  if (core_.plan.options.draft == nullptr) return Status::kOk;
+  if (plan.mtp.exists()) {
+    ARN_TRY(MtpDrafter::Create(&core_, wanted, &mtp_, diag));
+    runner_.SetObserver(mtp_);
+  }
+  if (plan.options.draft == nullptr) return Status::kOk;
   return DraftModel::Create(&core_, wanted, &draft_, diag);
 }
 
 Speculator::~Speculator() {
   if (draft_ != nullptr) draft_->~DraftModel();
+  if (mtp_ == nullptr) return;
+  runner_.SetObserver(nullptr);
+  mtp_->~MtpDrafter();
 }
 
 // A device chooses several tokens a call by itself, and its rows are not the same bits for any
@@ -82,6 +89,7 @@ uint32_t Speculator::Guess(uint32_t sequence, int32_t id, uint32_t most, int32_t
   const bool has_ngrams = core_.plan.ngrams.n_slots != 0;
   uint32_t n = has_ngrams ? Ask(&Of(sequence).ngrams, ids, most, out) : 0;
   if (n == 0 && draft_ != nullptr) n = Ask(draft_, ids, most, out);
+  if (n == 0 && mtp_ != nullptr) n = Ask(mtp_, ids, most, out);
   *certain = false;
   if (!constrainer_.Has(sequence)) return n;
   uint32_t n_certain = 0;

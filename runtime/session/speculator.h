@@ -1,7 +1,8 @@
 // Speculator: runs chosen tokens together with guesses of those that follow. The logits of every
 // row stay, and each token is chosen from its row as without guesses; a guess that was chosen has
 // run already. Where the choice differs, the rows after it are dropped. Drafters propose the
-// guesses: n-grams of the text, and behind them a draft model.
+// guesses: n-grams of the text, and behind them a draft model, or the head of the model itself that
+// predicts further tokens.
 //
 // Since a row's logits do not depend on the others in its run (docs/architecture.md, "The same
 // result"), tokens and random numbers are those of plain decoding.
@@ -20,6 +21,7 @@
 #include "runtime/session/decoder.h"
 #include "runtime/session/draft_model.h"
 #include "runtime/session/executor.h"
+#include "runtime/session/mtp_drafter.h"
 #include "runtime/session/runner.h"
 #include "runtime/session/sequences.h"
 #include "runtime/session/throttle.h"
@@ -137,7 +139,8 @@ class Speculator {
   Chooser& chooser_;
   Decoder& decoder_;
   Span<SequenceGuesses> guesses_;  // empty without speculation
-  DraftModel* draft_ = nullptr;    // in the session's block; null: none
+  DraftModel* draft_ = nullptr;    // in the session's block, like the next; null: none
+  MtpDrafter* mtp_ = nullptr;
   GuessPolicy policy_;
   SharedGuessPolicy shared_policy_;
   GuessOdds shared_odds_;                              // of all replies: the prior of each

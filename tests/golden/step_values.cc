@@ -20,8 +20,8 @@ bool IsInPlace(Op op) { return op == Op::kQkvRope || op == Op::kAct; }
 }  // namespace
 
 StepValues::StepValues(const std::filesystem::path& bundle, const Backend* backend,
-                       uint32_t context)
-    : backend_(backend) {
+                       uint32_t context, bool of_mtp)
+    : of_mtp_(of_mtp), backend_(backend) {
   Diag diag;
   int fd = -1;
   ModelBytes source;
@@ -39,13 +39,26 @@ StepValues::StepValues(const std::filesystem::path& bundle, const Backend* backe
   options.context_tokens = options.prefill_chunk = context;
   options.all_logits = true;
   options.n_threads = 2;
-  EXPECT_EQ(Status::kOk, PlanSession(*model_, backend, options, {}, &plan_, &diag)) << diag.text();
+  if (of_mtp && model_->mtp == nullptr) {
+    ADD_FAILURE() << "the model has no head that predicts further tokens";
+    CloseModel(model_);
+    model_ = nullptr;
+    return;
+  }
+  const Model& model = of_mtp ? *model_->mtp : *model_;
+  EXPECT_EQ(Status::kOk, PlanSession(model, backend, options, {}, &plan_, &diag)) << diag.text();
 }
 
 StepValues::~StepValues() { CloseModel(model_); }
 
 std::vector<Step> StepValues::steps() const {
   return {plan_.program.steps.begin(), plan_.program.steps.end()};
+}
+
+std::vector<Step> StepValues::StepsForMtp(ValueId* rows) const {
+  const Program& program = of_mtp_ ? plan_.program : model_->program_for_mtp;
+  *rows = program.final_rows;
+  return {program.steps.begin(), program.steps.end()};
 }
 
 size_t StepValues::Find(Op op, uint32_t layer, uint32_t nth) const {
@@ -64,7 +77,7 @@ std::vector<float> StepValues::After(size_t at, const std::vector<int32_t>& ids)
 }
 
 std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::vector<int32_t>& ids,
-                                   ValueId value) const {
+                                   ValueId value, const std::vector<float>& features) const {
   Program program = plan_.program;
   program.steps = {steps.data(), steps.size()};
 
@@ -119,6 +132,7 @@ std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::ve
   args.tokens = {ids.data(), ids.size()};
   args.sequences = {&rows, 1};
   args.logit_rows = LogitRows::kAll;
+  args.features = {features.data(), features.size()};
   const Status status = backend_->run(state, args, &diag);
   EXPECT_EQ(Status::kOk, status) << diag.text();
   const bool is_logits = value == kNoValue;

@@ -141,7 +141,7 @@ TEST(FailingOs_ModelArena, GrowthFromZero_FailsUntilTheAskedSize) {
     ModelSpec spec;
     Program program;
     Status status = ReadModelSpec(bundle, &arena, &spec, &diag);
-    if (status == Status::kOk) status = BuildDecoderProgram(spec, &arena, &program, &diag);
+    if (status == Status::kOk) status = BuildDecoderProgram(spec, &arena, &program, nullptr, &diag);
     if (status == Status::kOk) {
       ++successes;
     } else {

@@ -389,22 +389,16 @@ TEST(NoAllocation_States, Snapshots_AllocateNothing) {
   EXPECT_EQ(0u, g_calls.load());
 }
 
-TEST(NoAllocation_Speculation, GuessesRightAndWrong_AllocateNothing) {
-  TinyBundle bundle;
-  bundle.layer_kinds = {{}, {9}, {}};
-  const BundleBytes bytes = MakeTinyBundle(bundle);
-  const ModelPtr model = OpenBytes(bytes);
-  bundle.layer_kinds = {{}};
-  const BundleBytes draft_bytes = MakeTinyBundle(bundle);
-  const ModelPtr draft = OpenBytes(draft_bytes);
+// draft: null: the model's own head guesses.
+void ExpectGuessingAllocatesNothing(const arn_model* model, const arn_model* draft) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.n_threads = 2;
   options.max_sequences = 2;
   options.kv_type = ARN_KV_INT4;
   options.speculation = ARN_SPECULATE_AUTO;
-  options.draft = draft.get();
+  options.draft = draft;
   options.guess_always = 1;
-  const SessionPtr session = NewSession(model.get(), options);
+  const SessionPtr session = NewSession(model, options);
   std::vector<int32_t> prompt = SomeIds(30, 11);
   prompt.resize(60, 3);
   arn_sampling sampling = ARN_SAMPLING_INIT;
@@ -430,6 +424,21 @@ TEST(NoAllocation_Speculation, GuessesRightAndWrong_AllocateNothing) {
   EXPECT_GT(stats.guesses_accepted, 0u);
   EXPECT_GT(stats.draft_ns, 0u);
   EXPECT_GT(stats.guesses_proposed, stats.guesses_accepted);
+}
+
+TEST(NoAllocation_Speculation, GuessesRightAndWrong_AllocateNothing) {
+  TinyBundle bundle;
+  bundle.layer_kinds = {{}};
+  const BundleBytes draft_bytes = MakeTinyBundle(bundle);
+  const ModelPtr draft = OpenBytes(draft_bytes);
+  bundle.layer_kinds = {{}, {9}, {}};
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  ExpectGuessingAllocatesNothing(model.get(), draft.get());
+  bundle.mtp = TinyMtp::kRandom;
+  const BundleBytes with_head_bytes = MakeTinyBundle(bundle);
+  const ModelPtr with_head = OpenBytes(with_head_bytes);
+  ExpectGuessingAllocatesNothing(with_head.get(), nullptr);
 }
 
 // Every sampling option, with lists and log-probabilities.

@@ -257,20 +257,18 @@ TEST(Plan_Growth, EveryBlockBelowThePlan_IsOutOfMemory) {
   }
 }
 
-// The session of the draft model lies in the same block, and allocates nothing beside it.
-TEST(Plan_Draft, FullContext_WorksInsideTheBlock) {
-  TinyBundle target, smaller;
-  target.layer_kinds = {{}, {20}, {0, 16}};
-  smaller.layer_kinds = {{9}, {}};
-  const BundleBytes bytes = MakeTinyBundle(target), draft_bytes = MakeTinyBundle(smaller);
-  const ModelPtr model = OpenBytes(bytes), draft = OpenBytes(draft_bytes);
+// Generates to the end of the context with guesses of a model, in a block of the planned size.
+void ExpectGuessesInsideTheBlock(const TinyBundle& target, const arn_model* draft) {
+  const BundleBytes bytes = MakeTinyBundle(target);
+  const ModelPtr model = OpenBytes(bytes);
   for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
     arn_session_options options = Options(backend, ARN_KV_INT4, 96, 16, 2, 8, 0);
     options.max_sequences = 2;
     options.speculation = ARN_SPECULATE_AUTO;
     options.guess_always = 1;
-    options.draft = draft.get();
+    options.draft = draft;
     const arn_memory_plan plan = Plan(model.get(), options);
+    EXPECT_GT(plan.draft_bytes, 0u);
     FencedBlock block(plan.total_bytes);
     const SessionPtr session = NewSession(model.get(), options, block.data(), block.size());
     const std::vector<int32_t> prompt = SomeIds(40, target.vocab);
@@ -284,6 +282,24 @@ TEST(Plan_Draft, FullContext_WorksInsideTheBlock) {
     ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
     EXPECT_GT(stats.draft_ns, 0u);
   }
+}
+
+// The session of the draft model, or of the model's own head, lies in the same block, and allocates
+// nothing beside it.
+TEST(Plan_Draft, FullContext_WorksInsideTheBlock) {
+  TinyBundle target, smaller;
+  target.layer_kinds = {{}, {20}, {0, 16}};
+  smaller.layer_kinds = {{9}, {}};
+  const BundleBytes draft_bytes = MakeTinyBundle(smaller);
+  const ModelPtr draft = OpenBytes(draft_bytes);
+  ExpectGuessesInsideTheBlock(target, draft.get());
+}
+
+TEST(Plan_Mtp, FullContext_WorksInsideTheBlock) {
+  TinyBundle target;
+  target.layer_kinds = {{}, {20}, {0, 16}};
+  target.mtp = TinyMtp::kRandom;
+  ExpectGuessesInsideTheBlock(target, nullptr);
 }
 
 TEST(Plan_MisalignedBlock, IsRefused) {

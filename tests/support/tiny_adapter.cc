@@ -16,6 +16,7 @@ namespace arn::test {
 namespace {
 
 bool IsAdapted(const std::string& name) {
+  if (name.rfind("mtp.", 0) == 0) return false;
   for (const char* end : {".qkv", ".attention_out", ".gate_up", ".down"}) {
     const size_t n = std::strlen(end);
     if (name.size() > n && name.compare(name.size() - n, n, end) == 0) return true;

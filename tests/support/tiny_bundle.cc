@@ -122,7 +122,8 @@ class Builder {
 
   uint32_t Matrix(const std::string& name, uint32_t rows, uint32_t cols) {
     const DType dtype = options_.weights;
-    const Source source = RandomSource(dtype, rows, cols, &random_);
+    Source source = RandomSource(dtype, rows, cols, &random_);
+    if (options_.mtp >= TinyMtp::kRight) MakeSimple(name, rows, cols, &source);
     const WeightLayout layout = TargetLayout(target_, dtype);
     uint64_t bytes = 0;
     if (!PackedBytes(dtype, layout, rows, cols, &bytes)) std::abort();
@@ -137,6 +138,12 @@ class Builder {
     std::vector<uint8_t> packed(bytes);
     PackRows(m, layout, reinterpret_cast<std::byte*>(packed.data()));
     return Tensor(name, dtype, layout, false, rows, cols, packed);
+  }
+
+  uint32_t Ones(const std::string& name, uint32_t size) {
+    std::vector<uint8_t> bytes;
+    for (uint32_t i = 0; i < size; ++i) Append(&bytes, 1.0f);
+    return Tensor(name, DType::kF32, WeightLayout(), true, 1, size, bytes);
   }
 
   uint32_t Norm(const std::string& name, uint32_t size) {
@@ -158,6 +165,33 @@ class Builder {
 
  private:
   flatbuffers::Offset<fbs::Layer> StateLayer(const TinyLayer& layer, const std::string& prefix);
+  flatbuffers::Offset<fbs::Mtp> Mtp(uint32_t final_norm);
+
+  // TinyMtp::kRight and kRightByRow: makes a matrix what it has to be, if it is not free: zero,
+  // one, or the permutation that counts.
+  void MakeSimple(const std::string& name, uint32_t rows, uint32_t cols, Source* source) const {
+    const bool is_by_row = options_.mtp == TinyMtp::kRightByRow;
+    const auto is = [&](const char* end) {
+      const size_t n = std::strlen(end);
+      return name.size() >= n && name.compare(name.size() - n, n, end) == 0;
+    };
+    const bool is_one = is_by_row ? is("embedding") && !is("fc_embedding") : is("fc_embedding");
+    const bool counts = is_by_row && (is("head") || is("fc_hidden"));
+    const bool is_zero = is("attention_out") || is("down") || is("mixer_out") ||
+                         is(is_by_row ? "fc_embedding" : "fc_hidden");
+    if (!is_one && !counts && !is_zero) return;
+    std::fill(source->values.begin(), source->values.end(), uint8_t{0});
+    std::fill(source->bias.begin(), source->bias.end(), 0.0f);
+    const bool is_f16 = options_.weights == DType::kF16;
+    const uint16_t half = F16FromF32(1.0f);
+    const float whole = 1.0f;
+    const size_t bytes = is_f16 ? sizeof half : sizeof whole;
+    const void* one = is_f16 ? static_cast<const void*>(&half) : &whole;
+    for (uint32_t c = 0; !is_zero && c < cols; ++c) {
+      const uint32_t row = counts ? (c + 1) % rows : c;
+      std::memcpy(source->values.data() + (uint64_t{row} * cols + c) * bytes, one, bytes);
+    }
+  }
 
   // Returns the index of the layer type and adds it on first use.
   uint32_t KindOf(TinyLayer layer) {
@@ -295,6 +329,34 @@ flatbuffers::Offset<fbs::LayerKind> StateKind(const TinyLayer& layer, uint32_t r
   return b.Finish();
 }
 
+// final_norm: the model's, which a right head shares.
+flatbuffers::Offset<fbs::Mtp> Builder::Mtp(uint32_t final_norm) {
+  const TinyBundle& o = options_;
+  const bool is_right = o.mtp >= TinyMtp::kRight;
+  const std::string p = "mtp.layers.0.";
+  const uint32_t q_width = o.heads * o.head_dim;
+  const uint32_t embedding_norm =
+      is_right ? Ones("mtp.embedding_norm", o.hidden) : Norm("mtp.embedding_norm", o.hidden);
+  const uint32_t hidden_norm = Norm("mtp.hidden_norm", o.hidden);
+  const uint32_t fc_embedding = Matrix("mtp.fc_embedding", o.hidden, o.hidden);
+  const uint32_t fc_hidden = Matrix("mtp.fc_hidden", o.hidden, o.hidden);
+  const uint32_t attention_norm = Norm(p + "attention_norm", o.hidden);
+  const uint32_t qkv = Matrix(p + "qkv", q_width + 2 * o.kv_heads * o.head_dim, o.hidden);
+  const uint32_t attention_out = Matrix(p + "attention_out", o.hidden, q_width);
+  const uint32_t ffn_norm = Norm(p + "ffn_norm", o.hidden);
+  const uint32_t gate_up = Matrix(p + "gate_up", 2 * o.ffn, o.hidden);
+  const uint32_t down = Matrix(p + "down", o.hidden, o.ffn);
+  const uint32_t own_norm = is_right ? final_norm : Norm("mtp.final_norm", o.hidden);
+  const std::vector<flatbuffers::Offset<fbs::Layer>> layers = {
+      fbs::CreateLayer(fbb_, 0, attention_norm, qkv, UINT32_MAX, UINT32_MAX, attention_out,
+                       ffn_norm, gate_up, down)};
+  const std::vector<flatbuffers::Offset<fbs::LayerKind>> kinds = {fbs::CreateLayerKind(
+      fbb_, o.heads, o.kv_heads, o.head_dim, 0, 1.0f / std::sqrt(static_cast<float>(o.head_dim)),
+      RopeOf(o.head_dim), o.ffn, fbs::NormKind::Rms, 1e-5f)};
+  return fbs::CreateMtpDirect(fbb_, &kinds, &layers, embedding_norm, hidden_norm, fc_embedding,
+                              fc_hidden, own_norm, 1e-5f);
+}
+
 std::vector<uint8_t> Builder::Finish() {
   const TinyBundle& o = options_;
   std::vector<TinyLayer> shapes = o.layer_kinds;
@@ -355,10 +417,26 @@ std::vector<uint8_t> Builder::Finish() {
   }
   const auto ropes = fbb_.CreateVector(rope_tables);
   const auto kinds = fbb_.CreateVector(kind_tables);
-  const auto model =
-      fbs::CreateModel(fbb_, fbb_.CreateString("Tiny"), fbb_.CreateString("seed"), o.hidden,
-                       o.vocab, o.max_context, kinds, ropes, fbb_.CreateVector(layers), embedding,
-                       final_norm, 1e-5f, head, fbb_.CreateVector(tensors_));
+  const auto mtp = o.mtp == TinyMtp::kNone ? flatbuffers::Offset<fbs::Mtp>() : Mtp(final_norm);
+  const auto architecture = fbb_.CreateString("Tiny"), source = fbb_.CreateString("seed");
+  const auto layers_vector = fbb_.CreateVector(layers);
+  const auto tensors = fbb_.CreateVector(tensors_);
+  fbs::ModelBuilder b(fbb_);
+  b.add_architecture(architecture);
+  b.add_source_name(source);
+  b.add_hidden(o.hidden);
+  b.add_vocab(o.vocab);
+  b.add_max_context(o.max_context);
+  b.add_kinds(kinds);
+  b.add_ropes(ropes);
+  b.add_layers(layers_vector);
+  b.add_embedding(embedding);
+  b.add_final_norm(final_norm);
+  b.add_final_norm_epsilon(1e-5f);
+  b.add_head(head);
+  b.add_tensors(tensors);
+  if (o.mtp != TinyMtp::kNone) b.add_mtp(mtp);
+  const auto model = b.Finish();
   flatbuffers::Offset<fbs::Prefix> prefix;
   if (!o.prefix.ids.empty()) {
     const std::vector<uint8_t>& state = o.prefix.state;

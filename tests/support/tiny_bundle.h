@@ -49,6 +49,12 @@ struct TinySelfTest {
   uint64_t model_hash = 0;
 };
 
+// A head that predicts one token more. kRandom: seldom right. kRight: what the layers of the model
+// and of the head add is zero, and the head makes of a token what the model makes of it: it is
+// always right. kRightByRow: likewise, but the head makes it of the row alone, and the model
+// counts: token i + 1 follows i. As many tokens as channels. Both of f32 and f16 weights.
+enum class TinyMtp { kNone, kRandom, kRight, kRightByRow };
+
 // An entry of fbs::Generation.options.
 struct TinyOption {
   uint32_t id;
@@ -68,6 +74,7 @@ struct TinyBundle {
   uint32_t window = 0;
   std::vector<TinyLayer> layer_kinds;  // empty: `layers` layers with `window`
   bool qk_norm = false;
+  TinyMtp mtp = TinyMtp::kNone;
   DType weights = DType::kF32;
   const char* target = "portable";  // a PackTarget
   uint64_t seed = 1;

@@ -266,7 +266,7 @@ int BenchSpeculate(const Model& model, arn_session_options options,
     Print(Format("%.0f %% of the guesses accepted; %.2f times as fast (%.2f to %.2f in %u pairs)\n",
                  share, ratios.Median(), ratios.Lowest(), ratios.Highest(), request.repeats));
     if (last.stats.draft_ns != 0) {
-      Print(Format("the draft model took %.0f %% of the time\n",
+      Print(Format("the drafter took %.0f %% of the time\n",
                    100.0 * static_cast<double>(last.stats.draft_ns) /
                        static_cast<double>(last.stats.decode_ns)));
     }

@@ -33,7 +33,7 @@ std::string PlanTable(const arn_memory_plan& plan) {
   }
   if (plan.draft_bytes != 0) {
     text += Row("draft", plan.draft_weights_bytes,
-                "mapped from its bundle, shared; not in the total, with " +
+                "its weights, mapped and shared; not in the total, with " +
                     HumanBytes(plan.draft_bytes) + " of io");
   }
   text += Row("constants", plan.constants_bytes,

@@ -116,7 +116,7 @@ uint32_t AxisOf(const std::string& name) { return IndexOf(AxisNames(), name); }
 
 // In the order of ARN_SPECULATE_...
 const std::vector<std::string>& SpeculationNames() {
-  static const std::vector<std::string> names = {"none", "ngram", "draft", "auto"};
+  static const std::vector<std::string> names = {"none", "ngram", "draft", "auto", "mtp"};
   return names;
 }
 
@@ -230,7 +230,9 @@ void AddSnapshotOptions(CLI::App* app, SessionArguments* arguments) {
 void AddSpeculateOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--speculate", arguments->speculate,
                   "Where guesses of the next tokens come from: none, ngram (the text so far: for "
-                  "texts that repeat themselves), draft (a smaller model), or auto (both). The "
+                  "texts that repeat themselves), draft (a smaller model), mtp (the model's own "
+                  "head that predicts further tokens, if it has one), or auto (the text, then a "
+                  "model or the head). The "
                   "tokens stay the same and come faster (not on a GPU)")
       ->transform(CLI::IsMember(SpeculationNames(), CLI::ignore_case))
       ->capture_default_str();

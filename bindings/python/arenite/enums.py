@@ -105,6 +105,7 @@ class Speculate(enum.IntEnum):
   NGRAM = _abi.ARN_SPECULATE_NGRAM
   DRAFT = _abi.ARN_SPECULATE_DRAFT
   AUTO = _abi.ARN_SPECULATE_AUTO
+  MTP = _abi.ARN_SPECULATE_MTP
 
 
 class RopeScaling(enum.IntEnum):

@@ -159,10 +159,11 @@ class MemoryPlan:
   """Part of io_bytes: of embedding_rows."""
   embedding_rows: int
   draft_bytes: int
-  """Part of speculation_bytes: cache, activations and all else of the draft model but its
-  bundle."""
+  """Part of speculation_bytes: cache, activations and all else of the draft model but its bundle,
+  or of the head of Speculate.MTP."""
   draft_weights_bytes: int
-  """Of its bundle; not part of the block."""
+  """Of the draft's bundle; not part of the block. Of a head: what weights_bytes has for it
+  alone."""
   scheduler_bytes: int
   """Part of io_bytes: requests, their events and texts."""
   max_requests: int
@@ -425,7 +426,8 @@ class Stats:
   guesses_proposed: int
   guesses_accepted: int
   draft_ns: int
-  """Part of decode_ns: of the draft model, which reads prompts too."""
+  """Part of decode_ns: of the draft model, which reads prompts too, or of the head of
+  Speculate.MTP when it is asked."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ struct FeaturesContract : OpDefaults<FeaturesParams> {
   static Status Check(const FeaturesParams& p, const StepCheck& check) {
     const uint64_t end = uint64_t{p.first} + check.Width(check.step().out);
     if (p.stride == 0) return check.Equals("first column", p.first, 0);
+    if (!check.is_encoder()) return check.UnsupportedError("columns", "of a decoder's features");
     return end <= p.stride ? Status::kOk : check.ValueError("columns' end", end, p.stride);
   }
 
@@ -18,6 +19,6 @@ struct FeaturesContract : OpDefaults<FeaturesParams> {
 }  // namespace
 
 constinit const OpContract kFeaturesOp =
-    MakeOp<FeaturesContract>("features", kHasOut | kInEncoder | kTakesFactors);
+    MakeOp<FeaturesContract>("features", kHasOut | kInEncoder | kInDecoder | kTakesFactors);
 
 }  // namespace arn

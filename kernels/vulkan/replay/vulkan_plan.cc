@@ -168,6 +168,10 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
     return diag->Fail(Status::kUnsupported, "Vulkan: weight %u is %s, which is not supported", i,
                       DTypeName(weight.dtype));
   }
+  for (const Step& step : StepsOf(program, /*is_encoder=*/false)) {
+    if (step.op() != Op::kFeatures) continue;
+    return diag->Fail(Status::kUnsupported, "Vulkan: features of a decoder are not supported");
+  }
   if (program.splits_rows) {
     return diag->Fail(Status::kUnsupported, "Vulkan: activations of 16 bits are not supported");
   }

@@ -34,7 +34,7 @@ extern "C" {
  *
  * If the session has speculation that guesses from the text (ARN_SPECULATE_NGRAM or _AUTO), its
  * guesses take rows of a step that are left over: then a step may bring several tokens of a
- * request. A draft model guesses nothing in steps. */
+ * request. A draft model, or the head of ARN_SPECULATE_MTP, guesses nothing in steps. */
 typedef struct arn_scheduler arn_scheduler;
 
 /* Called in a step, or in arn_scheduler_restore_sequence, before a sequence that no request runs in

@@ -72,7 +72,10 @@ enum {
   ARN_SPECULATE_NONE = 0,
   ARN_SPECULATE_NGRAM = 1, /* what followed the same tokens earlier in the sequence */
   ARN_SPECULATE_DRAFT = 2, /* what a smaller model would write: arn_session_options.draft */
-  ARN_SPECULATE_AUTO = 3   /* NGRAM, and where that has nothing DRAFT, if there is a model */
+  ARN_SPECULATE_AUTO = 3,  /* NGRAM, and where that has nothing DRAFT, if there is a model, else
+                              MTP, if the bundle has a head */
+  ARN_SPECULATE_MTP = 4    /* what the model's own head predicts (multi-token prediction), which
+                              bundles of some families have; not on a GPU */
 };
 
 /* Scaling of RoPE for contexts beyond the one a checkpoint was trained for. */
@@ -284,8 +287,10 @@ typedef struct arn_memory_plan {
   uint64_t embeddings_bytes;    /* part of io_bytes: of embedding_rows */
   uint32_t embedding_rows;
   uint64_t draft_bytes;         /* part of speculation_bytes: cache, activations and all else of the
-                                   draft model but its bundle */
-  uint64_t draft_weights_bytes; /* of its bundle; not part of the block */
+                                   draft model but its bundle, or of the head of
+                                   ARN_SPECULATE_MTP */
+  uint64_t draft_weights_bytes; /* of the draft's bundle; not part of the block. Of a head: what
+                                   weights_bytes has for it alone */
   uint64_t scheduler_bytes;     /* part of io_bytes: requests, their events and texts */
   uint32_t max_requests;
 } arn_memory_plan;

@@ -61,7 +61,8 @@ typedef struct arn_session_stats_data {
   /* Speculation: runs with guesses, the guesses in them, and those that were then chosen. Such a
    * run has a row for each guess and one for the token before them. */
   uint64_t guess_runs, guesses_proposed, guesses_accepted;
-  uint64_t draft_ns; /* part of decode_ns: of the draft model, which reads prompts too */
+  uint64_t draft_ns; /* part of decode_ns: of the draft model, which reads prompts too, or of
+                          the head of ARN_SPECULATE_MTP when it is asked */
 } arn_session_stats_data;
 #define ARN_SESSION_STATS_INIT                                                                     \
   {                                                                                                \

@@ -265,6 +265,28 @@ TEST_F(AdapterTest, Speculation_GivesTheSameTokens) {
   options.guess_always = 1;
   EXPECT_EQ(expected, generate());
 }
+
+// A head that predicts further tokens guesses for the model without adapters alone.
+TEST(AdapterMtp, AHeadIsRefusedByName_AndLeftOutOfAuto) {
+  TinyBundle bundle = BaseOptions();
+  bundle.mtp = TinyMtp::kRandom;
+  const BundleBytes base = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(base);
+  const AdapterFile file(MakeTinyAdapter(base, AdapterOf(3, 5)));
+  const AdapterPtr adapter = file.Open(model.get());
+  const arn_adapter* handles[] = {adapter.get()};
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.adapters = handles;
+  options.n_adapters = 1;
+  options.speculation = ARN_SPECULATE_MTP;
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  char error[256] = "";
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_session_plan(model.get(), &options, error, sizeof error, &plan));
+  EXPECT_THAT(error, HasSubstr("does not know the session's adapters"));
+  options.speculation = ARN_SPECULATE_AUTO;
+  EXPECT_EQ(ARN_OK, arn_session_plan(model.get(), &options, error, sizeof error, &plan)) << error;
+  EXPECT_EQ(0u, plan.draft_bytes);
+}
 #endif
 
 TEST_F(AdapterTest, Beams_UseThoseOfTheirPrompt) {

@@ -73,10 +73,13 @@ public final class MemoryPlan {
   public long embeddingsBytes;
   public int embeddingRows;
   /**
-   * part of speculation_bytes: cache, activations and all else of the draft model but its bundle
+   * part of speculation_bytes: cache, activations and all else of the draft model but its bundle,
+   * or of the head of Speculate.MTP
    */
   public long draftBytes;
-  /** of its bundle; not part of the block */
+  /**
+   * of the draft's bundle; not part of the block. Of a head: what weights_bytes has for it alone
+   */
   public long draftWeightsBytes;
   /** part of io_bytes: requests, their events and texts */
   public long schedulerBytes;

@@ -6,7 +6,8 @@ public enum Speculate {
   NONE(0),
   NGRAM(1),
   DRAFT(2),
-  AUTO(3);
+  AUTO(3),
+  MTP(4);
 
   /** Number in arenite.h. */
   public final int number;

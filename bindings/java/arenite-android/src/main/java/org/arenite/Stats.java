@@ -86,6 +86,9 @@ public final class Stats {
   public long guessRuns;
   public long guessesProposed;
   public long guessesAccepted;
-  /** part of decode_ns: of the draft model, which reads prompts too */
+  /**
+   * part of decode_ns: of the draft model, which reads prompts too, or of the head of
+   * Speculate.MTP when it is asked
+   */
   public long draftNs;
 }

@@ -1,0 +1,55 @@
+// Tensors of a head that predicts further tokens. Its layers are those of a decoder of its own,
+// whose tensors a planner of their own takes from the same checkpoint.
+#include "converter/tensors/planner.h"
+
+namespace arn::convert {
+
+// The checkpoint multiplies the embedding and the row, one behind the other, by one matrix: the
+// rows of its halves alternate.
+MtpTensors Planner::MakeMtp(std::vector<PlannedTensor>* tensors) {
+  const TensorNames& names = *spec_.names;
+  MtpTensors out;
+  const auto norm = [&](const char* name, const char* stored) {
+    return AddVector(name, WeightName(stored), spec_.hidden, spec_.norm_offset);
+  };
+  out.embedding_norm = norm("mtp.embedding_norm", names.mtp_embedding_norm);
+  out.hidden_norm = norm("mtp.hidden_norm", names.mtp_hidden_norm);
+  SourcePart half;
+  half.weight = sources_.Take(WeightName(names.mtp_fc), {spec_.hidden, 2 * spec_.hidden});
+  half.rows = spec_.hidden;
+  half.block_rows = 1;
+  half.block_stride = 2;
+  out.fc_embedding = AddMatrix("mtp.fc_embedding", formats_.weights, true, {half}, spec_.hidden);
+  half.first_row = 1;
+  out.fc_hidden = AddMatrix("mtp.fc_hidden", formats_.weights, true, {half}, spec_.hidden);
+  for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
+    const LayerKindSpec& kind = spec_.kinds[spec_.layer_kinds[i]];
+    const LayerScope scope = {i, &names, "mtp."};
+    LayerTensors layer;
+    AddAttention(scope, kind, &layer);
+    AddFeedForward(scope, kind, &layer);
+    out.layers.push_back(layer);
+  }
+  out.final_norm = norm("mtp.final_norm", names.final_norm);
+  sources_.FailMissing("", "");
+  sources_.RefuseExtra(names.prefix);
+  *tensors = std::move(plan_.tensors);
+  return out;
+}
+
+void Planner::AddMtp() {
+  if (spec_.mtp == nullptr) return;
+  std::vector<PlannedTensor> tensors;
+  MtpTensors& mtp = plan_.mtp;
+  mtp = Planner(*spec_.mtp, checkpoint_, formats_, warnings_).MakeMtp(&tensors);
+  const auto first = static_cast<uint32_t>(plan_.tensors.size());
+  for (uint32_t* index : {&mtp.embedding_norm, &mtp.hidden_norm, &mtp.fc_embedding, &mtp.fc_hidden,
+                          &mtp.final_norm}) {
+    MoveTensor(first, index);
+  }
+  for (LayerTensors& layer : mtp.layers) MoveLayer(first, &layer);
+  for (PlannedTensor& tensor : tensors) plan_.tensors.push_back(std::move(tensor));
+  sources_.LeaveOut(spec_.mtp->names->prefix);
+}
+
+}  // namespace arn::convert

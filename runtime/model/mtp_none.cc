@@ -1,0 +1,13 @@
+// Without ARENITE_SPECULATION a head that predicts further tokens is not read.
+#include "runtime/model/mtp.h"
+
+namespace arn {
+
+uint64_t MtpBytes(const fbs::Model&) { return 0; }
+
+Status ReadMtp(const Model&, Arena*, const Model** out, Diag*) {
+  *out = nullptr;
+  return Status::kOk;
+}
+
+}  // namespace arn

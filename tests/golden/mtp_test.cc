@@ -1,0 +1,121 @@
+// Heads that predict one token more: their logits against data/mtp/*.json (make_mtp_goldens.py),
+// and sessions that guess with them.
+#include <algorithm>
+
+#include "runtime/backends.h"
+#include "tests/golden/golden_case.h"
+#include "tests/golden/step_values.h"
+#include "tests/harness/bundles.h"
+
+namespace arn::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kTolerance = 3e-4;
+
+class MtpGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  // Converts the case's checkpoint. Returns false after a test failure.
+  bool ConvertCase(const std::vector<std::string>& options) {
+    return ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "checkpoint", bundle(),
+                         options);
+  }
+  fs::path bundle() const { return folder_ / "model.arn"; }
+
+  const TempFolder folder_;
+  const GoldenCase golden_ = LoadGolden(GetParam());
+};
+
+// The decoder's rows go to the head, then the head's own last row, behind its own guess.
+TEST_P(MtpGoldenTest, Rows_AreThoseOfTheReference) {
+  ARN_NEEDS_CONVERTER();
+  ASSERT_TRUE(ConvertCase({"--weights", "f32"}));
+  for (const uint32_t id : kBackends) {
+    SCOPED_TRACE(id);
+    const Backend* backend = FindBackend(static_cast<BackendId>(id));
+    const std::vector<int32_t> ids = golden_.all_ids();
+    const StepValues decoder(bundle(), backend, 64), head(bundle(), backend, 64, true);
+    ASSERT_TRUE(decoder.is_open() && head.is_open());
+    ValueId value = kNoValue;
+    const std::vector<Step> decoder_steps = decoder.StepsForMtp(&value);
+    std::vector<float> rows = decoder.Run(decoder_steps, ids, value);
+    ASSERT_EQ(0u, rows.size() % ids.size());
+    const size_t width = rows.size() / ids.size(), n = ids.size() - 1;
+    rows.resize(n * width);
+    std::vector<int32_t> next(ids.begin() + 1, ids.end());
+    const std::vector<Step> head_steps = head.StepsForMtp(&value);
+    const std::vector<float> own = head.Run(head_steps, next, value, rows);
+    ASSERT_EQ(rows.size(), own.size());
+    rows.insert(rows.end(), own.end() - static_cast<ptrdiff_t>(width), own.end());
+    next.push_back(golden_.argmax[n - 1]);
+    const std::vector<float> logits = head.Run(head_steps, next, kNoValue, rows);
+    ASSERT_EQ((n + 1) * golden_.vocab(), logits.size());
+    for (size_t i = 0; i <= n; ++i) {
+      ExpectLogits(golden_, i, logits.data() + i * golden_.vocab(), kTolerance);
+    }
+  }
+}
+
+TEST_P(MtpGoldenTest, Guesses_LeaveTheTokensAsTheyAre) {
+  ARN_NEEDS_CONVERTER();
+  ASSERT_TRUE(ConvertCase({"--weights", "f32"}));
+  const ModelPtr model = OpenModel(bundle());
+  ASSERT_NE(nullptr, model);
+  for (const uint32_t backend : kBackends) {
+    for (const uint32_t chunk : {8u, 64u}) {
+      arn_session_options options = GoldenOptions(backend, chunk);
+      options.all_logits = 0;
+      options.speculation = ARN_SPECULATE_MTP;
+      options.guess_always = 1;
+      const SessionPtr session = NewSession(model.get(), options);
+      ASSERT_EQ(ARN_OK,
+                arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
+      std::vector<int32_t> ids;
+      arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+      generate.max_tokens = static_cast<uint32_t>(golden_.greedy.size());
+      generate.ignore_eos = 1;
+      generate.user = &ids;
+      generate.callback = [](void* to, int32_t token, const char*, size_t) -> int32_t {
+        static_cast<std::vector<int32_t>*>(to)->push_back(token);
+        return 0;
+      };
+      ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, nullptr))
+          << arn_session_last_error(session.get());
+      EXPECT_EQ(golden_.greedy, ids);
+      arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+      ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
+      EXPECT_GT(stats.guesses_proposed, 0u);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, MtpGoldenTest, testing::ValuesIn(GoldenNames("mtp/")),
+                         [](const testing::TestParamInfo<std::string>& p) {
+                           std::string name = p.param.substr(p.param.find('/') + 1);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Without the head the bundle has the tensors of the decoder alone.
+TEST(MtpConversion, NoMtp_LeavesTheHeadOut) {
+  ARN_NEEDS_CONVERTER();
+  const GoldenCase golden = LoadGolden("mtp/delta_rule");
+  const TempFolder folder;
+  ASSERT_TRUE(ConvertGolden(golden, ConfigStyle::kTransformers5, folder / "checkpoint",
+                            folder / "with.arn", {"--weights", "int8"}));
+  ASSERT_TRUE(ConvertGolden(golden, ConfigStyle::kTransformers5, folder / "again",
+                            folder / "without.arn", {"--weights", "int8", "--no-mtp"}));
+  EXPECT_LT(fs::file_size(folder / "without.arn") + 64 * 64 * 2,
+            fs::file_size(folder / "with.arn"));
+  const ModelPtr with = OpenModel(folder / "with.arn"), without = OpenModel(folder / "without.arn");
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.speculation = ARN_SPECULATE_MTP;
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  EXPECT_EQ(ARN_OK, arn_session_plan(with.get(), &options, nullptr, 0, &plan));
+  EXPECT_GT(plan.draft_weights_bytes, 0u);
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_session_plan(without.get(), &options, nullptr, 0, &plan));
+}
+
+}  // namespace
+}  // namespace arn::test
