@@ -221,9 +221,10 @@ add_custom_target(arn_thread_tests)
 add_custom_target(arn_portable_tests)
 add_custom_target(arn_kernel_tests)
 
-# Under an emulator or a sanitizer, starting a program takes longer than most of its cases.
+# Under an emulator or a sanitizer, starting a program takes longer than most of its cases. And
+# counts of branches are merged at the end of each process.
 set(arn_whole_programs FALSE)
-if(CMAKE_CROSSCOMPILING OR ARENITE_SANITIZE)
+if(CMAKE_CROSSCOMPILING OR ARENITE_SANITIZE OR ARENITE_COVERAGE)
   set(arn_whole_programs TRUE)
 endif()
 set(ARENITE_TEST_EXCLUDE "" CACHE STRING
