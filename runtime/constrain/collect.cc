@@ -41,11 +41,11 @@ void Terms::MarkParts(Term t, Term* to_visit) {
     case kEmptyKind:
     case kBytes: break;
     case kConcat:
-    case kBoth:
       Mark(n.a, to_visit);
       Mark(n.b, to_visit);
       break;
     case kEither:
+    case kBoth:
       for (const Term part : args(n)) Mark(part, to_visit);
       break;
     case kRepeat:

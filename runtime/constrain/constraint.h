@@ -110,6 +110,8 @@ class Constraint {
   void WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse);
   struct Loop;
   Loop LoopOf(Term state) const;
+  struct Path;
+  bool FollowPath(const ByteTree& tree, uint32_t node, Path* path);
   bool FindExits(const Loop& loop, ByteSet* exits, ByteSet* dead);
   bool LoopsByCharacters(const Loop& loop);
   Term AfterCharacters(const Loop& loop, uint32_t n);

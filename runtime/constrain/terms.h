@@ -111,6 +111,13 @@ class Terms {
   };
   // Returns false if the term begins with something else. REQUIRES: a term of WithoutFrames().
   bool SplitRepetition(Term term, Repetition* out) const;
+  // Returns true if the term begins with an intersection that has a string after every sequence of
+  // strings of one term: sets out->of, and out->rest. REQUIRES: as above.
+  bool SplitOpen(Term term, Repetition* out);
+  // A term is open over x if it has a string and, with each string of some of its strings, every
+  // one that has this between x's: where "ab" is looked for in any characters, say. Returns x;
+  // kEmpty: none is seen.
+  Term OpenOver(Term t);
   // Intersection and complement; kNothing if no string is left. REQUIRES: IsRegular() operands.
   Term Both(Term a, Term b);
   Term Complement(Term term);
@@ -201,11 +208,11 @@ class Terms {
     kNothingKind,
     kEmptyKind,
     kBytes,       // a: words of the set
-    kConcat,      // a, then b
-    kEither,      // a: words with b terms, ascending
+    kConcat,      // a, then b; c: OpenOver(), or 0: not known yet
+    kEither,      // a: words with b terms, ascending; c as above
     kRepeat,      // a, b to c times
-    kBoth,        // a and b; c links the terms of a decision
-    kComplement,  // not a; c as above
+    kBoth,        // a: words with b terms, ascending: what all of them have; c as above
+    kComplement,  // not a
     kRule,        // a: body; b: words with the name; c: whether it is defined
     kCustom,      // a: words; b: number of terms | number of data words << 16; c: ops
   };
@@ -262,6 +269,7 @@ class Terms {
   static constexpr uint32_t kLevelWords = sizeof(Level) / sizeof(uint32_t);
   static constexpr uint32_t kFirstBuckets = 2048;
   static constexpr uint32_t kMaxCells = 1u << 24;  // a term and a byte fit a CacheEntry's key
+  static constexpr uint32_t kMaxLooks = 64;        // terms that IsWithin() looks at
 
   Terms() = default;
 
@@ -272,7 +280,8 @@ class Terms {
   const ByteSet& set(Term bytes) const {
     return *reinterpret_cast<const ByteSet*>(words_ + node(bytes).a);
   }
-  Span<const Term> args(const Node& n) const { return {words_ + n.a, n.b}; }  // of kEither
+  // Of kEither and kBoth.
+  Span<const Term> args(const Node& n) const { return {words_ + n.a, n.b}; }
   CustomArgs custom_args(const Node& n) const {
     return {{words_ + n.a, n.b & 0xFFFF}, {words_ + n.a + (n.b & 0xFFFF), n.b >> 16}};
   }
@@ -298,6 +307,8 @@ class Terms {
   Term JoinSpines(const Level& level);
   uint32_t MergeBytes(Spine* spines, uint32_t n);
   uint32_t MergeRepeats(Spine* spines, uint32_t n);
+  uint32_t DropWithin(Spine* spines, uint32_t n);
+  bool IsWithin(Term t, Term repeated, uint32_t* looks_left) const;
 
   // derive.cc
   uint32_t CacheSlot(uint32_t key) const { return (key * 0x9E3779B1u >> 8) & cache_mask_; }
@@ -314,12 +325,17 @@ class Terms {
   bool FindEdge(Term t, uint8_t byte, ByteSet* same, Term* to);
   void AddEdge(Term t, Term bytes, Term to);
 
-  // decide.cc
-  Term BothNode(Term a, Term b);
+  // decide.cc. BothOfScratch() takes the operands from scratch_[base] on.
+  void PushOperands(Term t);
+  Term BothOfScratch(uint32_t base);
   Term ComplementNode(Term a);
   bool IsDecidable(Term t) const { return node(t).kind == kBoth || node(t).kind == kComplement; }
   bool HasString(Term t, uint32_t depth);
   bool FindString(Term t, uint32_t depth);
+  bool EndsWithAny(Term t, Term repeated) const;
+  bool HasRoom(Term both);
+  uint64_t ShortestBytes(Term t, uint32_t* looks_left) const;
+  uint32_t LikelyByte(Term t, uint32_t depth);
 
   // collect.cc
   void Mark(Term t, Term* to_visit);
