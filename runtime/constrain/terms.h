@@ -280,7 +280,7 @@ class Terms {
   const ByteSet& set(Term bytes) const {
     return *reinterpret_cast<const ByteSet*>(words_ + node(bytes).a);
   }
-  // Of kEither and kBoth.
+  // args() are those of kEither and kBoth.
   Span<const Term> args(const Node& n) const { return {words_ + n.a, n.b}; }
   CustomArgs custom_args(const Node& n) const {
     return {{words_ + n.a, n.b & 0xFFFF}, {words_ + n.a + (n.b & 0xFFFF), n.b >> 16}};
