@@ -9,6 +9,7 @@ void Terms::Collect(Span<const Term> roots) {
   failure_ = TermFailure::kNone;
   looping_rule_ = kNothing;
   scratch_used_ = 0;
+  for (PutOff& one : put_off_) one = PutOff();
   // The terms to visit are a list through `chain`: the buckets are filled again by Sweep().
   Term to_visit = kNothing;
   Mark(any_bytes_, &to_visit);

@@ -17,9 +17,12 @@ struct Visit {
 constexpr uint32_t kVisitWords = sizeof(Visit) / sizeof(uint32_t);
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
-// Terms that OpenOver() and ShortestBytes() look at.
+// Limits the terms that OpenOver() and ShortestBytes() look at.
 constexpr uint32_t kMostLooks = 1024;
 constexpr uint64_t kUnknownLength = UINT64_MAX;
+
+// Units of Terms::SetWork() for a state that is visited: its bytes are tried.
+constexpr uint64_t kVisitUnits = 4;
 
 }  // namespace
 
@@ -98,23 +101,41 @@ bool Terms::HasString(Term t, uint32_t depth) {
   return found;
 }
 
-// Depth-first over derivatives, until one has a string. Then so has every state on the way to it,
-// which makes later searches short; if there is none, no state visited has one.
-bool Terms::FindString(Term start, uint32_t depth) {
-  const uint32_t base = scratch_used_;
+// Returns where a decision was put off, or a new one with its number.
+Terms::PutOff Terms::TakePutOff(Term start) {
+  for (PutOff& one : put_off_) {
+    if (one.start != start) continue;
+    const PutOff taken = one;
+    one = PutOff();
+    return taken;
+  }
   if (++visit_ == 0) {
     for (uint32_t t = 0; t < n_cells_; ++t) {
       if (IsDecidable(t)) node(t).visit = 0;
     }
+    for (PutOff& one : put_off_) one = PutOff();
     visit_ = 1;
   }
-  const uint16_t mine = visit_;  // decisions of operands, in between, have other numbers
+  return {start, visit_, 0};
+}
+
+// Depth-first over derivatives, until one has a string. Then so has every state on the way to it,
+// which makes later searches short; if there is none, no state visited has one.
+bool Terms::FindString(Term start, uint32_t depth) {
+  const uint32_t base = scratch_used_;
+  // Decisions of operands, in between, have other numbers.
+  const PutOff before = TakePutOff(start);
+  const uint16_t mine = before.visit;
   uint32_t n_visits = 0;
   const auto visit = [&](uint32_t i) {
     return reinterpret_cast<Visit*>(scratch_ + base + i * kVisitWords);
   };
   const auto add = [&](Term t, uint32_t parent) {
     if (n_visits == kMaxDecideSteps) Fail(TermFailure::kUndecided);
+    const bool is_new = n_visits > before.n_way;
+    if (is_new && work_left_ == 0) Fail(TermFailure::kPutOff);
+    if (failed()) return false;
+    if (is_new) Spend(kVisitUnits);
     if (!Push(t) || !Push(parent) || !Push(kNone)) return false;
     node(t).visit = mine;
     ++n_visits;
@@ -122,12 +143,20 @@ bool Terms::FindString(Term start, uint32_t depth) {
   };
   if (!add(start, kNone)) return false;
   uint32_t at = 0;
+  const auto fail = [&] {
+    if (failure() != TermFailure::kPutOff) return false;
+    // Next time, those on the way are not done.
+    uint32_t n_way = 0;
+    for (; at != kNone; at = visit(at)->parent, ++n_way) node(visit(at)->term).visit = 0;
+    put_off_[next_put_off_++ % kPutOffs] = {start, mine, n_way};
+    return false;
+  };
   while (at != kNone) {
     const Term t = visit(at)->term;
     const bool is_first = visit(at)->next_byte == kNone;
     const uint32_t byte =
         is_first ? LikelyByte(t, depth) : FirstBytes(t, depth).Next(visit(at)->next_byte);
-    if (failed()) return false;
+    if (failed()) return fail();
     visit(at)->next_byte = is_first ? 0 : byte + 1;
     if (byte == 256) {
       if (!is_first) at = visit(at)->parent;
@@ -135,7 +164,7 @@ bool Terms::FindString(Term start, uint32_t depth) {
     }
     ByteSet same = ByteSet::All();
     const Term to = DeriveUnchecked(t, static_cast<uint8_t>(byte), &same, depth);
-    if (failed()) return false;
+    if (failed()) return fail();
     // Passes over what follows the byte and has the same derivative.
     if (!is_first) visit(at)->next_byte = (~same).Next(byte + 1);
     if (to == kNothing) continue;
@@ -145,8 +174,9 @@ bool Terms::FindString(Term start, uint32_t depth) {
       return true;
     }
     if ((node(to).flags & kHasNoString) != 0 || node(to).visit == mine) continue;
-    if (!add(to, at)) return false;
-    at = n_visits - 1;
+    const bool is_added = add(to, at);
+    if (is_added) at = n_visits - 1;
+    if (failed()) return fail();
   }
   for (uint32_t i = 0; i < n_visits; ++i) node(visit(i)->term).flags |= kHasNoString;
   return false;

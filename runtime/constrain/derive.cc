@@ -201,6 +201,7 @@ Term Terms::ComputeDerivative(Term t, uint8_t byte, ByteSet* same, uint32_t dept
       return EitherOfScratch(base);
     }
     case kBoth:
+      Spend(n.b / 4);
       for (uint32_t i = 0; i < n.b; ++i) {
         const Term operand = DeriveInto(words_[n.a + i], byte, same, depth + 1);
         if (operand == kNothing) {

@@ -67,6 +67,7 @@ enum class TermFailure : uint8_t {
   kUndecided,  // whether Both() or Complement() has a string was not found in kMaxDecideSteps
   kTooMany,    // a count above 2^32 - 2, or more than kMaxOps kinds of custom terms
   kCancelled,
+  kPutOff,  // SetWork(): after GoOn() the same call gets further
 };
 
 // "needs more memory than it was given" and the like, for the text of an error.
@@ -182,6 +183,14 @@ class Terms {
   // Fails with kCancelled soon after it becomes non-zero. Null: never.
   void SetCancel(const std::atomic<uint32_t>* cancel) { cancel_ = cancel; }
 
+  // Limits the work of the calls that follow, in units of a new cell, a quarter of a microsecond;
+  // then they fail with kPutOff. What they have made stays: repeated after GoOn(), with as much
+  // work again, they come to an end, unless a Collect() is in between.
+  static constexpr uint64_t kAnyWork = UINT64_MAX;
+  void SetWork(uint64_t units) { work_left_ = units; }
+  // Clears the failure kPutOff.
+  void GoOn();
+
   void Fail(TermFailure failure) {
     if (failure_ == TermFailure::kNone) failure_ = failure;
   }
@@ -266,6 +275,12 @@ class Terms {
   struct Level {
     uint32_t base, n, at, n_out, n_regular;
   };
+  // A decision that was put off: its number is that of the states that it is done with.
+  struct PutOff {
+    Term start;
+    uint16_t visit;
+    uint32_t n_way;  // states on the way to where it was
+  };
   static constexpr uint32_t kLevelWords = sizeof(Level) / sizeof(uint32_t);
   static constexpr uint32_t kFirstBuckets = 2048;
   static constexpr uint32_t kMaxCells = 1u << 24;  // a term and a byte fit a CacheEntry's key
@@ -286,6 +301,7 @@ class Terms {
     return {{words_ + n.a, n.b & 0xFFFF}, {words_ + n.a + (n.b & 0xFFFF), n.b >> 16}};
   }
   static uint32_t PayloadWords(const Node& n);
+  void Spend(uint64_t units) { work_left_ -= units < work_left_ ? units : work_left_; }
   uint32_t NewCell();
   void ClearTables();
   void AddToBucket(Term t);
@@ -332,6 +348,7 @@ class Terms {
   bool IsDecidable(Term t) const { return node(t).kind == kBoth || node(t).kind == kComplement; }
   bool HasString(Term t, uint32_t depth);
   bool FindString(Term t, uint32_t depth);
+  PutOff TakePutOff(Term start);
   bool EndsWithAny(Term t, Term repeated) const;
   bool HasRoom(Term both);
   uint64_t ShortestBytes(Term t, uint32_t* looks_left) const;
@@ -372,6 +389,10 @@ class Terms {
   Term any_bytes_ = kNothing;
   Term no_bytes_ = kNothing;  // the set without a byte: FirstBytes() of kEmpty
   uint16_t visit_ = 0;
+  static constexpr uint32_t kPutOffs = 4;
+  PutOff put_off_[kPutOffs] = {};
+  uint32_t next_put_off_ = 0;
+  uint64_t work_left_ = kAnyWork;
   uint32_t depth_ = 0;            // of the custom term that is being derived
   Term looping_rule_ = kNothing;  // FirstBytes() came back to it
   TermFailure failure_ = TermFailure::kNone;

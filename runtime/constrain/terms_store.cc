@@ -11,6 +11,8 @@ namespace {
 
 // New cells between looks at the cancel flag: a millisecond where each is an intersection.
 constexpr uint32_t kCellsPerLook = 256;
+// Counts new words that take as long as a cell.
+constexpr uint32_t kWordsPerUnit = 4;
 
 uint32_t Mix(uint32_t hash, uint32_t word) {
   hash = (hash ^ word) * 0x9E3779B1u;
@@ -84,11 +86,23 @@ const char* TermFailureText(TermFailure failure) {
     case TermFailure::kUndecided: return "has an intersection or complement that is too large";
     case TermFailure::kTooMany: return "has too large a count";
     case TermFailure::kCancelled: return "was cancelled";
+    case TermFailure::kPutOff: return "was put off";
   }
   return "is fine";
 }
 
+void Terms::GoOn() {
+  failure_ = TermFailure::kNone;
+  looping_rule_ = kNothing;
+  scratch_used_ = 0;
+}
+
 uint32_t Terms::NewCell() {
+  if (work_left_ == 0) {
+    Fail(TermFailure::kPutOff);
+    return 0;
+  }
+  Spend(1);
   if (free_cell_ != 0) {
     const uint32_t cell = free_cell_;
     free_cell_ = node(cell).chain;
@@ -118,6 +132,7 @@ uint32_t Terms::NewWords(uint32_t count, Term owner) {
     Fail(TermFailure::kBlockFull);
     return 0;
   }
+  Spend(count / kWordsPerUnit);
   words_[n_words_] = owner;
   const uint32_t first = n_words_ + 1;
   n_words_ += count + 1;
