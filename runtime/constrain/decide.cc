@@ -1,7 +1,5 @@
 // Intersection and complement. Unlike the other operations they can leave no string at all, so
 // whether one is left is decided by a search for a nullable derivative.
-#include <algorithm>
-
 #include "platform/base/arith.h"
 #include "runtime/constrain/terms.h"
 
@@ -37,28 +35,27 @@ void Terms::PushOperands(Term t) {
 // The normal form: flat, sorted, without duplicates, every string, or more than one set of bytes.
 Term Terms::BothOfScratch(uint32_t base) {
   Term* const first = scratch_ + base;
-  Term* last = std::remove(first, scratch_ + scratch_used_, any_bytes_);
+  Term* const end = scratch_ + scratch_used_;
   scratch_used_ = base;
   if (failed()) return kNothing;
-  std::sort(first, last);
-  last = std::unique(first, last);
+  Term* last = first;
+  bool is_nullable = true, has_empty = false, has_bytes = false;
+  ByteSet common = ByteSet::All();
+  for (const Term* t = first; t < end; ++t) {
+    if (*t == kNothing) return kNothing;
+    is_nullable &= IsNullable(*t);
+    has_empty |= *t == kEmpty;
+    if (node(*t).kind == kBytes) {
+      has_bytes = true;
+      common &= set(*t);
+    } else if (*t != any_bytes_) {
+      *last++ = *t;
+    }
+  }
+  if (has_empty) return is_nullable ? kEmpty : kNothing;
+  if (has_bytes && (*last++ = Bytes(common)) == kNothing) return kNothing;
+  last = SortTerms(first, last);
   if (first == last) return any_bytes_;
-  if (*first == kNothing) return kNothing;
-  if (*first == kEmpty) {
-    const bool have_it = std::all_of(first, last, [this](Term t) { return IsNullable(t); });
-    return have_it ? kEmpty : kNothing;
-  }
-  Term* const end_bytes =
-      std::partition(first, last, [this](Term t) { return node(t).kind == kBytes; });
-  if (end_bytes - first > 1) {
-    ByteSet common = set(*first);
-    for (const Term* t = first + 1; t < end_bytes; ++t) common &= set(*t);
-    const Term bytes = Bytes(common);
-    if (bytes == kNothing) return kNothing;
-    *first = bytes;
-    last = std::move(end_bytes, last, first + 1);
-  }
-  std::sort(first, last);
   const auto n = static_cast<uint32_t>(last - first);
   return n == 1 ? *first : Intern(kBoth, 0, n, 0, {first, n});
 }
@@ -143,20 +140,12 @@ bool Terms::FindString(Term start, uint32_t depth) {
   };
   if (!add(start, kNone)) return false;
   uint32_t at = 0;
-  const auto fail = [&] {
-    if (failure() != TermFailure::kPutOff) return false;
-    // Next time, those on the way are not done.
-    uint32_t n_way = 0;
-    for (; at != kNone; at = visit(at)->parent, ++n_way) node(visit(at)->term).visit = 0;
-    put_off_[next_put_off_++ % kPutOffs] = {start, mine, n_way};
-    return false;
-  };
-  while (at != kNone) {
+  while (at != kNone && !failed()) {
     const Term t = visit(at)->term;
     const bool is_first = visit(at)->next_byte == kNone;
     const uint32_t byte =
         is_first ? LikelyByte(t, depth) : FirstBytes(t, depth).Next(visit(at)->next_byte);
-    if (failed()) return fail();
+    if (failed()) break;
     visit(at)->next_byte = is_first ? 0 : byte + 1;
     if (byte == 256) {
       if (!is_first) at = visit(at)->parent;
@@ -164,7 +153,7 @@ bool Terms::FindString(Term start, uint32_t depth) {
     }
     ByteSet same = ByteSet::All();
     const Term to = DeriveUnchecked(t, static_cast<uint8_t>(byte), &same, depth);
-    if (failed()) return fail();
+    if (failed()) break;
     // Passes over what follows the byte and has the same derivative.
     if (!is_first) visit(at)->next_byte = (~same).Next(byte + 1);
     if (to == kNothing) continue;
@@ -174,9 +163,15 @@ bool Terms::FindString(Term start, uint32_t depth) {
       return true;
     }
     if ((node(to).flags & kHasNoString) != 0 || node(to).visit == mine) continue;
-    const bool is_added = add(to, at);
-    if (is_added) at = n_visits - 1;
-    if (failed()) return fail();
+    if (add(to, at)) at = n_visits - 1;
+  }
+  if (failed()) {
+    if (failure() != TermFailure::kPutOff) return false;
+    // Next time, those on the way are not done.
+    uint32_t n_way = 0;
+    for (; at != kNone; at = visit(at)->parent, ++n_way) node(visit(at)->term).visit = 0;
+    put_off_[next_put_off_++ % kPutOffs] = {start, mine, n_way};
+    return false;
   }
   for (uint32_t i = 0; i < n_visits; ++i) node(visit(i)->term).flags |= kHasNoString;
   return false;

@@ -35,6 +35,12 @@ Term Terms::Either(Term a, Term b) {
   return Either(both);
 }
 
+// Returns the end of the sorted terms without duplicates.
+Term* Terms::SortTerms(Term* first, Term* last) {
+  std::sort(first, last);
+  return std::unique(first, last);
+}
+
 void Terms::PushAlternatives(Term t) {
   if (t == kNothing) return;
   if (node(t).kind != kEither) {
@@ -140,8 +146,7 @@ Term Terms::JoinSpines(const Level& level) {
   }
   Term* last = first + n;
   if (is_nullable) last = std::remove(first, last, kEmpty);
-  std::sort(first, last);
-  n = static_cast<uint32_t>(std::unique(first, last) - first);
+  n = static_cast<uint32_t>(SortTerms(first, last) - first);
   scratch_used_ = level.base;
   if (failed()) return kNothing;
   return n == 1 ? *first : Intern(kEither, 0, n, 0, {first, n});

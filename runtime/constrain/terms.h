@@ -317,6 +317,7 @@ class Terms {
 
   // either.cc. EitherOfScratch() takes the alternatives from scratch_[base] on.
   void PushAlternatives(Term t);
+  static Term* SortTerms(Term* first, Term* last);
   Term EitherOfScratch(uint32_t base);
   Level SplitAlternatives(uint32_t base, uint32_t n_regular);
   bool EnterSharedHead(Level* level);
