@@ -50,6 +50,11 @@ struct ByteSet {
     return differences == 0;
   }
 
+  bool IsWithin(const ByteSet& other) const {
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < kWords; ++i) others |= words[i] & ~other.words[i];
+    return others == 0;
+  }
   bool IsEmpty() const { return *this == ByteSet(); }
   uint32_t Count() const {
     uint32_t n = 0;

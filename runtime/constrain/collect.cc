@@ -9,6 +9,7 @@ void Terms::Collect(Span<const Term> roots) {
   failure_ = TermFailure::kNone;
   looping_rule_ = kNothing;
   scratch_used_ = 0;
+  for (PutOff& one : put_off_) one = PutOff();
   // The terms to visit are a list through `chain`: the buckets are filled again by Sweep().
   Term to_visit = kNothing;
   Mark(any_bytes_, &to_visit);
@@ -41,11 +42,11 @@ void Terms::MarkParts(Term t, Term* to_visit) {
     case kEmptyKind:
     case kBytes: break;
     case kConcat:
-    case kBoth:
       Mark(n.a, to_visit);
       Mark(n.b, to_visit);
       break;
     case kEither:
+    case kBoth:
       for (const Term part : args(n)) Mark(part, to_visit);
       break;
     case kRepeat:

@@ -109,6 +109,11 @@ void Constraint::CopyState(uint32_t from, uint32_t to) {
 bool Constraint::MakeRoom(uint32_t n_live) {
   constexpr uint64_t kLeastRoom = 32;  // a part of the block
   const TermFailure failure = terms_->failure();
+  if (failure == TermFailure::kPutOff) {
+    terms_->GoOn();
+    failure_ = failure;
+    return false;
+  }
   terms_->Collect({live_, n_live});
   ++n_flushes_;
   const bool has_room = terms_->free_bytes() >= terms_->block_bytes() / kLeastRoom;

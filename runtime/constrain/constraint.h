@@ -88,6 +88,10 @@ class Constraint {
   bool failed() const { return failure_ != TermFailure::kNone; }
   const char* FailureText() const { return TermFailureText(failure_); }
   void ClearFailure() { failure_ = TermFailure::kNone; }
+  // Limits the work of the calls that follow (Terms::SetWork()); those that need more fail, and get
+  // further when they are repeated. is_put_off(): one did since ClearFailure().
+  void SetWork(uint64_t units) { terms_->SetWork(units); }
+  bool is_put_off() const { return failure_ == TermFailure::kPutOff; }
 
   uint32_t n_states() const { return n_states_; }
   uint64_t block_bytes() const { return block_bytes_; }
@@ -110,6 +114,8 @@ class Constraint {
   void WalkTree(const ByteTree& tree, uint32_t first, uint32_t end, Refuse refuse);
   struct Loop;
   Loop LoopOf(Term state) const;
+  struct Path;
+  bool FollowPath(const ByteTree& tree, uint32_t node, Path* path);
   bool FindExits(const Loop& loop, ByteSet* exits, ByteSet* dead);
   bool LoopsByCharacters(const Loop& loop);
   Term AfterCharacters(const Loop& loop, uint32_t n);

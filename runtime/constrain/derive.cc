@@ -51,8 +51,8 @@ ByteSet Terms::FindFirstBytes(Term t, uint32_t depth) {
       break;
     case kRepeat: first = FirstBytes(n.a, depth + 1); break;
     case kBoth:
-      first = FirstBytes(n.a, depth + 1);
-      first &= FirstBytes(n.b, depth + 1);
+      first = ByteSet::All();
+      for (uint32_t i = 0; i < n.b; ++i) first &= FirstBytes(words_[n.a + i], depth + 1);
       break;
     case kComplement: first = ByteSet::All(); break;
     case kRule:
@@ -200,11 +200,17 @@ Term Terms::ComputeDerivative(Term t, uint8_t byte, ByteSet* same, uint32_t dept
       PushFollowedBy(DeriveInto(n.a, byte, same, depth + 1), rest);
       return EitherOfScratch(base);
     }
-    case kBoth: {
-      const Term a = DeriveInto(n.a, byte, same, depth + 1);
-      const Term b = DeriveInto(n.b, byte, same, depth + 1);
-      return BothNode(a, b);
-    }
+    case kBoth:
+      Spend(n.b / 4);
+      for (uint32_t i = 0; i < n.b; ++i) {
+        const Term operand = DeriveInto(words_[n.a + i], byte, same, depth + 1);
+        if (operand == kNothing) {
+          scratch_used_ = base;
+          return kNothing;
+        }
+        PushOperands(operand);
+      }
+      return BothOfScratch(base);
     case kComplement: return ComplementNode(DeriveInto(n.a, byte, same, depth + 1));
     case kRule: return DeriveInto(n.a, byte, same, depth + 1);
     case kCustom: {

@@ -6,6 +6,7 @@
 //   - [a] t | [b] t is [ab] t;
 //   - x{a,b} t | x{c,d} t is x{min,max} t where the counts meet: repetitions of repetitions have
 //     few states;
+//   - beside x{0,} no alternative is kept that is seen to be made of x's;
 //   - the empty string is left out where another alternative has it.
 #include <algorithm>
 #include <cstring>
@@ -32,6 +33,12 @@ Term Terms::Either(Span<const Term> alternatives) {
 Term Terms::Either(Term a, Term b) {
   const Term both[] = {a, b};
   return Either(both);
+}
+
+// Returns the end of the sorted terms without duplicates.
+Term* Terms::SortTerms(Term* first, Term* last) {
+  std::sort(first, last);
+  return std::unique(first, last);
 }
 
 void Terms::PushAlternatives(Term t) {
@@ -130,6 +137,7 @@ Term Terms::JoinSpines(const Level& level) {
   Spine* spines = reinterpret_cast<Spine*>(scratch_ + level.base);
   uint32_t n = MergeBytes(spines, level.n_out);
   n = MergeRepeats(spines, n);
+  n = DropWithin(spines, n);
   Term* first = scratch_ + level.base;
   bool is_nullable = false;
   for (uint32_t i = 0; i < n; ++i) {
@@ -138,8 +146,7 @@ Term Terms::JoinSpines(const Level& level) {
   }
   Term* last = first + n;
   if (is_nullable) last = std::remove(first, last, kEmpty);
-  std::sort(first, last);
-  n = static_cast<uint32_t>(std::unique(first, last) - first);
+  n = static_cast<uint32_t>(SortTerms(first, last) - first);
   scratch_used_ = level.base;
   if (failed()) return kNothing;
   return n == 1 ? *first : Intern(kEither, 0, n, 0, {first, n});
@@ -189,6 +196,63 @@ uint32_t Terms::MergeRepeats(Spine* spines, uint32_t n) {
   }
   for (uint32_t i = n_repeats; i < n; ++i) spines[n_out++] = spines[i];
   return n_out;
+}
+
+// Drops what an alternative x{0,} has. With it, an expression that was looked for and found is
+// forgotten.
+uint32_t Terms::DropWithin(Spine* spines, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) {
+    const Spine all = spines[i];
+    const Node& head = node(all.head);
+    if (head.kind != kRepeat || head.b != 0 || head.c != kUnbounded || all.tail != kEmpty) continue;
+    uint32_t n_out = 0;
+    for (uint32_t k = 0; k < n; ++k) {
+      uint32_t looks_left = kMaxLooks;
+      const bool drops = k != i && IsWithin(spines[k].head, head.a, &looks_left) &&
+                         IsWithin(spines[k].tail, head.a, &looks_left);
+      if (!drops) spines[n_out++] = spines[k];
+    }
+    return n_out;
+  }
+  return n;
+}
+
+// Returns true if every string of the term is seen to be a sequence of strings of `repeated`.
+bool Terms::IsWithin(Term t, Term repeated, uint32_t* looks_left) const {
+  for (;; t = node(t).b) {
+    if (t == kEmpty || t == repeated) return true;
+    if (*looks_left == 0) return false;
+    --*looks_left;
+    const Node& n = node(t);
+    switch (n.kind) {
+      case kBytes: {
+        const Node& r = node(repeated);
+        if (r.kind == kBytes) return set(t).IsWithin(set(repeated));
+        for (uint32_t i = 0; r.kind == kEither && i < r.b; ++i) {
+          const Term one = words_[r.a + i];
+          if (node(one).kind == kBytes && set(t).IsWithin(set(one))) return true;
+        }
+        return false;
+      }
+      case kRepeat: return IsWithin(n.a, repeated, looks_left);
+      case kEither:
+        for (uint32_t i = 0; i < n.b; ++i) {
+          if (!IsWithin(words_[n.a + i], repeated, looks_left)) return false;
+        }
+        return true;
+      case kConcat:
+        if (!IsWithin(n.a, repeated, looks_left)) return false;
+        break;
+      case kFree:
+      case kEdgeList:
+      case kNothingKind:
+      case kEmptyKind:
+      case kBoth:
+      case kComplement:
+      case kRule:
+      case kCustom: return false;
+    }
+  }
 }
 
 }  // namespace arn

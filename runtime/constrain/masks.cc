@@ -183,24 +183,27 @@ void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> b
   if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
 }
 
-// A state to which characters lead back: itself, or a repetition of characters, and then others.
+// A state to which characters lead back: itself, or a repetition of characters, and then others. Or
+// one from which they always lead on: an intersection that is open over them, and then others.
 struct Constraint::Loop {
   Term state;
-  bool is_repetition;
+  bool is_repetition, is_open;
   Terms::Repetition repetition;
 
   bool has_counts() const {
     return is_repetition && (repetition.min != 0 || repetition.max != kUnbounded);
   }
   // Where a character begins, and where it ends.
-  Term begin() const { return is_repetition ? repetition.of : state; }
-  Term end() const { return is_repetition ? kEmpty : state; }
-  Term rest() const { return is_repetition ? repetition.rest : kNothing; }
+  bool has_characters() const { return is_repetition || is_open; }
+  Term begin() const { return has_characters() ? repetition.of : state; }
+  Term end() const { return has_characters() ? kEmpty : state; }
+  Term rest() const { return has_characters() ? repetition.rest : kNothing; }
 };
 
 Constraint::Loop Constraint::LoopOf(Term state) const {
-  Loop loop = {state, false, {}};
+  Loop loop = {state, false, false, {}};
   loop.is_repetition = terms_->SplitRepetition(state, &loop.repetition);
+  loop.is_open = !loop.is_repetition && terms_->SplitOpen(state, &loop.repetition);
   return loop;
 }
 
@@ -252,6 +255,37 @@ bool Constraint::LoopsByCharacters(const Loop& loop) {
   return true;
 }
 
+// The way to a node, by which the states before its bytes are known.
+struct Constraint::Path {
+  uint32_t n = 0;     // nodes on it: that many bytes come before the one looked for
+  uint32_t next = 0;  // node from which on the next one is looked for
+  uint32_t nodes[kMaxByteDepth];
+};
+
+// Sets live_ to the states before each byte of the path to `node`, which follows the last one.
+// Returns false if one of its bytes may not come, or on a failure.
+bool Constraint::FollowPath(const ByteTree& tree, uint32_t node, Path* path) {
+  const ByteNode* const nodes = tree.nodes.data();
+  Term* const at = live_ + kFirstState + n_states_;
+  for (; path->n != 0; --path->n) {
+    const uint32_t last = path->nodes[path->n - 1];
+    if (node < last + nodes[last].size()) break;
+    path->next = last;
+  }
+  while (path->next != node) {
+    const uint32_t i = path->next;
+    if (node >= i + nodes[i].size()) {
+      path->next = i + nodes[i].size();
+      continue;
+    }
+    at[path->n + 1] = Step(at[path->n], nodes[i].byte(), kFirstState + n_states_ + path->n + 1);
+    if (at[path->n + 1] == kNothing) return false;
+    path->nodes[path->n++] = i;
+    path->next = i + 1;
+  }
+  return true;
+}
+
 bool Constraint::FillMaskOfLoop(uint32_t state, const ByteTree& tree, const BytePlaces& places,
                                 Span<const uint32_t> all, Span<uint32_t> bits) {
   const uint32_t path = kFirstState + n_states_;
@@ -292,6 +326,7 @@ bool Constraint::FillMaskOfLoop(uint32_t state, const ByteTree& tree, const Byte
   };
   ResetCursors();
   live_[path] = loop.state;
+  Path way;
   while (!failed() && queue.Next(done)) {
     const uint32_t node = queue.node();
     const uint8_t byte = nodes[node].byte();
@@ -302,6 +337,12 @@ bool Constraint::FillMaskOfLoop(uint32_t state, const ByteTree& tree, const Byte
     if (!is_exit) continue;
     if (is_bad || dead.Has(byte)) {
       refuse(node);
+    } else if (loop.is_open) {
+      if (FollowPath(tree, node, &way)) {
+        WalkTree(tree, node, done, refuse);
+      } else {
+        refuse(node);
+      }
     } else {
       for (uint32_t d = 0; d <= nodes[node].depth(); ++d) live_[path + d] = loop.state;
       WalkTree(tree, node, done, refuse);

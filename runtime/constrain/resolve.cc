@@ -99,12 +99,12 @@ uint32_t Terms::DepthOf(const Node& n) const {
     case kConcat:  // a nullable head's tail is derived in the same loop
       return Max(depth(n.a) + 1, IsNullable(n.a) ? depth(n.b) : 0);
     case kEither:
+    case kBoth:
       for (const Term t : args(n)) parts = Max(parts, depth(t));
       break;
     case kRepeat:
     case kComplement:
     case kRule: parts = depth(n.a); break;
-    case kBoth: parts = Max(depth(n.a), depth(n.b)); break;
   }
   return parts + 1;
 }

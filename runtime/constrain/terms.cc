@@ -18,13 +18,17 @@ Term Terms::Literal(StringView text) {
   return term;
 }
 
-// x{a,b} x{c,d} is x{a+c,b+d}.
+// x{a,b} x{c,d} is x{a+c,b+d}, and x{0,} y is x{0,} if y may be empty and is seen to be made of
+// x's.
 Term Terms::ConcatNode(Term a, Term b) {
   if (a == kNothing || b == kNothing) return kNothing;
   if (a == kEmpty) return b;
   if (b == kEmpty) return a;
   const Node& first = node(a);
   if (first.kind == kRepeat) {
+    uint32_t looks_left = kMaxLooks;
+    const bool is_any = first.b == 0 && first.c == kUnbounded;
+    if (is_any && IsNullable(b) && IsWithin(b, first.a, &looks_left)) return a;
     const bool has_tail = node(b).kind == kConcat;
     const Node& second = node(has_tail ? node(b).a : b);
     if (second.kind == kRepeat && second.a == first.a) {
@@ -156,6 +160,15 @@ bool Terms::SplitRepetition(Term term, Repetition* out) const {
   const Node& n = node(is_sequence ? node(term).a : term);
   if (n.kind != kRepeat) return false;
   *out = {n.a, n.b, n.c, is_sequence ? node(term).b : kEmpty};
+  return true;
+}
+
+bool Terms::SplitOpen(Term term, Repetition* out) {
+  const bool is_sequence = node(term).kind == kConcat;
+  const Term head = is_sequence ? node(term).a : term;
+  const Term over = node(head).kind == kBoth ? OpenOver(head) : kEmpty;
+  if (over == kEmpty) return false;
+  *out = {over, 0, kUnbounded, is_sequence ? node(term).b : kEmpty};
   return true;
 }
 

@@ -67,6 +67,7 @@ enum class TermFailure : uint8_t {
   kUndecided,  // whether Both() or Complement() has a string was not found in kMaxDecideSteps
   kTooMany,    // a count above 2^32 - 2, or more than kMaxOps kinds of custom terms
   kCancelled,
+  kPutOff,  // SetWork(): after GoOn() the same call gets further
 };
 
 // "needs more memory than it was given" and the like, for the text of an error.
@@ -111,6 +112,13 @@ class Terms {
   };
   // Returns false if the term begins with something else. REQUIRES: a term of WithoutFrames().
   bool SplitRepetition(Term term, Repetition* out) const;
+  // Returns true if the term begins with an intersection that has a string after every sequence of
+  // strings of one term: sets out->of, and out->rest. REQUIRES: as above.
+  bool SplitOpen(Term term, Repetition* out);
+  // A term is open over x if it has a string and, with each string of some of its strings, every
+  // one that has this between x's: where "ab" is looked for in any characters, say. Returns x;
+  // kEmpty: none is seen.
+  Term OpenOver(Term t);
   // Intersection and complement; kNothing if no string is left. REQUIRES: IsRegular() operands.
   Term Both(Term a, Term b);
   Term Complement(Term term);
@@ -175,6 +183,14 @@ class Terms {
   // Fails with kCancelled soon after it becomes non-zero. Null: never.
   void SetCancel(const std::atomic<uint32_t>* cancel) { cancel_ = cancel; }
 
+  // Limits the work of the calls that follow, in units of a new cell, a quarter of a microsecond;
+  // then they fail with kPutOff. What they have made stays: repeated after GoOn(), with as much
+  // work again, they come to an end, unless a Collect() is in between.
+  static constexpr uint64_t kAnyWork = UINT64_MAX;
+  void SetWork(uint64_t units) { work_left_ = units; }
+  // Clears the failure kPutOff.
+  void GoOn();
+
   void Fail(TermFailure failure) {
     if (failure_ == TermFailure::kNone) failure_ = failure;
   }
@@ -201,11 +217,11 @@ class Terms {
     kNothingKind,
     kEmptyKind,
     kBytes,       // a: words of the set
-    kConcat,      // a, then b
-    kEither,      // a: words with b terms, ascending
+    kConcat,      // a, then b; c: OpenOver(), or 0: not known yet
+    kEither,      // a: words with b terms, ascending; c as above
     kRepeat,      // a, b to c times
-    kBoth,        // a and b; c links the terms of a decision
-    kComplement,  // not a; c as above
+    kBoth,        // a: words with b terms, ascending: what all of them have; c as above
+    kComplement,  // not a
     kRule,        // a: body; b: words with the name; c: whether it is defined
     kCustom,      // a: words; b: number of terms | number of data words << 16; c: ops
   };
@@ -259,9 +275,16 @@ class Terms {
   struct Level {
     uint32_t base, n, at, n_out, n_regular;
   };
+  // A decision that was put off: its number is that of the states that it is done with.
+  struct PutOff {
+    Term start;
+    uint16_t visit;
+    uint32_t n_way;  // states on the way to where it was
+  };
   static constexpr uint32_t kLevelWords = sizeof(Level) / sizeof(uint32_t);
   static constexpr uint32_t kFirstBuckets = 2048;
   static constexpr uint32_t kMaxCells = 1u << 24;  // a term and a byte fit a CacheEntry's key
+  static constexpr uint32_t kMaxLooks = 64;        // terms that IsWithin() looks at
 
   Terms() = default;
 
@@ -272,11 +295,13 @@ class Terms {
   const ByteSet& set(Term bytes) const {
     return *reinterpret_cast<const ByteSet*>(words_ + node(bytes).a);
   }
-  Span<const Term> args(const Node& n) const { return {words_ + n.a, n.b}; }  // of kEither
+  // args() are those of kEither and kBoth.
+  Span<const Term> args(const Node& n) const { return {words_ + n.a, n.b}; }
   CustomArgs custom_args(const Node& n) const {
     return {{words_ + n.a, n.b & 0xFFFF}, {words_ + n.a + (n.b & 0xFFFF), n.b >> 16}};
   }
   static uint32_t PayloadWords(const Node& n);
+  void Spend(uint64_t units) { work_left_ -= units < work_left_ ? units : work_left_; }
   uint32_t NewCell();
   void ClearTables();
   void AddToBucket(Term t);
@@ -292,12 +317,15 @@ class Terms {
 
   // either.cc. EitherOfScratch() takes the alternatives from scratch_[base] on.
   void PushAlternatives(Term t);
+  static Term* SortTerms(Term* first, Term* last);
   Term EitherOfScratch(uint32_t base);
   Level SplitAlternatives(uint32_t base, uint32_t n_regular);
   bool EnterSharedHead(Level* level);
   Term JoinSpines(const Level& level);
   uint32_t MergeBytes(Spine* spines, uint32_t n);
   uint32_t MergeRepeats(Spine* spines, uint32_t n);
+  uint32_t DropWithin(Spine* spines, uint32_t n);
+  bool IsWithin(Term t, Term repeated, uint32_t* looks_left) const;
 
   // derive.cc
   uint32_t CacheSlot(uint32_t key) const { return (key * 0x9E3779B1u >> 8) & cache_mask_; }
@@ -314,12 +342,18 @@ class Terms {
   bool FindEdge(Term t, uint8_t byte, ByteSet* same, Term* to);
   void AddEdge(Term t, Term bytes, Term to);
 
-  // decide.cc
-  Term BothNode(Term a, Term b);
+  // decide.cc. BothOfScratch() takes the operands from scratch_[base] on.
+  void PushOperands(Term t);
+  Term BothOfScratch(uint32_t base);
   Term ComplementNode(Term a);
   bool IsDecidable(Term t) const { return node(t).kind == kBoth || node(t).kind == kComplement; }
   bool HasString(Term t, uint32_t depth);
   bool FindString(Term t, uint32_t depth);
+  PutOff TakePutOff(Term start);
+  bool EndsWithAny(Term t, Term repeated) const;
+  bool HasRoom(Term both);
+  uint64_t ShortestBytes(Term t, uint32_t* looks_left) const;
+  uint32_t LikelyByte(Term t, uint32_t depth);
 
   // collect.cc
   void Mark(Term t, Term* to_visit);
@@ -356,6 +390,10 @@ class Terms {
   Term any_bytes_ = kNothing;
   Term no_bytes_ = kNothing;  // the set without a byte: FirstBytes() of kEmpty
   uint16_t visit_ = 0;
+  static constexpr uint32_t kPutOffs = 4;
+  PutOff put_off_[kPutOffs] = {};
+  uint32_t next_put_off_ = 0;
+  uint64_t work_left_ = kAnyWork;
   uint32_t depth_ = 0;            // of the custom term that is being derived
   Term looping_rule_ = kNothing;  // FirstBytes() came back to it
   TermFailure failure_ = TermFailure::kNone;

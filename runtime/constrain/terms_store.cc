@@ -11,6 +11,8 @@ namespace {
 
 // New cells between looks at the cancel flag: a millisecond where each is an intersection.
 constexpr uint32_t kCellsPerLook = 256;
+// Counts new words that take as long as a cell.
+constexpr uint32_t kWordsPerUnit = 4;
 
 uint32_t Mix(uint32_t hash, uint32_t word) {
   hash = (hash ^ word) * 0x9E3779B1u;
@@ -84,11 +86,23 @@ const char* TermFailureText(TermFailure failure) {
     case TermFailure::kUndecided: return "has an intersection or complement that is too large";
     case TermFailure::kTooMany: return "has too large a count";
     case TermFailure::kCancelled: return "was cancelled";
+    case TermFailure::kPutOff: return "was put off";
   }
   return "is fine";
 }
 
+void Terms::GoOn() {
+  failure_ = TermFailure::kNone;
+  looping_rule_ = kNothing;
+  scratch_used_ = 0;
+}
+
 uint32_t Terms::NewCell() {
+  if (work_left_ == 0) {
+    Fail(TermFailure::kPutOff);
+    return 0;
+  }
+  Spend(1);
   if (free_cell_ != 0) {
     const uint32_t cell = free_cell_;
     free_cell_ = node(cell).chain;
@@ -118,6 +132,7 @@ uint32_t Terms::NewWords(uint32_t count, Term owner) {
     Fail(TermFailure::kBlockFull);
     return 0;
   }
+  Spend(count / kWordsPerUnit);
   words_[n_words_] = owner;
   const uint32_t first = n_words_ + 1;
   n_words_ += count + 1;
@@ -157,7 +172,8 @@ bool Terms::Push(uint32_t word) {
 uint32_t Terms::PayloadWords(const Node& n) {
   switch (n.kind) {
     case kBytes: return ByteSet::kWords;
-    case kEither: return n.b;
+    case kEither:
+    case kBoth: return n.b;
     case kRule: return sizeof(StringView) / sizeof(uint32_t);
     case kCustom: return (n.b & 0xFFFF) + (n.b >> 16);
     case kFree:
@@ -166,7 +182,6 @@ uint32_t Terms::PayloadWords(const Node& n) {
     case kEmptyKind:
     case kConcat:
     case kRepeat:
-    case kBoth:
     case kComplement: return 0;
   }
   return 0;
@@ -195,7 +210,11 @@ uint8_t Terms::FlagsOf(const Node& n) const {
       const uint8_t a = flags(n.a);
       return either(n.b == 0 || (a & kNullable) != 0, n.b == 0 || (a & kProductive) != 0, a);
     }
-    case kBoth: return either((flags(n.a) & flags(n.b) & kNullable) != 0, true, 0);
+    case kBoth: {
+      uint8_t all = kNullable;
+      for (const Term t : args(n)) all &= flags(t);
+      return either(all != 0, true, 0);
+    }
     case kComplement: return either((flags(n.a) & kNullable) == 0, true, 0);
     case kRule:
       return either((flags(n.a) & kNullable) != 0, (flags(n.a) & kProductive) != 0, kHasRule);
@@ -221,8 +240,7 @@ Term Terms::Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uin
   for (Term t = buckets_[hash & bucket_mask_]; t != 0; t = node(t).chain) {
     const Node& n = node(t);
     if (n.hash != hash || n.kind != kind || n.b != b) continue;
-    const bool links = kind == kBoth || kind == kComplement;  // c is not a part
-    if (n.c != c && !links) continue;
+    if (n.c != c && (kind == kRepeat || kind == kCustom)) continue;
     if (payload.empty()
             ? n.a == a
             : std::memcmp(words_ + n.a, payload.data(), payload.size() * sizeof(uint32_t)) == 0) {

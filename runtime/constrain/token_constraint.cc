@@ -123,6 +123,7 @@ void TokenConstraint::FindTexts() {
 void TokenConstraint::Reset(uint32_t state) {
   constraint_->Reset(state);
   states_[state] = State();
+  states_[state].n_flushes = constraint_->n_flushes();
 }
 
 void TokenConstraint::Copy(uint32_t from, uint32_t to) {
@@ -233,6 +234,7 @@ bool TokenConstraint::Accept(uint32_t state, int32_t id, size_t* n_bytes) {
     s.n_forced = 0;
   }
   ++s.n_tokens;
+  s.n_flushes = constraint_->n_flushes();
   ++counts_.steps;
   return true;
 }
@@ -297,7 +299,7 @@ void TokenConstraint::FindForced(uint32_t state) {
                              constraint_->MustEnd(scratch));
   const size_t n_certain =
       is_last ? n_text : CertainBytes(TreeOf(state), tokens_.bytes.tree(), text);
-  if (n_certain == 0) return;
+  if (n_certain == 0 || IsPutOff()) return;
   size_t n_ids = 0;
   Tokenizer::EncodeOptions plain;
   plain.is_plain = true;
@@ -396,7 +398,7 @@ TokenConstraint::CachedMask* TokenConstraint::MaskOf(uint32_t state, bool is_sta
   } else {
     FillMask(state, is_start, MaskBits(mask));
   }
-  ++counts_.masks_filled;
+  if (!constraint_->failed()) ++counts_.masks_filled;
   // The walk may have changed the key, but not the language. A mask that failed is not found
   // again.
   const uint64_t cost = constraint_->failed() ? 0 : 1 + MonotonicNs() - start;

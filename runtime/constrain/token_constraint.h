@@ -101,6 +101,16 @@ class TokenConstraint {
     return constraint_->failed() ? constraint_->FailureText() : nullptr;
   }
   void ClearFailure() { constraint_->ClearFailure(); }
+  // Limits the work until the next call, in Terms::SetWork()'s units; kAnyWork: not. A call that
+  // needs more fails, IsPutOff() is true then, and gets further when it is repeated.
+  static constexpr uint64_t kAnyWork = Terms::kAnyWork;
+  void SetWork(uint64_t units) { constraint_->SetWork(units); }
+  bool IsPutOff() const { return constraint_->is_put_off(); }
+  // True if what was worked out for the state's next token has been released twice: the work is to
+  // be done at once.
+  bool MustFinish(uint32_t state) const {
+    return constraint_->n_flushes() - states_[state].n_flushes >= 2;
+  }
 
   bool IsEnd(int32_t id) const;
   // Returns what it was compiled from; the texts are in the block.
@@ -116,6 +126,7 @@ class TokenConstraint {
 
   struct State {
     uint32_t n_tokens;
+    uint32_t n_flushes;  // of the constraint, when the last token was accepted
     bool has_ended;
     uint8_t n_forced;  // tokens left in `forced`, the next one first
     uint8_t next_forced;

@@ -292,6 +292,22 @@ Status Constrainer::CheckFailure(uint32_t sequence) {
   return Status::kOk;
 }
 
+void Constrainer::LimitWork(uint64_t units) {
+  for (const ConstraintUse& use : uses_) {
+    if (use.constraint != nullptr) use.constraint->SetWork(units);
+  }
+  for (uint32_t s = 0; s < uses_.size(); ++s) {
+    TokenConstraint* const constraint = uses_[s].constraint;
+    if (constraint != nullptr && constraint->MustFinish(s)) {
+      constraint->SetWork(TokenConstraint::kAnyWork);
+    }
+  }
+}
+
+bool Constrainer::IsPutOff(uint32_t sequence) const {
+  return Has(sequence) && uses_[sequence].constraint->IsPutOff();
+}
+
 int32_t Constrainer::BestOfMask(uint32_t sequence, const float* logits) {
   const Span<const uint32_t> bits = uses_[sequence].constraint->Mask(sequence);
   int32_t best = -1;

@@ -91,6 +91,11 @@ class Constrainer {
   Status ReadAndMaskInPlace(uint32_t sequence, float* logits);
   // kOutOfMemory if the constraint has failed since Read(): then what it said may be wrong.
   Status CheckFailure(uint32_t sequence);
+  // Limits the work of each constraint (TokenConstraint::SetWork()), unless it must be finished for
+  // one of its sequences.
+  void LimitWork(uint64_t units);
+  // True if the last failure of the sequence's constraint is that it has no work left.
+  bool IsPutOff(uint32_t sequence) const;
   // Ends a step: its time counts.
   void EndStep(uint32_t sequence);
 

@@ -35,6 +35,8 @@ Status Constrainer::Choose(uint32_t, const float*, Sampler*, int32_t*) { return 
 Status Constrainer::ReadAndMask(uint32_t, const float*, const float**) { return Status::kInternal; }
 Status Constrainer::ReadAndMaskInPlace(uint32_t, float*) { return Status::kInternal; }
 Status Constrainer::CheckFailure(uint32_t) { return Status::kOk; }
+void Constrainer::LimitWork(uint64_t) {}
+bool Constrainer::IsPutOff(uint32_t) const { return false; }
 void Constrainer::EndStep(uint32_t) {}
 void Constrainer::Fork(uint32_t, uint32_t) {}
 void Constrainer::Reorder(Span<const uint32_t>) {}

@@ -9,6 +9,9 @@
 namespace arn {
 namespace {
 
+// Work of a constraint in a step: a millisecond or two.
+constexpr uint64_t kConstraintWork = 4096;
+
 // True if a failure is the session's or the device's rather than one request's.
 bool EndsStep(Status status) {
   return status == Status::kCancelled || status == Status::kDevice ||
@@ -30,9 +33,11 @@ Status Scheduler::Step(StepCounts* out) {
   n_shown_ = 0;
   ++step_;
   Admit();
+  session_.constrainer.LimitWork(kConstraintWork);
   Status status = RunOneAlone(out);
   if (status == Status::kOk) status = RunTogether(out);
   if (status == Status::kOk) status = ChooseAll(out);
+  session_.constrainer.LimitWork(TokenConstraint::kAnyWork);
   // Failures of requests are in their events, and what was tried again went well.
   if (status == Status::kOk) core_.diag.Clear();
   out->n_running = n_running();
@@ -258,6 +263,11 @@ Status Scheduler::ChooseAll(StepCounts* out) {
     // Logits may have to be computed again, or fetched from a device.
     const bool is_of_device = status == Status::kDevice || status == Status::kDeviceLost;
     if (status == Status::kCancelled || is_of_device) break;
+    // It goes on with it in the next step; the others do not wait.
+    if (status != Status::kOk && session_.constrainer.IsPutOff(record.sequence)) {
+      status = Status::kOk;
+      continue;
+    }
     if (status != Status::kOk) End(&record, 0, status);
     out->n_chosen += status == Status::kOk ? 1 : 0;
     status = Status::kOk;
@@ -315,7 +325,9 @@ Status Scheduler::ChooseNext(RequestRecord* record) {
   ARN_TRY(session_.chooser.Need(s));
   const bool is_last = request.max_tokens != 0 && record->n_tokens + 1 == request.max_tokens;
   int32_t id = 0;
-  ARN_TRY(session_.chooser.Choose(s, {request.extra_eos_ids, is_last}, &id));
+  const Status chosen = session_.chooser.Choose(s, {request.extra_eos_ids, is_last}, &id);
+  if (chosen != Status::kOk && constrainer.IsPutOff(s)) session_.chooser.Unchoose(s);
+  ARN_TRY(chosen);
   if (IsStopId(request, id)) {
     EndText(record);
   } else {

@@ -170,6 +170,51 @@ TEST_F(SchedulerCompileTest, OtherThreads_CompileBesideSteps) {
   EXPECT_EQ(alone.ids, constrained.ids);
 }
 
+// Near its end a text has to be searched for one that has all that is sought: more work than a step
+// may do for a constraint. The request sits steps out, and the other has a token in each.
+TEST_F(SchedulerCompileTest, CostlyTokens_TakeSeveralSteps) {
+  constexpr uint64_t kLarge = uint64_t{16} << 20;
+  constexpr const char* kCostly = R"({"type": "string", "maxLength": 24, "allOf": [
+    {"pattern": "ab"}, {"pattern": "cd"}, {"pattern": "ef"}, {"pattern": "gh"}, {"pattern": "ij"},
+    {"pattern": "[0-9]"}, {"pattern": "[A-Z]"}]})";
+  Open(kLarge);
+  Reply costly, plain;
+  Submit(5, &costly, kCostly);
+  Submit(6, &plain);
+  int n_waits = 0;
+  while (!costly.has_ended) {
+    const size_t n_costly = costly.ids.size(), n_plain = plain.ids.size();
+    const bool was_running = n_plain != 0 && !plain.has_ended;
+    Step();
+    EXPECT_TRUE(!was_running || plain.has_ended || plain.ids.size() > n_plain);
+    n_waits += n_costly != 0 && costly.ids.size() == n_costly && !costly.has_ended ? 1 : 0;
+  }
+  EXPECT_GT(n_waits, 0);
+
+  // A session works everything out at once.
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.context_tokens = 192;
+  options.constraint_bytes = kLarge;
+  const SessionPtr alone = NewSession(model_, options);
+  const arn_constraint_options constraint = SchemaOptions(kCostly);
+  ASSERT_EQ(ARN_OK, arn_session_prefill(alone.get(), ids_.data(), ids_.size()));
+  ASSERT_EQ(ARN_OK, arn_session_set_constraint(alone.get(), &constraint))
+      << arn_session_last_error(alone.get());
+  sampling_.seed = 5;
+  ASSERT_EQ(ARN_OK, arn_session_set_sampling(alone.get(), &sampling_));
+  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = 60;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_generate(alone.get(), &generate, &result))
+      << arn_session_last_error(alone.get());
+  const int32_t* ids = nullptr;
+  uint32_t n = 0;
+  ASSERT_EQ(ARN_OK, arn_session_tokens(alone.get(), &ids, &n));
+  ASSERT_GE(n, ids_.size() + costly.ids.size());
+  EXPECT_EQ(costly.ids,
+            std::vector<int32_t>(ids + ids_.size(), ids + ids_.size() + costly.ids.size()));
+}
+
 TEST_F(SchedulerCompileTest, Mistakes_AreNamed) {
   const Compiled bad(scheduler_, R"({"type": "nonsense"})");
   EXPECT_EQ(ARN_BAD_ARGUMENT, bad.status);

@@ -5,27 +5,16 @@ Skipped without chromedriver.
   page_test.py ARENITE CONVERTER CHECKPOINT [FOLDER FOR SCREENSHOTS]
 """
 
-import base64
 import json
 import pathlib
 import shutil
-import socket
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
-import urllib.error
-import urllib.request
 
-import server
+import browser as chromium
 
-ARENITE, CONVERTER, CHECKPOINT = sys.argv[1:4]
 PICTURES = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
 SKIPPED = 77  # SKIP_RETURN_CODE
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # of WebDriver
-KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "ArrowUp": "\ue013", "ArrowRight": "\ue014",
-        "Delete": "\ue017"}
 TOOLS = [{"type": "function", "function": {
     "name": "find", "parameters": {"type": "object", "properties": {"what": {"enum": ["cat"]}},
                                    "required": ["what"], "additionalProperties": False}}}]
@@ -33,115 +22,14 @@ SCHEMA = {"type": "object", "properties": {"name": {"enum": ["Mia", "Ben"]}}, "r
           "additionalProperties": False}
 
 
-def free_port():
-  with socket.socket() as s:
-    s.bind(("127.0.0.1", 0))
-    return s.getsockname()[1]
+def keep(picture, name):
+  if PICTURES:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / f"{name}.png").write_bytes(picture)
 
 
-class Browser:
-  """WebDriver, as far as this needs it."""
-
-  def __init__(self, driver_port, width, height, scheme):
-    self.base = f"http://127.0.0.1:{driver_port}"
-    arguments = ["--headless=new", "--no-sandbox", "--hide-scrollbars",
-                 f"--window-size={max(width, 500)},{height}"]
-    made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
-        "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}}})
-    self.path = f"/session/{made['sessionId']}"
-    self.devtools("Emulation.setEmulatedMedia",
-                  features=[{"name": "prefers-color-scheme", "value": scheme}])
-    if width < 500:  # the narrowest window
-      self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                    deviceScaleFactor=2, mobile=True)
-
-  def call(self, method, path, body=None):
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(self.base + path, data, method=method,
-                                     headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as reply:
-      return json.load(reply)["value"]
-
-  def devtools(self, command, **params):
-    return self.call("POST", f"{self.path}/goog/cdp/execute", {"cmd": command, "params": params})
-
-  def open(self, url):
-    self.call("POST", f"{self.path}/url", {"url": url})
-
-  def run(self, script, *arguments):
-    return self.call("POST", f"{self.path}/execute/sync",
-                     {"script": script, "args": list(arguments)})
-
-  def find(self, css):
-    return self.call("POST", f"{self.path}/element",
-                     {"using": "css selector", "value": css})[ELEMENT]
-
-  def type(self, css, text):
-    for name, key in KEYS.items():
-      text = text.replace(f"<{name}>", key)
-    self.call("POST", f"{self.path}/element/{self.find(css)}/value", {"text": text})
-
-  def click(self, css):
-    self.call("POST", f"{self.path}/element/{self.find(css)}/click", {})
-
-  def wait_for(self, condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not self.run(f"return Boolean({condition})"):
-      assert time.monotonic() < end, f"{condition} does not come true"
-      time.sleep(0.02)
-
-  def picture(self, name):
-    if PICTURES:
-      PICTURES.mkdir(parents=True, exist_ok=True)
-      (PICTURES / f"{name}.png").write_bytes(
-          base64.b64decode(self.call("GET", f"{self.path}/screenshot")))
-
-  def problems(self):
-    found = self.call("POST", f"{self.path}/se/log", {"type": "browser"})
-    return [entry for entry in found if entry["level"] in ("SEVERE", "WARNING")]
-
-  def close(self):
-    self.call("DELETE", self.path)
-
-
-class Page(unittest.TestCase):
-
-  @classmethod
-  def setUpClass(cls):
-    cls.folder = tempfile.TemporaryDirectory()
-    bundle = server.make_bundle(CONVERTER, CHECKPOINT, cls.folder.name)
-    cls.server = server.Server(ARENITE, bundle, "--sequences", "4")
-    cls.port = free_port()
-    cls.driver = subprocess.Popen(["chromedriver", f"--port={cls.port}"],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(200):
-      try:
-        urllib.request.urlopen(f"http://127.0.0.1:{cls.port}/status", timeout=5).close()
-        break
-      except (urllib.error.URLError, ConnectionError):
-        time.sleep(0.1)
-
-  @classmethod
-  def tearDownClass(cls):
-    cls.driver.terminate()
-    cls.driver.wait()
-    code = cls.server.end()
-    cls.folder.cleanup()
-    assert code == 0, (code, cls.server.errors)
-
-  def open(self, width=1280, height=800, scheme="light"):
-    browser = Browser(self.port, width, height, scheme)
-    self.addCleanup(browser.close)
-    browser.open(f"http://127.0.0.1:{self.server.port}/")
-    browser.wait_for("document.title.startsWith('fable')")
-    return browser
-
-  def say(self, browser, text, n):
-    """Sends a message; waits for the reply that makes n messages of them."""
-    browser.type("#draft", text + "<Enter>")
-    browser.wait_for(f"!running && messages.length === {n}")
-    error = browser.run("return messages.at(-1).error || ''")
-    self.assertEqual("", error)
+class Page(chromium.PageCase):
+  options = sys.argv[1:4]
 
   def test_a_conversation_by_keyboard(self):
     browser = self.open()
@@ -218,7 +106,7 @@ class Page(unittest.TestCase):
           self.say(browser, "Tell me a story about a fox and a hen.", 2)
           self.assertEqual(width, browser.run("return innerWidth"))
           self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
-          browser.picture(f"{name}-{scheme}")
+          keep(browser.picture(), f"{name}-{scheme}")
           is_phone = name == "phone"
           self.assertEqual(is_phone, browser.run("return $('toggle').offsetParent !== null"))
           if is_phone:
@@ -231,7 +119,7 @@ class Page(unittest.TestCase):
           browser.run("$('pages').scrollIntoView()")
           self.assertLessEqual(browser.run("return $('settings').scrollWidth"),
                                browser.run("return $('settings').clientWidth"))
-          browser.picture(f"{name}-{scheme}-memory")
+          keep(browser.picture(), f"{name}-{scheme}-memory")
           luminance = browser.run(
               "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0]")
           self.assertEqual(scheme == "dark", int(luminance) < 128)

@@ -40,10 +40,11 @@ std::string MemoryText(const TextModel* text, const serve::HttpOptions& http, bo
     weights = "; weights " + HumanBytes(plan.weights_bytes) + " mapped";
   }
   return lines + Format(
-                     "requests %s at most, for %zu connections\n"
+                     "requests %s at most, for %zu connections; %s from the start\n"
                      "others   %s for embedder, reranker, transcriber and images\n"
                      "whole    %s at most, and the program itself%s\n",
                      HumanBytes(requests).c_str(), http.n_connections,
+                     HumanBytes(http.n_connections * serve::HttpOptions::kConnectionBytes).c_str(),
                      HumanBytes(other_bytes).c_str(), HumanBytes(total).c_str(), weights.c_str());
 }
 

@@ -128,6 +128,7 @@ int Run(ServeArguments arguments) {
   if (text && text->images != nullptr && !text->images->refused().empty()) {
     std::fprintf(stderr, "images are encoded on the CPU: %s\n", text->images->refused().c_str());
   }
+  serve::CommitHeap(http.n_connections * serve::HttpOptions::kConnectionBytes);
   Print(MemoryText(text.get(), http, speech.bytes() != 0,
                    embedder.bytes() + reranker.bytes() + speech.bytes() +
                        (text && text->images != nullptr ? text->images->bytes() : 0)));

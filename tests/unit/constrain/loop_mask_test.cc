@@ -7,45 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "converter/tokenizer/byte_tree.h"
 #include "runtime/constrain/constraint.h"
+#include "vocabulary.h"
 
 namespace arn {
 namespace {
 
-// A vocabulary with its tree and the places of its punctuation.
-class Vocabulary {
- public:
-  explicit Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
-    std::vector<std::pair<std::string, uint32_t>> numbered;
-    for (uint32_t id = 0; id < tokens_.size(); ++id) numbered.emplace_back(tokens_[id], id);
-    tree_ = convert::BuildByteTree(numbered);
-    places_ = convert::BuildBytePlaces(tree_, static_cast<uint32_t>(tokens_.size()));
-    all_.assign((tokens_.size() + 31) / 32, 0);
-    for (uint32_t id = 0; id < tokens_.size(); ++id) all_[id / 32] |= 1u << (id % 32);
-  }
-  const std::vector<std::string>& tokens() const { return tokens_; }
-  ByteTree tree() const {
-    ByteTreeHeader header = {0, 0};
-    std::memcpy(&header, tree_.data(), sizeof header);
-    const auto* nodes = reinterpret_cast<const ByteNode*>(tree_.data() + sizeof header);
-    return {{nodes, header.n_nodes},
-            {reinterpret_cast<const uint32_t*>(nodes + header.n_nodes + 1), header.n_ids}};
-  }
-  BytePlaces places() const {
-    const auto* words = reinterpret_cast<const uint32_t*>(places_.data());
-    const uint32_t n = words[kPlaceLists];
-    const uint32_t* const nodes = words + kPlaceLists + 1;
-    const auto* counts = reinterpret_cast<const uint8_t*>(nodes + n);
-    return {{words, kPlaceLists + 1}, {nodes, n}, {counts, n}, {counts + n, tokens_.size()}};
-  }
-  Span<const uint32_t> all() const { return {all_.data(), all_.size()}; }
-
- private:
-  std::vector<std::string> tokens_;
-  std::vector<uint8_t> tree_, places_;
-  std::vector<uint32_t> all_;
-};
+using test::Vocabulary;
 
 std::vector<std::string> Tokens(std::mt19937* rng) {
   static const std::string kPieces[] = {
@@ -107,6 +75,15 @@ TEST(LoopMask, IsTheTestOfEveryToken) {
        true},
       {ConstraintKind::kJsonSchema, R"({"type": "string", "format": "email"})", true},
       {ConstraintKind::kJsonSchema, R"({"type": "string", "format": "uri"})", true},
+      {ConstraintKind::kJsonSchema,
+       R"({"type": "string", "allOf": [{"pattern": "wo"}, {"pattern": "[0-9]"}]})", true},
+      {ConstraintKind::kJsonSchema,
+       R"({"type": "string", "allOf": [{"pattern": "é"}, {"pattern": "\\.com|[{,]"}]})", true},
+      {ConstraintKind::kJsonSchema,
+       R"({"type": "string", "minLength": 9, "pattern": "word[a-z]+@"})", true},
+      {ConstraintKind::kJsonSchema,
+       R"({"type": "string", "maxLength": 30, "allOf": [{"pattern": "wo"}, {"pattern": "Z"}]})",
+       false},
       {ConstraintKind::kRegex, R"([a-zé]{2,6}[A-Z]?)", true},
       {ConstraintKind::kRegex, R"((?:[a-z]|[a-z]X){2,6})", false},
       {ConstraintKind::kRegex, R"([a-z]{2,6}[a-m]{1,3})", false},
