@@ -64,6 +64,7 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
+  ARN_TRY(create(BufferUse::kDevice, bytes.arrivals, &s.arrivals));
   SetTraits(GpuTraitsOf(s.device), &s.traits);
   if (s.has_forced_attention) s.traits.row_attention_bytes = 0;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
@@ -79,6 +80,16 @@ Status CreateCommands(State* state, Diag* diag) {
     ARN_VK(api, CreateFence(s.device.handle(), &fence, s.device.callbacks(), &f), diag);
   }
   return s.transfer.Open(s.device, s.pool, diag);
+}
+
+Status ClearArrivals(State* state, Diag* diag) {
+  State& s = *state;
+  const std::byte zeros[4096] = {};
+  for (uint64_t at = 0; at < s.arrivals.bytes; at += sizeof zeros) {
+    const auto n = static_cast<size_t>(Min<uint64_t>(sizeof zeros, s.arrivals.bytes - at));
+    ARN_TRY(s.transfer.Write(s.device, s.arrivals, at, {zeros, n}, diag));
+  }
+  return Status::kOk;
 }
 
 void Unload(void* state) {
@@ -100,7 +111,8 @@ void Unload(void* state) {
     }
     s.pipelines.Close(s.device);
     for (Buffer& block : s.blocks) DestroyBuffer(s.device, &block);
-    for (Buffer* buffer : {&s.activations, &s.kv, &s.logits, &s.run, &s.grid_words, &s.choice}) {
+    for (Buffer* buffer :
+         {&s.activations, &s.kv, &s.logits, &s.run, &s.grid_words, &s.choice, &s.arrivals}) {
       DestroyBuffer(s.device, buffer);
     }
   }
@@ -131,9 +143,15 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  s.workspace = {plan.slices[kQuantizedSlice],  plan.slices[kNormedSlice],
-                 plan.slices[kExpertsSlice],    plan.slices[kPartialsSlice],
-                 plan.slices[kEmbeddingsSlice], plan.slices[kFeaturesSlice]};
+  const QuantizedParts quantized = QuantizedPartsOf(*s.program);
+  const Slice& rows = plan.slices[kQuantizedSlice];
+  s.workspace = {{rows.region, rows.offset, quantized.bytes},
+                 plan.slices[kNormedSlice],
+                 plan.slices[kExpertsSlice],
+                 plan.slices[kPartialsSlice],
+                 plan.slices[kEmbeddingsSlice],
+                 plan.slices[kFeaturesSlice],
+                 {rows.region, rows.offset + quantized.few_at(), quantized.few_bytes}};
   ARN_TRY(CountProgram(*s.program, s.traits, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
@@ -142,6 +160,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.shares_kv = options.gpu.shares_kv;
   ARN_TRY(CreateBuffers(state, s.shares_kv ? BufferUse::kShared : BufferUse::kDevice, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
+  ARN_TRY(ClearArrivals(state, diag));
   s.words.WriteHeading(*s.program, s.run_words());
   ARN_TRY(Upload(state, options.cpu.max_threads(), diag));
   const auto entries = Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]);
@@ -167,6 +186,12 @@ Traits TraitsOf() {
   if (restriction == Restriction::kSharedMemory) {
     traits.segment_positions = kShortSegment;
     traits.attention = kAttentionOfRows;
+    traits.fuses = false;
+  }
+  if (restriction == Restriction::kTeams) {
+    traits.segment_positions = kShortSegment;
+    traits.most_teams = 4;
+    traits.least_team_groups = 1;
   }
   return traits;
 }
@@ -384,6 +409,7 @@ constexpr Backend kBackends[] = {
     MakeBackend<Restriction::kNone>(),
     MakeBackend<Restriction::kSharedMemory>(),
     MakeBackend<Restriction::kStaged>(),
+    MakeBackend<Restriction::kTeams>(),
 };
 
 constexpr Backend kOfAttention[] = {

@@ -15,8 +15,10 @@ namespace vulkan {
 enum class Restriction : uint8_t {
   kNone,
   kSharedMemory,  // reductions without subgroup operations, no integer dot products; attention of
-                  // each row by itself, split into short segments
+                  // each row by itself, split into short segments; no steps share dispatches
   kStaged,        // device memory is not mapped, and the driver picks the subgroup size
+  kTeams,  // of a device with large subgroups: several in each workgroup that ends with a norm;
+           // attention split into short segments
 };
 const Backend* RestrictedBackend(Restriction restriction);
 

@@ -16,8 +16,13 @@
 namespace arn::vulkan {
 
 inline const char* NameOf(Restriction restriction) {
-  if (restriction == Restriction::kNone) return "All";
-  return restriction == Restriction::kStaged ? "Staged" : "SharedMemory";
+  switch (restriction) {
+    case Restriction::kNone: return "All";
+    case Restriction::kSharedMemory: return "SharedMemory";
+    case Restriction::kStaged: return "Staged";
+    case Restriction::kTeams: return "Teams";
+  }
+  return "";
 }
 inline void PrintTo(Restriction restriction, std::ostream* out) { *out << NameOf(restriction); }
 

@@ -281,7 +281,7 @@ TEST_P(VulkanDecoderTest, Run_CancelledOrRefused_LeavesTheSessionUsable) {
 INSTANTIATE_TEST_SUITE_P(Restrictions, VulkanDecoderTest,
                          testing::Values(vulkan::Restriction::kNone,
                                          vulkan::Restriction::kSharedMemory,
-                                         vulkan::Restriction::kStaged),
+                                         vulkan::Restriction::kStaged, vulkan::Restriction::kTeams),
                          [](const auto& p) { return NameOf(p.param); });
 #endif
 

@@ -46,6 +46,16 @@ class Attention {
       if (c_[kAttentionHasBiasId] == 1) w.loaded += heads_ * seen.size() * 4;
       w.far_loaded += kv_heads_ * (keys + values);
       w.stored += heads_ * (is_shared ? segments * record : dim_ * 4);
+      if (is_shared && c_[kAttentionMergesId] == 1) {
+        w.loaded += heads_ * segments * (record - 16 + width * 16);
+        w.stored += heads_ * (dim_ * 4 + kArrivalBytes);
+        w.least += heads_ * segments * record;
+      }
+      if (c_[kAttentionQuantizesId] == 1) {
+        w.loaded += 2 * heads_ * dim_ * 4;
+        w.stored += QuantisedRowBytes(push_.row_words) + kArrivalBytes;
+        w.reductions += 2;
+      }
       w.float_products += 2 * heads_ * seen.size() * quads_ * 4;
       w.reductions += 2 * heads_ * CeilDiv(seen.size(), width);
     }
@@ -142,7 +152,10 @@ class Attention {
   void AddOperands(KernelWork* w) const {
     const Keys all = {SeenBy(0).first, SeenBy(rows_ - 1).end};
     w->far_bytes = kv_heads_ * (Stored(true, all) + Stored(false, all));
-    w->least = w->far_bytes + 2 * rows_ * heads_ * dim_ * 4;
+    w->least += w->far_bytes + 2 * rows_ * heads_ * dim_ * 4;
+    if (c_[kAttentionQuantizesId] == 1 && d_.shader == Shader::kAttention) {
+      w->least += rows_ * QuantisedRowBytes(push_.row_words);
+    }
   }
 
   const Dispatch& d_;

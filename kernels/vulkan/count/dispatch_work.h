@@ -21,6 +21,9 @@ KernelWork WorkOf(const Dispatch& dispatch, uint32_t rows, const WorkContext& co
 KernelWork MatmulWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
 KernelWork AttentionWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
 
+// Bytes that the last workgroup to end stores in its counter (shaders/arrivals.glsl).
+inline constexpr uint64_t kArrivalBytes = 4;
+
 // The bytes that one row of f32, quantised to int8, takes: kernels/vulkan/lower/lower.h.
 constexpr uint64_t QuantisedRowBytes(uint32_t words) { return 4 * uint64_t{words} + 8; }
 

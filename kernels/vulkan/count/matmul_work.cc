@@ -22,9 +22,10 @@ class Matmul {
 
   // Few rows: a workgroup has N_ROW rows and N_OUT outputs, and its invocations share the columns.
   KernelWork Gemv() const {
-    const uint64_t n_row = c_[kMatmulRowsId], n_out = c_[kMatmulOutsId], width = c_[kWidthId];
+    const uint64_t n_row = c_[kMatmulRowsId], n_out = c_[kMatmulOutsId];
+    const uint64_t teams = c_[kMatmulTeamsId], width = c_[kWidthId] / teams;
     const uint64_t row_groups = CeilDiv(uint64_t{experts_rows_}, n_row);
-    const uint64_t groups = d_.groups_x * row_groups;
+    const uint64_t groups = d_.groups_x * teams * row_groups;
     const uint64_t stride = is_integer_ ? c_[kMatmulStepsId] * width : width;
     const uint64_t quads = push_.row_quads;
     // Loads of a weight row by all invocations; those of further steps repeat its end.
@@ -41,6 +42,10 @@ class Matmul {
     // Each invocation looks up the expert, those of other bindings' experts too.
     if (n_chosen_ != 0) w.loaded += uint64_t{d_.groups_x} * rows_ * width * 4;
     AddOutputs(experts_rows_, &w);
+    if (c_[kMatmulNormsId] == 1) {
+      w.stored += row_groups * kArrivalBytes;
+      AddNorm(&w);
+    }
     return w;
   }
 
@@ -98,6 +103,17 @@ class Matmul {
     if (d_.shader != Shader::kGemmCoop) return tile_n * blocks;
     const uint64_t width = c_[kWidthId];
     return blocks * width * CeilDiv(tile_n, Min(width, tile_n));
+  }
+  // Adds the norm that ends the rows: of the outputs for the mean, the sum of squares and the
+  // values.
+  void AddNorm(KernelWork* w) const {
+    const uint64_t is_layer = c_[kMatmulNormIsLayerId], adds = c_[kMatmulNormAddsId];
+    const uint64_t quantises = c_[kMatmulQuantizesId], row = uint64_t{push_.out_stride} * kFloat;
+    const uint64_t next = quantises * QuantisedRowBytes(push_.next_words);
+    w->loaded += rows_ * row * (3 + 2 * is_layer + adds + quantises);
+    w->stored += rows_ * (row + next);
+    w->least += rows_ * (row * (1 + adds) + next) + row * (1 + is_layer);
+    w->reductions += rows_ * (1 + is_layer + 2 * quantises);
   }
   void AddProducts(uint64_t n, KernelWork* w) const {
     (is_integer_ ? w->int_products : w->float_products) += n;

@@ -113,7 +113,7 @@ const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physica
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
   if (properties.properties.apiVersion < VK_API_VERSION_1_1) return "it has no Vulkan 1.1";
   if (limits.maxPerStageDescriptorStorageBuffers < kMinStorageBuffers) {
-    return "it has no maxPerStageDescriptorStorageBuffers of 10";
+    return "it has no maxPerStageDescriptorStorageBuffers of 11";
   }
   if (limits.maxStorageBufferRange < kMaxBindingBytes)
     return "it has no maxStorageBufferRange of 2^27";

@@ -31,7 +31,7 @@ class Device {
  public:
   // Minimum limits of every device this backend supports: storage buffers per shader, and bytes and
   // alignment of a binding. Plans rely on these, not on the limits of the actual device.
-  static constexpr uint32_t kMinStorageBuffers = 10;
+  static constexpr uint32_t kMinStorageBuffers = 11;
   static constexpr uint64_t kMaxBindingBytes = uint64_t{1} << 27;
   // Shared memory of a workgroup that every device has, in bytes.
   static constexpr uint32_t kMinSharedMemory = 16384;

@@ -15,14 +15,16 @@
 namespace arn::vulkan {
 
 inline constexpr uint32_t kMaxPushWords = 32;  // 128 bytes, supported by every device
-inline constexpr uint32_t kBindings = 10;      // as in shaders/common.glsl
-inline constexpr uint32_t kKvWindows = 4;
+inline constexpr uint32_t kBindings = 11;      // as in shaders/common.glsl
+inline constexpr uint32_t kPlaces = 9;         // bindings 1 to 9
+inline constexpr uint32_t kKvWindows = 4;      // bindings 6 to 9, of shaders with pages
 inline constexpr uint32_t kPushHeadWords = sizeof(PushHead) / sizeof(uint32_t);
 
 // The number of rows of a run selects the kernels: one row, up to kFewRows, or more.
 inline constexpr uint32_t kFewRows = 8;
 enum class Mode : uint8_t { kOne, kFew, kMany };
 inline constexpr uint32_t kModeCount = 3;
+static_assert(kFewRows <= kArrivalRows);
 constexpr uint8_t BitOf(Mode mode) {
   return static_cast<uint8_t>(1u << static_cast<uint32_t>(mode));
 }
@@ -32,7 +34,16 @@ inline constexpr uint8_t kAllModes = 7;
 // of them back: one per step in flight, and the row from which the last seen token was sampled.
 inline constexpr uint32_t kStepsAhead = 3, kKeptRows = kStepsAhead + 1;
 
-enum class Home : uint8_t { kNone, kActivations, kWeights, kLogits, kRun, kGrids, kChoice };
+enum class Home : uint8_t {
+  kNone,
+  kActivations,
+  kWeights,
+  kLogits,
+  kRun,
+  kGrids,
+  kChoice,
+  kArrivals
+};
 // Bytes of a buffer shown by a binding.
 struct Place {
   Home home = Home::kNone;
@@ -67,7 +78,7 @@ struct Dispatch {
   uint32_t groups_x = 1;
   uint32_t groups_z = 1;                    // attention: the segments
   Segments segments;                        // attention only
-  Place places[5];                          // bindings 1 to 5
+  Place places[kPlaces];                    // 6 to 9: pages, if none
   uint32_t constants[kConstantCount] = {};  // by the ids of shaders/shared.h
   PushHead head = {};                       // of the push constants
   uint32_t n_push = kPushHeadWords;         // words of the push constants, with the head

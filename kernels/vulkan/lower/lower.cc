@@ -46,16 +46,15 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
 }
 
 bool Lowering::IsQuantizedNext(const Step& step) const {
-  const auto* norm = step.If<NormParams>();
-  const bool is_whole_norm = norm != nullptr && norm->group == 0 &&
-                             program_.weights[norm->weight].cols == program_.values[step.in].width;
-  const bool writes_rows = is_whole_norm || step.op() == Op::kGatedAct;
-  const Step* next = &step + 1;
-  if (!writes_rows || next == program_.steps.data() + program_.steps.size()) return false;
-  const auto* linear = next->If<LinearParams>();
-  return linear != nullptr && next->in == step.out && IsInteger(program_.weights[linear->weight]) &&
-         program_.values[next->out].row_factor == program_.values[step.out].row_factor &&
-         RowFactorOf(program_, step) == program_.values[step.out].row_factor;
+  const bool writes_rows =
+      step.op() == Op::kGatedAct || (step.op() == Op::kNorm && IsWholeNorm(program_, step));
+  return writes_rows && FeedsIntegerMatmul(program_, step);
+}
+
+void Lowering::SetQuantized(uint8_t modes, Slice slice, uint64_t rows) {
+  for (uint32_t mode = 0; mode < kModeCount; ++mode) {
+    if ((modes >> mode & 1) != 0) quantized_rows_[mode] = {slice, rows};
+  }
 }
 
 void Lowering::SetRow(Dispatch* d, uint32_t n, uint32_t stride) const {
@@ -64,16 +63,20 @@ void Lowering::SetRow(Dispatch* d, uint32_t n, uint32_t stride) const {
   d->constants[kRowIsWholeId] = (n | stride) % 4 == 0 ? 1 : 0;
 }
 
-void Lowering::Bind(Dispatch* dispatch, uint32_t binding, Place place) const {
+uint32_t Lowering::BindAt(Dispatch* dispatch, uint32_t binding, Place place) const {
   const uint64_t offset = place.offset & ~(Device::kBindingAlign - 1);
-  constexpr uint32_t PushHead::*kStarts[] = {&PushHead::in_at, &PushHead::out_at,
-                                             &PushHead::weights_at, &PushHead::rows_at,
-                                             &PushHead::extra_at};
-  dispatch->head.*kStarts[binding - 1] =
-      static_cast<uint32_t>((place.offset - offset) / sizeof(uint32_t));
+  const auto start = static_cast<uint32_t>((place.offset - offset) / sizeof(uint32_t));
   place.bytes += place.offset - offset;
   place.offset = offset;
   dispatch->places[binding - 1] = place;
+  return start;
+}
+
+void Lowering::Bind(Dispatch* dispatch, uint32_t binding, Place place) const {
+  constexpr uint32_t PushHead::*kStarts[] = {&PushHead::in_at, &PushHead::out_at,
+                                             &PushHead::weights_at, &PushHead::rows_at,
+                                             &PushHead::extra_at};
+  dispatch->head.*kStarts[binding - 1] = BindAt(dispatch, binding, place);
 }
 
 void Lowering::BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const {
@@ -81,9 +84,12 @@ void Lowering::BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const
 }
 
 void Lowering::BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const {
-  if (id == kNoWeight) return;
+  if (id != kNoWeight) Bind(dispatch, binding, PlaceOfVector(id));
+}
+
+Place Lowering::PlaceOfVector(WeightId id) const {
   const DeviceWeight w = WeightAt(id);
-  Bind(dispatch, binding, {Home::kWeights, w.block, w.values, w.values_bytes});
+  return {Home::kWeights, w.block, w.values, w.values_bytes};
 }
 
 Status Lowering::UnsupportedError(const Step& step, const char* what) {
@@ -97,8 +103,10 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
   for (uint32_t i = 0; i < program_.steps.size(); ++i) {
     ARN_TRY(sink->BeginStep(i));
     quantizes_ = IsQuantizedNext(program_.steps[i]);
+    fusion_ = traits_.fuses ? FusionOf(program_, i) : Fusion();
     ARN_TRY(LowerStep(program_.steps[i]));
     is_quantized_ = quantizes_;
+    done_modes_ = fusion_.modes;
   }
   if (HasChoice(program_)) {
     uint32_t n_dispatches = 0;
@@ -219,6 +227,7 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
   const uint32_t width = Width(step.in);
   const uint32_t n = p.group != 0 ? p.group : program_.weights[p.weight].cols;
   Dispatch d = Begin(Shader::kNorm, step);
+  d.modes &= static_cast<uint8_t>(~done_modes_);
   d.groups_x = width / n;
   d.constants[kNormIsLayerId] = p.kind == NormKind::kLayer ? 1 : 0;
   d.constants[kNormAccumulateId] = p.accumulate ? 1 : 0;

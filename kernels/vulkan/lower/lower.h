@@ -7,6 +7,7 @@
 #include "kernels/vulkan/device/device_weight.h"
 #include "kernels/vulkan/lower/attention_tiles.h"
 #include "kernels/vulkan/lower/dispatch.h"
+#include "kernels/vulkan/lower/fusion.h"
 #include "kernels/vulkan/lower/matmul_variants.h"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
@@ -25,13 +26,18 @@ struct Workspace {
   Slice partials;    // kActivations: partial results of attention split into segments (segments.h)
   Slice embeddings;  // kActivations: those of a run's rows (EmbedParams::embedding_stride)
   Slice features;    // kActivations: rows that kFeatures steps copy parts of
+  Slice few_quantized;  // kActivations: as quantized, of few rows. Dispatches that read quantised
+                        // rows and write others take turns with the two.
 };
 
 // Inputs of the lowering besides the program: device properties, which do not affect the number of
 // dispatches, and overrides for tests.
 struct Traits {
-  uint32_t n_windows = 1;      // onto the KV region
-  uint32_t window_shift = 31;  // log2 of the words per window
+  bool fuses = true;                 // steps share dispatches (fusion.h)
+  uint32_t most_teams = 1;           // subgroups of a workgroup that ends with a norm
+  uint32_t least_team_groups = 128;  // workgroups that are left if subgroups share one
+  uint32_t n_windows = 1;            // onto the KV region
+  uint32_t window_shift = 31;        // log2 of the words per window
   MatmulTraits matmuls;
   MatmulChoices choices;        // unusable choices fall back to the first variant
   uint32_t choice_width = 128;  // workgroup size of sampling
@@ -111,13 +117,18 @@ class Lowering {
   // Common parameters of the matmuls of one step.
   struct Matmul;
   Status AddQuantize(const Matmul& matmul);
-  // True if the next step is a matmul of integer weights whose input is this step's output, with
-  // one row for each of its rows: the kernel that writes the row also quantises it.
+  // True if the kernel that writes the step's rows also quantises them for the next step.
   bool IsQuantizedNext(const Step& step) const;
   // Lets a kernel quantise its rows of push->n elements. matmul_rows: of the matmul's input, in any
   // run.
   template <typename Push>
-  void Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) const;
+  void Quantize(Dispatch* d, Push* push, uint64_t matmul_rows);
+  void SetQuantized(uint8_t modes, Slice slice, uint64_t rows);
+  // Ends a matmul of few rows with the norm of the next step.
+  void EndWithNorm(const Step& norm, Mode mode, Dispatch* d);
+  // Lets subgroups of one workgroup have outputs of their own, so that more invocations do what
+  // ends the rows.
+  void SetTeams(Dispatch* d) const;
   // Sets the workgroup size of a kernel that has a row of n elements. stride: from one to the next,
   // and any offset of the first; if 4 divides it, rows are read in vectors of four.
   void SetRow(Dispatch* d, uint32_t n, uint32_t stride = 0) const;
@@ -157,8 +168,11 @@ class Lowering {
   Dispatch Begin(Shader shader, const Step& step) const;
   // Binds `place` and adds its start to the push constants. binding: 1 to 5.
   void Bind(Dispatch* dispatch, uint32_t binding, Place place) const;
+  // Binds `place` and returns its start, in words.
+  uint32_t BindAt(Dispatch* dispatch, uint32_t binding, Place place) const;
   void BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const;
   void BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const;
+  Place PlaceOfVector(WeightId id) const;
   // Adds a dispatch with a workgroup for each kWidth of n columns.
   template <class Push>
   Status AddColumns(Dispatch* dispatch, const Push& push, uint64_t n) {
@@ -184,6 +198,14 @@ class Lowering {
   DispatchSink* sink_ = nullptr;
   bool quantizes_ = false;     // the current step quantises what it writes (IsQuantizedNext)
   bool is_quantized_ = false;  // the previous step did, for this one
+  Fusion fusion_;              // of the current step
+  uint8_t done_modes_ = 0;     // of runs in which the previous step's dispatch did this one's work
+  // Where the rows of the next integer matmul are, and how many there is room for, by mode.
+  struct QuantizedRows {
+    Slice slice;
+    uint64_t rows = 0;
+  };
+  QuantizedRows quantized_rows_[kModeCount];
   Diag* diag_ = nullptr;
   // State of PlacedAt(): weights before n_placed_ have addresses, and placed_ is the last of them.
   WeightPlacer placer_;

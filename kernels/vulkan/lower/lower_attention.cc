@@ -184,8 +184,17 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   SetAttentionTile(kind, &of_many);
   ARN_TRY(sink_->Add(of_many, diag_));
   d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
+  d.constants[kAttentionMergesId] = traits_.fuses ? 1 : 0;
+  if (fusion_.ending == Ending::kQuantize) {
+    d.constants[kAttentionQuantizesId] = 1;
+    Bind(&d, 4, PlaceOf(workspace_.few_quantized));
+    push.values_at = QuantizedHeadWords(kFewRows);
+    push.row_words = QuantizedWords(Width(step.out));
+    d.SetPush(push);
+    SetQuantized(d.modes, workspace_.few_quantized, kFewRows);
+  }
   ARN_TRY(sink_->Add(d, diag_));
-  if (!d.segments.may_share()) return Status::kOk;
+  if (traits_.fuses || !d.segments.may_share()) return Status::kOk;
   d.rows = GridRows::kShared;
   d.constants[kAttentionIsMergeId] = 1;
   d.work = 0;

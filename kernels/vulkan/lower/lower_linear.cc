@@ -1,4 +1,6 @@
 // Lowers matmuls: kLinear, and the norm and head of kLogits.
+#include <bit>
+
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/matmul.h"
 #include "platform/base/arith.h"
@@ -34,6 +36,7 @@ Status Lowering::AddQuantize(const Matmul& matmul) {
   if (matmul.is_quantized) return Status::kOk;
   const Weight& weight = program_.weights[matmul.weight];
   Dispatch d = Begin(Shader::kQuantize, *matmul.step);
+  d.modes &= static_cast<uint8_t>(~done_modes_);
   d.row_factor = matmul.row_factor;
   if (matmul.is_logits) {
     d.rows = GridRows::kLogits;
@@ -69,6 +72,42 @@ void Lowering::SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d
   while (CeilDiv(n_outs, outs) > kMaxGroups) outs *= 2;
   d->constants[kMatmulOutsId] = outs;
   d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, outs));
+}
+
+void Lowering::SetTeams(Dispatch* d) const {
+  if (d->constants[kOneSubgroupId] == 0) return;
+  const uint32_t most = Max(d->groups_x / traits_.least_team_groups, 1u);
+  const uint32_t teams = Min(traits_.most_teams, std::bit_floor(most));
+  if (teams == 1) return;
+  d->constants[kOneSubgroupId] = 0;
+  d->constants[kWidthId] *= teams;
+  d->constants[kMatmulTeamsId] = teams;
+  d->groups_x = static_cast<uint32_t>(CeilDiv(d->groups_x, teams));
+}
+
+void Lowering::EndWithNorm(const Step& norm, Mode mode, Dispatch* d) {
+  const auto& p = norm.Get<NormParams>();
+  const bool is_layer = p.kind == NormKind::kLayer;
+  d->constants[kMatmulNormsId] = 1;
+  d->constants[kMatmulNormIsLayerId] = is_layer ? 1 : 0;
+  d->constants[kMatmulNormAddsId] = p.accumulate ? 1 : 0;
+  SetTeams(d);
+  auto push = d->Push<MatmulPush>();
+  push.epsilon = p.epsilon;
+  push.normed_at = BindAt(d, 6, PlaceOf(program_.values[norm.out].slice));
+  push.norm_at = BindAt(d, 7, PlaceOfVector(p.weight));
+  if (is_layer) push.norm_bias_at = BindAt(d, 8, PlaceOfVector(p.bias));
+  if (IsQuantizedNext(norm)) {
+    const QuantizedRows& in = quantized_rows_[static_cast<uint32_t>(mode)];
+    const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
+    const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
+    d->constants[kMatmulQuantizesId] = 1;
+    push.next_at = BindAt(d, 9, PlaceOf(out));
+    push.next_values_at = QuantizedHeadWords(kFewRows);
+    push.next_words = QuantizedWords(program_.values[norm.out].width);
+    SetQuantized(BitOf(mode), out, kFewRows);
+  }
+  d->SetPush(push);
 }
 
 void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
@@ -121,22 +160,28 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
     d.constants[kMatmulRowsId] = d.row_tile;
     const bool is_int8_row = kernel == Mode::kOne && weight.dtype == DType::kInt8;
     d.constants[kMatmulStepsId] = is_int8_row ? traits_.matmuls.int8_gemv_steps : 1;
+    d.constants[kMatmulTeamsId] = 1;
+    // Without a norm that follows, buffers that the others of joined dispatches use likewise: 6 and
+    // 9 are written, 7 and 8 read.
+    for (const uint32_t binding : {6u, 9u}) BindAt(&d, binding, {Home::kArrivals});
+    for (const uint32_t binding : {7u, 8u}) BindAt(&d, binding, {Home::kRun});
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
+  const QuantizedRows& rows = quantized_rows_[static_cast<uint32_t>(kernel)];
   Bind(&d, 1, matmul.in);
   Bind(&d, 2, matmul.out);
   Bind(&d, 3,
        {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
         uint64_t{n_outs} * at.row_bytes});
   Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
-  if (is_integer) Bind(&d, 5, PlaceOf(workspace_.quantized));
+  if (is_integer) Bind(&d, 5, PlaceOf(rows.slice));
   MatmulPush push = {};
   push.cols = weight.cols;
   push.row_quads = at.row_bytes / 16;
   push.first_out = first_out;
   push.n_outs = n_outs;
   push.out_stride = weight.rows;
-  push.values_at = QuantizedHeadWords(matmul.max_rows);
+  push.values_at = QuantizedHeadWords(rows.rows);
   push.x_words = QuantizedWords(weight.cols);
   push.blocks_at = at.blocks_words;
   push.block_words = at.block_words;
@@ -159,6 +204,8 @@ Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out
     d.most_rows = matmul.most_rows;
     d.head.of_logits = 1 + matmul.first_row;
     d.joins_previous = d.joins_previous || is_tiled;
+  } else if (fusion_.ending == Ending::kNorm && (fusion_.modes & d.modes) != 0) {
+    EndWithNorm(matmul.step[1], kernel, &d);
   }
   return sink_->Add(d, diag_);
 }

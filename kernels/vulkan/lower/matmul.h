@@ -22,7 +22,8 @@ struct Lowering::Matmul {
 bool IsInteger(const Weight& weight);
 
 template <typename Push>
-void Lowering::Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) const {
+void Lowering::Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) {
+  SetQuantized(d->modes, workspace_.quantized, matmul_rows);
   Bind(d, 5, PlaceOf(workspace_.quantized));
   d->constants[kRowQuantizesId] = 1;
   push->values_at = QuantizedHeadWords(matmul_rows);

@@ -31,6 +31,10 @@ void SetTraits(const GpuTraits& gpu, Traits* traits) {
   traits->choice_width = is_wide ? 256 : 128;
   traits->matmuls.int8_gemv_steps = is_wide ? 2 : 1;
   traits->row_width = !is_wide ? 64 : gpu.max_lanes >= 1024 ? 512 : 256;
+  // A norm of 2,048 columns or more takes a subgroup longer than a dispatch of its own would.
+  if (gpu.subgroup_size >= 16) {
+    traits->most_teams = Min(traits->row_width, gpu.max_lanes) / gpu.subgroup_size;
+  }
   // Measured on a large device: where its caches hold a layer's keys and values, tiles leave too
   // few workgroups to hide the latency of memory. Where they do not, each row reads them again.
   if (!gpu.is_unified) traits->row_attention_bytes = uint64_t{16} << 20;

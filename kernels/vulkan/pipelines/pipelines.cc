@@ -95,12 +95,15 @@ Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool cach
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  // Cooperative matrices need a full subgroup. A workgroup with ONE_SUBGROUP reduces within one
-  // subgroup only.
+  // Cooperative matrices need a full subgroup. A workgroup with ONE_SUBGROUP, and one with TEAMS,
+  // reduces within subgroups only.
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {};
   size.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
   size.requiredSubgroupSize = device.subgroup_size();
-  if (dispatch.shader == Shader::kGemmCoop || dispatch.constants[kOneSubgroupId] != 0) {
+  const bool is_gemv = dispatch.shader == Shader::kGemvInt || dispatch.shader == Shader::kGemvFloat;
+  const bool has_teams = is_gemv && dispatch.constants[kMatmulTeamsId] > 1;
+  if (dispatch.shader == Shader::kGemmCoop || dispatch.constants[kOneSubgroupId] != 0 ||
+      has_teams) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     if (device.has_sized_subgroups()) info.stage.pNext = &size;
   }

@@ -25,6 +25,7 @@ VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
     case Home::kRun: buffer = &s.run; break;
     case Home::kGrids: buffer = &s.grid_words; break;
     case Home::kChoice: buffer = &s.choice; break;
+    case Home::kArrivals: buffer = &s.arrivals; break;
   }
   const uint64_t bytes = AlignUp(Max<uint64_t>(place.bytes, 1), 16);
   return {buffer->handle, place.offset, Min(bytes, buffer->bytes - place.offset)};
@@ -109,9 +110,9 @@ class Recorder final : public DispatchSink {
   // Reuses the previous set if the places are the same, which is common.
   Status BindSet(const Dispatch& dispatch) {
     bool is_same = set_ != VK_NULL_HANDLE;
-    for (uint32_t i = 0; i < 5; ++i) is_same = is_same && places_[i] == dispatch.places[i];
+    for (uint32_t i = 0; i < kPlaces; ++i) is_same = is_same && places_[i] == dispatch.places[i];
     if (is_same) return Status::kOk;
-    for (uint32_t i = 0; i < 5; ++i) places_[i] = dispatch.places[i];
+    for (uint32_t i = 0; i < kPlaces; ++i) places_[i] = dispatch.places[i];
     ARN_TRY(AllocateSet(s_, s_.descriptors, &set_, diag_));
     WriteSet(s_, dispatch, set_);
     return Status::kOk;
@@ -123,7 +124,7 @@ class Recorder final : public DispatchSink {
   uint32_t n_ = 0, segment_ = 0;
   bool has_segment_ = false;
   VkDescriptorSet set_ = VK_NULL_HANDLE;
-  Place places_[5];
+  Place places_[kPlaces];
 };
 
 }  // namespace
@@ -199,9 +200,11 @@ void RecordDispatch(const State& s, const Dispatch& dispatch, uint32_t index, Vk
 void WriteSet(const State& s, const Dispatch& dispatch, VkDescriptorSet set) {
   VkDescriptorBufferInfo buffers[kBindings];
   buffers[0] = {s.run.handle, 0, s.run.bytes};
-  for (uint32_t i = 0; i < 5; ++i) buffers[1 + i] = Shown(s, dispatch.places[i]);
+  for (uint32_t i = 0; i < kPlaces; ++i) buffers[1 + i] = Shown(s, dispatch.places[i]);
+  buffers[1 + kPlaces] = {s.arrivals.handle, 0, s.arrivals.bytes};
   const uint64_t window = uint64_t{sizeof(uint32_t)} << s.traits.window_shift;
   for (uint32_t i = 0; i < kKvWindows; ++i) {
+    if (dispatch.places[5 + i].home != Home::kNone) continue;
     const uint64_t first = i < s.traits.n_windows ? i * window : 0;
     const uint64_t bytes = s.traits.n_windows == 1 ? s.kv.bytes : Min(window, s.kv.bytes - first);
     buffers[6 + i] = {s.kv.handle, first, bytes};

@@ -61,6 +61,24 @@ uint64_t QuantizedBytes(const Program& program) {
   return bytes;
 }
 
+// Returns the bytes of few quantised rows, which are written while others are read.
+uint64_t FewQuantizedBytes(const Program& program) {
+  uint64_t bytes = 0;
+  for (const Step& step : program.steps) {
+    const auto* linear = step.If<LinearParams>();
+    if (linear == nullptr) continue;
+    bytes = Max(bytes, QuantizedRowBytes(program.weights[linear->weight], kFewRows));
+  }
+  return bytes;
+}
+
+// Returns the bytes of the counters of rows, and of their heads.
+uint64_t ArrivalBytes(const Program& program) {
+  uint32_t heads = 0;
+  for (const AttentionKind& kind : program.kinds) heads = Max(heads, kind.n_heads);
+  return (kFirstHeadArrival + uint64_t{kArrivalRows} * heads) * sizeof(uint32_t);
+}
+
 uint64_t NormedBytes(const Program& program) {
   uint32_t width = 0;
   for (const Step& step : program.steps) {
@@ -120,6 +138,10 @@ Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
 
 }  // namespace
 
+QuantizedParts QuantizedPartsOf(const Program& program) {
+  return {QuantizedBytes(program), FewQuantizedBytes(program)};
+}
+
 Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag) {
   *counts = Counts();
   Counter counter(program, counts);
@@ -141,12 +163,13 @@ void FillBufferBytes(const Program& program, const Counts& counts, const RunWord
   out->run = words.n_words * sizeof(uint32_t);
   out->grids = counts.n_dispatches * sizeof(VkDispatchIndirectCommand);
   out->weights = counts.weight_bytes;
+  out->arrivals = ArrivalBytes(program);
 }
 
 uint64_t BufferBytes::Total() const {
   uint64_t total = weights + Transfer::kStagingBytes;  // buffers are rounded up to the binding
                                                        // alignment
-  for (const uint64_t bytes : {activations, kv, logits, run, grids, choice}) {
+  for (const uint64_t bytes : {activations, kv, logits, run, grids, choice, arrivals}) {
     total += Max<uint64_t>(AlignUp(bytes, Device::kBindingAlign), Device::kBindingAlign);
   }
   return total;
@@ -179,13 +202,13 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   ARN_TRY(CountProgram(program, traits, &counts, diag));
   RunWords words;
   ARN_TRY(words.Plan(program, diag));
-  const uint64_t quantized = QuantizedBytes(program);
+  const QuantizedParts quantized = QuantizedPartsOf(program);
   const ExpertSpace experts = ExpertSpaceOf(program);
   ARN_TRY(CheckRows(program, diag));
   const uint64_t features = FeaturesBytes(program);
   const uint64_t embeddings = uint64_t{program.max_rows} * EmbeddingStride(program) * sizeof(float);
   ARN_TRY(CheckBindings(
-      program, Max(Max(quantized, experts.most_bytes()), Max(features, embeddings)), diag));
+      program, Max(Max(quantized.bytes, experts.most_bytes()), Max(features, embeddings)), diag));
   const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {
     ARN_ASSIGN(plan->slices[slice], layout->AddArray(region, count, bytes));
     return Status::kOk;
@@ -197,7 +220,7 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   ARN_TRY(add(kSegmentsSlice, Region::kConstants, counts.n_segments, sizeof(Segment)));
   ARN_TRY(add(kBlocksSlice, Region::kConstants, counts.n_blocks, sizeof(Buffer)));
   ARN_TRY(add(kPipelinesSlice, Region::kConstants, counts.n_dispatches, sizeof(PipelineEntry)));
-  ARN_TRY(add(kQuantizedSlice, Region::kActivations, quantized, 1));
+  ARN_TRY(add(kQuantizedSlice, Region::kActivations, quantized.few_at() + quantized.few_bytes, 1));
   ARN_TRY(add(kNormedSlice, Region::kActivations, NormedBytes(program), 1));
   ARN_TRY(add(kExpertsSlice, Region::kActivations, experts.bytes(), 1));
   ARN_TRY(add(kPartialsSlice, Region::kActivations, PartialsBytes(program, traits), 1));

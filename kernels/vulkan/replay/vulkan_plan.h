@@ -3,6 +3,8 @@
 
 #include "kernels/contract/backend.h"
 #include "kernels/vulkan/replay/vulkan_state.h"
+#include "platform/base/arith.h"
+#include "platform/base/layout.h"
 
 namespace arn::vulkan {
 
@@ -27,13 +29,21 @@ enum : uint32_t {
 // Bytes of every buffer to allocate on the device.
 struct BufferBytes {
   uint64_t weights = 0, activations = 0, kv = 0, logits = 0, run = 0, grids = 0, choice = 0;
+  uint64_t arrivals = 0;
   uint64_t Total() const;
 };
+// Returns the parts of kQuantizedSlice: Workspace::quantized and few_quantized.
+struct QuantizedParts {
+  uint64_t bytes = 0, few_bytes = 0;
+  uint64_t few_at() const { return AlignUp(bytes, kSliceAlign); }
+};
+QuantizedParts QuantizedPartsOf(const Program& program);
+
 // Fills everything except the sizes of the regions.
 void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
                      BufferBytes* out);
 
-// Only traits.segment_positions affects the plan.
+// Only traits.segment_positions and traits.fuses affect the plan.
 Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
             Diag* diag);
 

@@ -57,6 +57,7 @@ struct State {
   Span<Segment> segments;
   Span<Buffer> blocks;  // weight buffers
   Buffer activations, kv, logits, run, grid_words, choice;
+  Buffer arrivals;  // counters of workgroups that have ended, 0 between dispatches
   Traits traits;
   TuningRecord tuned;
   char matmuls[256] = "";  // output of DescribeMatmuls()

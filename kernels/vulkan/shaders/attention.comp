@@ -2,11 +2,13 @@
 #extension GL_GOOGLE_include_directive : require
 // kAttention and kSelfAttention. A workgroup processes one query head of one row: all positions it
 // attends to, or one segment of SEGMENT positions, aligned to SEGMENT. In the latter case the
-// grid's z is the number of segments, and a second dispatch with IS_MERGE merges them. Keys of a
-// segment are processed WIDTH at a time with an online softmax (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018): each invocation computes the score of one key, then
-// all sum the values, four channels each, in groups that take every n-th key. Both modes merge
-// segments in order, so results are bit-identical.
+// grid's z is the number of segments, and the last workgroup of a row and head to end merges them,
+// or, without MERGES, a second dispatch with IS_MERGE. Keys of a segment are processed WIDTH at a
+// time with an online softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax",
+// 2018): each invocation computes the score of one key, then all sum the values, four channels
+// each, in groups that take every n-th key. Segments are always merged in order, so results are
+// bit-identical.
+#define ARN_ENDS
 #include "common.glsl"
 #include "math.glsl"
 layout(push_constant) uniform Push { AttentionPush push; };
@@ -18,9 +20,19 @@ layout(constant_id = kAttentionPartsId) const uint N_PARTS = 16;
 layout(constant_id = kAttentionPerLaneId) const uint PER_LANE = 1;
 layout(constant_id = kAttentionSegmentId) const uint SEGMENT = 256;
 layout(constant_id = kAttentionIsMergeId) const uint IS_MERGE = 0;
+layout(constant_id = kAttentionMergesId) const uint MERGES = 0;
+// The last workgroup of a row to end quantises it for the matmul that follows.
+layout(constant_id = kAttentionQuantizesId) const uint QUANTIZES = 0;
 
 // Per row, head and segment: PER_LANE sums per invocation, then (largest, total, 0, 0).
-layout(set = 0, binding = 5) buffer Partials { vec4 partials[]; };
+layout(set = 0, binding = 5) coherent buffer Partials { vec4 partials[]; };
+
+#include "arrivals.glsl"
+#define ARN_QUANTIZED_BINDING 4
+#define ARN_QUANTIZED_AT push.rows_at
+#define ARN_QUANTIZED_VALUES_AT push.values_at
+#define ARN_QUANTIZED_WORDS push.row_words
+#include "quantize.glsl"
 
 const uint kGroups = WIDTH / N_PARTS;
 shared vec4 query[kDimQuads];
@@ -148,6 +160,19 @@ void put_out() {
   }
 }
 
+vec4 out_quad(uint at) { return vec4(y[at], y[at + 1], y[at + 2], y[at + 3]); }
+
+void quantize() {
+  const uint n = N_HEADS * HEAD_DIM, from = push.out_at + row * n;
+  float low = 0.0, high = 0.0;
+  for (uint q = lane; q < n / 4; q += WIDTH) {
+    vec4 value = out_quad(from + 4 * q);
+    low = min(low, min(min(value.x, value.y), min(value.z, value.w)));
+    high = max(high, max(max(value.x, value.y), max(value.z, value.w)));
+  }
+  ARN_QUANTIZE_ROW(row, n, low, high, out_quad(from + c))
+}
+
 void main() {
   head = gl_WorkGroupID.x;
   row = gl_WorkGroupID.y;
@@ -170,18 +195,24 @@ void main() {
   merged_largest = HAS_SINKS == 1 ? sinks[push.weights_at + head] : ARN_NONE;
   merged_total = HAS_SINKS == 1 ? 1.0 : 0.0;
   for (uint i = 0; i < PER_LANE; ++i) merged[i] = vec4(0.0);
+  bool is_merging = IS_MERGE == 1;
   for (uint i = is_shared ? my_segment : 0; i < n_segments; ++i) {
-    if (IS_MERGE == 1) {
+    if (is_merging) {
       load_partial(record_at(i));
     } else {
       uint at = (before + i) * SEGMENT;
       gather(max(first, at), min(end, at + SEGMENT));
     }
-    if (is_shared) {
-      store_partial(record_at(i));
-      return;
+    if (is_merging || !is_shared) {
+      merge();
+      continue;
     }
-    merge();
+    store_partial(record_at(i));
+    uint counter = kFirstHeadArrival + row * N_HEADS + head;
+    if (MERGES == 0 || !is_last_of(n_segments, counter)) return;
+    is_merging = true;
+    i = uint(-1);  // from the first segment on
   }
   put_out();
+  if (QUANTIZES == 1 && is_last_of(N_HEADS, row)) quantize();
 }

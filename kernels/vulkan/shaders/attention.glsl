@@ -14,7 +14,11 @@ layout(constant_id = kAttentionHasSinksId) const uint HAS_SINKS = 0;
 layout(constant_id = kAttentionHasBiasId) const uint HAS_BIAS = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+#ifdef ARN_ENDS  // workgroups read the outputs of others
+layout(set = 0, binding = 2) coherent buffer Out { float y[]; };
+#else
 layout(set = 0, binding = 2) buffer Out { float y[]; };
+#endif
 layout(set = 0, binding = 3) readonly buffer Sinks { float sinks[]; };
 layout(set = 0, binding = 4) readonly buffer RelativePositionBias {
   float relative_position_bias[];

@@ -1,8 +1,9 @@
 // Shared by all shaders: bindings, the run's words, and workgroup reductions.
 //
 // Binding 0 is the run (kernels/vulkan/lower/run_words.h), 1 is the input, 2 the output, 3 to 5 are
-// weights and their metadata, 6 to 9 are windows onto the KV region. Bindings start at aligned
-// offsets; the push constants hold where the data starts after that, in words.
+// weights and their metadata, 6 to 9 are windows onto the KV region, or what a matmul of few rows
+// ends with (gemv_rows.glsl), 10 are counters (arrivals.glsl). Bindings start at aligned offsets;
+// the push constants hold where the data starts after that, in words.
 #extension GL_EXT_control_flow_attributes : require
 #ifdef ARN_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require

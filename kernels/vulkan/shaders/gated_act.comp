@@ -5,7 +5,6 @@
 // follows.
 #include "common.glsl"
 #include "math.glsl"
-#include "quantize.glsl"
 
 layout(constant_id = kActivationId) const uint ACTIVATION = 0;
 layout(constant_id = kActIsGatedId) const uint IS_GATED = 1;
@@ -18,6 +17,7 @@ layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 2) buffer OutQuads { vec4 y_quads[]; };
 layout(set = 0, binding = 3) readonly buffer Parameters { float parameters[]; };
 layout(push_constant) uniform Push { GatedActPush push; };
+#include "quantize.glsl"
 
 #include "row_quads.glsl"
 ARN_ROW_QUADS(x_at, x, x_quads)

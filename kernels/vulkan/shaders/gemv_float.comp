@@ -2,13 +2,14 @@
 #extension GL_GOOGLE_include_directive : require
 // kLinear, kLogits and kExperts for few rows, float weights. A workgroup computes N_OUT outputs of
 // N_ROW rows; its invocations split the columns, 16 bytes of a weight row at a time.
+#define ARN_ENDS
 #include "common.glsl"
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
 
-layout(constant_id = kMatmulRowsId) const uint N_ROW = 1;
-layout(constant_id = kMatmulOutsId) const uint N_OUT = 4;
+#include "gemv_rows.glsl"
+
 layout(constant_id = kMatmulWholeId) const uint WHOLE = 0;  // cols is a multiple of 8
 
 vec4 x_at(uint m, uint c) {
@@ -19,11 +20,11 @@ vec4 x_at(uint m, uint c) {
 }
 
 void multiply() {
-  uint first = gl_WorkGroupID.x * N_OUT, first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
+  uint first = first_out(), first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
   uint per = per_quad(TYPE);
   float sums[N_ROW * N_OUT];
   for (uint i = 0; i < N_ROW * N_OUT; ++i) sums[i] = 0.0;
-  for (uint q = gl_LocalInvocationIndex; q < push.row_quads; q += WIDTH) {
+  for (uint q = team_lane(); q < push.row_quads; q += LANES) {
     vec4 a[N_ROW], b[N_ROW];
     [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
       uint row = min(first_row + m, rows - 1);
@@ -48,11 +49,12 @@ void multiply() {
   }
   [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
-      float sum = reduce_add(sums[m * N_OUT + n]);
+      float sum = team_add(sums[m * N_OUT + n]);
       bool is_there = first_row + m < rows && first + n < push.n_outs;
-      if (gl_LocalInvocationIndex == 0 && is_there) put(first_row + m, first + n, sum);
+      if (team_lane() == 0 && is_there) put(first_row + m, first + n, sum);
     }
   }
+  end_rows();
 }
 
 void main() {

@@ -3,13 +3,13 @@
 // kLinear, kLogits and kExperts for few rows, int8 and int4 weights times rows quantised by
 // quantize.comp. Work is split as in gemv_float.comp.
 #define ARN_INTEGERS
+#define ARN_ENDS
 #include "common.glsl"
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
 
-layout(constant_id = kMatmulRowsId) const uint N_ROW = 1;
-layout(constant_id = kMatmulOutsId) const uint N_OUT = 4;
+#include "gemv_rows.glsl"
 
 uvec4 x_at(uint m, uint quad) {
   uint at = push.extra_at + push.values_at + input_row(m) * push.x_words + 4 * quad;
@@ -19,20 +19,20 @@ uvec4 x_at(uint m, uint quad) {
 layout(constant_id = kMatmulStepsId) const uint STEPS = 1;
 
 void multiply() {
-  uint first = gl_WorkGroupID.x * N_OUT, first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
+  uint first = first_out(), first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
   int sums[N_ROW * N_OUT];
   float block_sums[N_ROW * N_OUT];
   [[unroll]] for (uint i = 0; i < N_ROW * N_OUT; ++i) {
     sums[i] = 0;
     block_sums[i] = 0.0;
   }
-  for (uint from = gl_LocalInvocationIndex; from < push.row_quads; from += STEPS * WIDTH) {
+  for (uint from = team_lane(); from < push.row_quads; from += STEPS * LANES) {
     uvec4 a[STEPS * N_ROW], b[STEPS * N_ROW], w[STEPS * N_OUT];
     float scales[STEPS * N_OUT];
     [[unroll]] for (uint s = 0; s < STEPS; ++s) {
       // After the row's end its last 16 bytes are multiplied by zero.
-      uint q = min(from + s * WIDTH, push.row_quads - 1);
-      bool is_there = s == 0 || from + s * WIDTH < push.row_quads;
+      uint q = min(from + s * LANES, push.row_quads - 1);
+      bool is_there = s == 0 || from + s * LANES < push.row_quads;
       [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
         uint row = min(first_row + m, rows - 1);
         uvec4 x = x_at(row, TYPE == kTypeInt8 ? q : 2 * q);
@@ -70,16 +70,17 @@ void multiply() {
       int whole = 0;
       float sum = 0.0;
       if (TYPE == kTypeInt8) {
-        whole = reduce_add(sums[i]);
+        whole = team_add(sums[i]);
       } else {
-        sum = reduce_add(block_sums[i]);
+        sum = team_add(block_sums[i]);
       }
-      if (gl_LocalInvocationIndex == 0 && is_there) {
+      if (team_lane() == 0 && is_there) {
         if (TYPE == kTypeInt8) sum = float(whole - zero_part(row, first + n));
         put(row, first + n, scaled(row, first + n, sum));
       }
     }
   }
+  end_rows();
 }
 
 void main() {

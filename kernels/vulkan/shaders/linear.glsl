@@ -1,7 +1,11 @@
 // Shared by all matmuls: push constants, and the conversion of a sum to an output.
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
+#ifdef ARN_ENDS  // workgroups read the outputs of others
+layout(set = 0, binding = 2) coherent buffer Out { float y[]; };
+#else
 layout(set = 0, binding = 2) buffer Out { float y[]; };
+#endif
 layout(set = 0, binding = 5) readonly buffer Quantized { uint quantized[]; };
 layout(set = 0, binding = 5) readonly buffer QuantizedQuads { uvec4 quantized_quads[]; };
 layout(push_constant) uniform Push { MatmulPush push; };

@@ -4,7 +4,6 @@
 // row, or per group of a row. QUANTIZES: also quantises the row for the matmul that follows.
 #include "common.glsl"
 #include "math.glsl"
-#include "quantize.glsl"
 
 layout(constant_id = kNormIsLayerId) const uint IS_LAYER = 0;  // else RMS
 layout(constant_id = kNormAccumulateId) const uint ACCUMULATE = 0;
@@ -21,6 +20,7 @@ layout(set = 0, binding = 3) readonly buffer WeightQuads { vec4 weight_quads[]; 
 layout(set = 0, binding = 4) readonly buffer Bias { float bias[]; };
 layout(set = 0, binding = 4) readonly buffer BiasQuads { vec4 bias_quads[]; };
 layout(push_constant) uniform Push { NormPush push; };
+#include "quantize.glsl"
 
 #include "row_quads.glsl"
 ARN_ROW_QUADS(x_at, x, x_quads)

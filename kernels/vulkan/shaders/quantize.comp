@@ -3,13 +3,13 @@
 // Quantises rows of activations. One workgroup per row.
 #include "common.glsl"
 #include "math.glsl"
-#include "quantize.glsl"
 
 layout(constant_id = kRowIsWholeId) const uint WHOLE = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
 layout(push_constant) uniform Push { QuantizePush push; };
+#include "quantize.glsl"
 
 #include "row_quads.glsl"
 ARN_ROW_QUADS(x_at, x, x_quads)

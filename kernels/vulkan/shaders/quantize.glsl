@@ -1,16 +1,23 @@
 // Quantisation of a row of activations to int8 with a zero point and a scale, like QuantizeRow in
 // kernels/reference/quantize.cc. The workgroup has one row; an invocation quantises the vectors of
 // four elements that it has written or read before, lane + i * WIDTH. Divisions are correctly rounded,
-// so that values round as on the CPU.
-layout(set = 0, binding = 5) buffer QuantizedRows { uint quantized_rows[]; };
+// so that values round as on the CPU. Shaders that have them elsewhere than in binding 5 define
+// ARN_QUANTIZED_BINDING, and ARN_QUANTIZED_AT, ARN_QUANTIZED_VALUES_AT and ARN_QUANTIZED_WORDS: where
+// the heads start, the values after them, and the words of a row.
+#ifndef ARN_QUANTIZED_BINDING
+#define ARN_QUANTIZED_BINDING 5
+#define ARN_QUANTIZED_AT push.extra_at
+#define ARN_QUANTIZED_VALUES_AT push.values_at
+#define ARN_QUANTIZED_WORDS push.row_words
+#endif
+layout(set = 0, binding = ARN_QUANTIZED_BINDING) buffer QuantizedRows { uint quantized_rows[]; };
 
 struct Quantizer {
   float multiplier, zero_point;
 };
 
-// low, high: the least and the largest element of those that this invocation has, or 0. values_at,
-// extra_at: of the push constants.
-Quantizer begin_quantizing(uint row, float low, float high, uint extra_at) {
+// low, high: the least and the largest element of those that this invocation has, or 0.
+Quantizer begin_quantizing(uint row, float low, float high) {
   low = reduce_min(low);
   high = reduce_max(high);
   precise float scale = low == high ? 1.0 : divided(255.0, high - low);
@@ -21,8 +28,8 @@ Quantizer begin_quantizing(uint row, float low, float high, uint extra_at) {
   precise float multiplier = divided(1.0, inverse);
   Quantizer quantizer = Quantizer(multiplier, roundEven(clamp(zero, -128.0, 127.0)));
   if (gl_LocalInvocationIndex == 0) {
-    quantized_rows[extra_at + 2 * row] = uint(int(quantizer.zero_point));
-    quantized_rows[extra_at + 2 * row + 1] = floatBitsToUint(inverse);
+    quantized_rows[ARN_QUANTIZED_AT + 2 * row] = uint(int(quantizer.zero_point));
+    quantized_rows[ARN_QUANTIZED_AT + 2 * row + 1] = floatBitsToUint(inverse);
   }
   return quantizer;
 }
@@ -45,9 +52,10 @@ uint quantized_word(Quantizer quantizer, vec4 x, uint n_left) {
 // as this invocation has written or read them before, for a variable c.
 #define ARN_QUANTIZE_ROW(ROW, N, LOW, HIGH, VALUE)                                           \
   {                                                                                          \
-    Quantizer quantizer = begin_quantizing(ROW, LOW, HIGH, push.extra_at);                   \
-    uint rows_at = push.extra_at + push.values_at + ROW * push.row_words;                    \
-    for (uint c = 4 * gl_LocalInvocationIndex; c < 4 * push.row_words; c += 4 * WIDTH) {     \
+    Quantizer quantizer = begin_quantizing(ROW, LOW, HIGH);                                  \
+    uint words = ARN_QUANTIZED_WORDS;                                                        \
+    uint rows_at = ARN_QUANTIZED_AT + ARN_QUANTIZED_VALUES_AT + ROW * words;                 \
+    for (uint c = 4 * gl_LocalInvocationIndex; c < 4 * words; c += 4 * WIDTH) {              \
       vec4 value = c < N ? VALUE : vec4(0.0);                                                \
       quantized_rows[rows_at + c / 4] = quantized_word(quantizer, value, c < N ? N - c : 0); \
     }                                                                                        \

@@ -43,6 +43,7 @@ const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId =
 const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
 const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
 const uint kAttentionIsMergeId = 10, kAttentionHasPartsId = 17, kAttentionIsCausalId = 18;
+const uint kAttentionMergesId = 19, kAttentionQuantizesId = 20;
 // attention_tile.comp.
 const uint kAttentionPairsId = 11, kAttentionKeysId = 12, kAttentionTileRowsId = 13;
 const uint kAttentionTileHeadsId = 14, kAttentionInQuadsId = 15, kAttentionKeepsQueriesId = 16;
@@ -53,6 +54,9 @@ const uint kMatmulChosenId = 7, kMatmulRowsAnInputId = 8;
 const uint kMatmulTileMId = 9, kMatmulTileNId = 10, kMatmulLanesNId = 11, kMatmulDepthId = 12;
 const uint kMatmulCoopMId = 13, kMatmulCoopNId = 14, kMatmulCoopKId = 15, kMatmulSubgroupsId = 16;
 const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18, kMatmulStepsId = 19;
+// gemv_rows.glsl.
+const uint kMatmulTeamsId = 20, kMatmulNormsId = 21, kMatmulNormIsLayerId = 22;
+const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24;
 // kv.glsl: the format of one group's pages.
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
 const uint kKvHeadDimId = 36, kKvPageTokensId = 37, kKvQuantisedKBitsId = 38;
@@ -119,6 +123,10 @@ struct MatmulPush {
   // Experts: the bound range, the stride in words between experts, the start of the first list, and
   // the capacity per list.
   uint first_expert, n_experts, expert_words, lists_at, list_words;
+  // The norm of the outputs that follows (gemv_rows.glsl): where bindings 6 to 9 start; and of its
+  // quantised rows, as above.
+  uint normed_at, norm_at, norm_bias_at, next_at, next_values_at, next_words;
+  float epsilon;
 };
 struct QkvRopePush {
   ARN_PUSH_HEAD
@@ -134,7 +142,8 @@ struct AttentionPush {
   uint layer, group, in_stride, window, chunk;
   float scale, softcap;
   uint n_distances, bias_stride;
-  uint most_segments;  // per row: capacity of `partials`
+  uint most_segments;         // per row: capacity of `partials`
+  uint values_at, row_words;  // as in NormPush
 };
 struct GatedActPush {
   ARN_PUSH_HEAD
@@ -236,6 +245,10 @@ const uint kNoSlot = 0xffffffffu;
 const uint kEditFrom = 0, kEditTo = 1, kEditPositions = 2, kEditTokens = 3, kEditWords = 8;
 // A layer: offset of the angles of its rope, and its number of pairs.
 const uint kLayerAngles = 0, kLayerPairs = 1, kLayerWords = 2;
+
+// ---- counters of workgroups that have ended (arrivals.glsl) -----------------------------------
+// One for each of a run's few rows, then one for each of their heads.
+const uint kArrivalRows = 8, kFirstHeadArrival = kArrivalRows;
 
 // ---- sampling on the device (choose.comp; ChoiceWords in lower/choice_words.h) ----------------
 const uint kChoiceMaxSteps = 64, kChoiceMaxStopIds = 16;

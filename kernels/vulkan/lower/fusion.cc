@@ -1,0 +1,89 @@
+#include "kernels/vulkan/lower/fusion.h"
+
+#include "kernels/contract/check.h"
+#include "kernels/vulkan/device/device_weight.h"
+#include "kernels/vulkan/lower/dispatch.h"
+#include "kernels/vulkan/lower/lower.h"
+
+namespace arn::vulkan {
+namespace {
+
+constexpr uint8_t kOneRow = BitOf(Mode::kOne);
+constexpr uint8_t kFewModes = kOneRow | BitOf(Mode::kFew);
+
+bool Overlap(const Slice& a, const Slice& b) {
+  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+// True if the rows are those of the run, in vectors of four.
+bool HasPlainRows(const Program& program, ValueId id) {
+  const Value& value = program.values[id];
+  return !value.is_pooled && value.row_factor == 1 && value.width % 4 == 0;
+}
+
+bool IsInOneDispatch(const Weight& weight) {
+  WeightPlacer placer;
+  return weight.rows <= Lowering::SliceRows(placer.Place(weight).row_bytes);
+}
+
+uint8_t NormModes(const Program& program, const Step& step, const Step& next) {
+  const Weight& weight = program.weights[step.Get<LinearParams>().weight];
+  if (next.in != step.out || !IsWholeNorm(program, next) || !HasPlainRows(program, next.in) ||
+      !HasPlainRows(program, next.out) || !IsInOneDispatch(weight)) {
+    return 0;
+  }
+  // A few rows end one after the other: the first must not overwrite inputs of the last.
+  // Integer weights have them quantised, elsewhere.
+  const bool overwrites = !IsInteger(weight.dtype) &&
+                          Overlap(program.values[step.in].slice, program.values[next.out].slice);
+  return overwrites ? kOneRow : kFewModes;
+}
+
+uint8_t QuantizeModes(const Program& program, const Step& step, const Step&) {
+  // A bias takes the binding of the quantised rows.
+  const bool is_bound = step.Get<AttentionParams>().relative_position_bias != kNoWeight;
+  return !is_bound && FeedsIntegerMatmul(program, step) && HasPlainRows(program, step.out)
+             ? kFewModes
+             : 0;
+}
+
+struct Rule {
+  Op op, next;
+  Ending ending;
+  uint8_t (*modes)(const Program& program, const Step& step, const Step& next);
+};
+constexpr Rule kRules[] = {
+    {Op::kLinear, Op::kNorm, Ending::kNorm, NormModes},
+    {Op::kAttention, Op::kLinear, Ending::kQuantize, QuantizeModes},
+};
+
+}  // namespace
+
+Fusion FusionOf(const Program& program, uint32_t step) {
+  if (step < program.n_encoder_steps || step + 1 >= program.steps.size()) return {};
+  const Step& first = program.steps[step];
+  const Step& next = program.steps[step + 1];
+  for (const Rule& rule : kRules) {
+    if (first.op() != rule.op || next.op() != rule.next) continue;
+    const uint8_t modes = rule.modes(program, first, next);
+    if (modes != 0) return {rule.ending, modes};
+  }
+  return {};
+}
+
+bool FeedsIntegerMatmul(const Program& program, const Step& step) {
+  const Step* next = &step + 1;
+  if (next == program.steps.data() + program.steps.size()) return false;
+  const auto* linear = next->If<LinearParams>();
+  return linear != nullptr && next->in == step.out &&
+         IsInteger(program.weights[linear->weight].dtype) &&
+         program.values[next->out].row_factor == program.values[step.out].row_factor &&
+         RowFactorOf(program, step) == program.values[step.out].row_factor;
+}
+
+bool IsWholeNorm(const Program& program, const Step& norm) {
+  const auto& p = norm.Get<NormParams>();
+  return p.group == 0 && program.weights[p.weight].cols == program.values[norm.in].width;
+}
+
+}  // namespace arn::vulkan

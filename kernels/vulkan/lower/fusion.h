@@ -1,0 +1,32 @@
+// Which steps share a dispatch in runs of few rows: the last workgroup of a step's dispatch to end
+// does what follows with the rows that all of them have written (shaders/arrivals.glsl). Runs of
+// many rows have a dispatch for each.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/program.h"
+
+namespace arn::vulkan {
+
+enum class Ending : uint8_t {
+  kNone,
+  kNorm,      // the whole next step, a norm of the rows, with the quantisation that it may do
+  kQuantize,  // the quantisation of the rows for the next step, a matmul
+};
+
+struct Fusion {
+  Ending ending = Ending::kNone;
+  uint8_t modes = 0;  // BitOf(Mode) of the runs that have it
+};
+
+// Returns how dispatches of the program's step end.
+Fusion FusionOf(const Program& program, uint32_t step);
+
+// True if the next step is a matmul of integer weights whose input is this step's output, with one
+// row for each of its rows.
+bool FeedsIntegerMatmul(const Program& program, const Step& step);
+// True if the norm is over whole rows.
+bool IsWholeNorm(const Program& program, const Step& norm);
+
+}  // namespace arn::vulkan

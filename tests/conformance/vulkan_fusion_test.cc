@@ -1,0 +1,271 @@
+// Steps that share a dispatch in runs of few rows (kernels/vulkan/lower/fusion.h): which do, and
+// what they compute, against the reference.
+#include "kernels/vulkan/lower/fusion.h"
+
+#include <cstring>
+#include <string>
+
+#include "backends.h"
+#include "cases.h"
+#include "dispatch_collector.h"
+#include "expect_near.h"
+#include "kernels/reference/backend_reference.h"
+#include "kernels/vulkan/backend_vulkan.h"
+#include "kernels/vulkan/lower/lower.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+using vulkan::Ending;
+using vulkan::Mode;
+using vulkan::Shader;
+
+constexpr uint32_t kMaxRows = 40;
+constexpr uint8_t kOne = vulkan::BitOf(Mode::kOne), kFew = vulkan::BitOf(Mode::kFew);
+
+WeightId AddRandom(ProgramBuilder* b, DType dtype, uint32_t rows, uint32_t cols,
+                   std::mt19937* rng) {
+  return b->AddMatrix(RandomMatrix(dtype, rows, cols, true, rng), TargetLayouts(dtype)[0]);
+}
+
+// A pre-norm layer between two others: attention, and a gated feed-forward block.
+ProgramBuilder DenseLayers(DType dtype) {
+  constexpr uint32_t kHidden = 64, kFfn = 96, kHeads = 4, kHeadDim = 16;
+  std::mt19937 rng(7);
+  ProgramBuilder b(2, kMaxRows, 1024);
+  AttentionKind kind;
+  kind.n_heads = kind.n_kv_heads = kHeads;
+  kind.head_dim = kHeadDim;
+  kind.rope = kNoRope;
+  const auto attention = static_cast<uint16_t>(b.AddAttention(kind, DType::kInt8, 3, 32, 32));
+  const ValueId x = b.AddValue(kHidden), normed = b.AddValue(kHidden);
+  const ValueId qkv = b.AddValue(3 * kHidden), attended = b.AddValue(kHidden);
+  const ValueId gate_up = b.AddValue(2 * kFfn), activated = b.AddValue(kFfn);
+  for (uint16_t layer = 0; layer < 3; ++layer) {
+    const auto add_norm = [&] {
+      const WeightId weight = b.AddVector(RandomFloats(kHidden, 0.5f, &rng));
+      b.AddStep(NormParams{.weight = weight, .epsilon = 1e-5f}, x, normed, layer);
+    };
+    const auto add_linear = [&](ValueId in, ValueId out, uint32_t rows, uint32_t cols) {
+      const WeightId weight = AddRandom(&b, dtype, rows, cols, &rng);
+      b.AddStep(LinearParams{.weight = weight, .accumulate = out == x}, in, out, layer);
+    };
+    add_norm();
+    add_linear(normed, qkv, 3 * kHidden, kHidden);
+    QkvRopeParams rope;
+    AttentionParams attend;
+    rope.kind = attend.kind = attention;
+    rope.group_layer = attend.group_layer = layer;
+    b.AddStep(rope, qkv, kNoValue, layer);
+    b.AddStep(attend, qkv, attended, layer);
+    add_linear(attended, x, kHidden, kHidden);
+    add_norm();
+    add_linear(normed, gate_up, 2 * kFfn, kHidden);
+    b.AddStep(GatedActParams(), gate_up, activated, layer);
+    add_linear(activated, x, kHidden, kFfn);
+  }
+  return b;
+}
+
+// Counts the dispatches of a layer, which the layers before and after it have too.
+uint32_t DispatchesOfALayer(DType dtype, Mode mode, bool fuses) {
+  ProgramBuilder builder = DenseLayers(dtype);
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  vulkan::Traits traits;
+  traits.fuses = fuses;
+  const vulkan::Workspace nowhere = {};
+  DispatchCollector all;
+  Diag diag;
+  EXPECT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, traits).Run(&all, &diag));
+  uint32_t n_layers = 0, n = 0;
+  for (const vulkan::Dispatch& d : all.dispatches) {
+    if ((d.modes & vulkan::BitOf(mode)) == 0) continue;
+    if (d.shader == Shader::kQkvRope) ++n_layers;
+    n += n_layers == 1;  // from a layer's rotation to the next one's
+  }
+  return n;
+}
+
+TEST(VulkanFusionTest, DenseLayer_OfFewRows_HasSevenDispatches) {
+  for (const Mode mode : {Mode::kOne, Mode::kFew}) {
+    EXPECT_EQ(7u, DispatchesOfALayer(DType::kInt8, mode, true));
+    EXPECT_EQ(7u, DispatchesOfALayer(DType::kF16, mode, true));
+    EXPECT_EQ(11u, DispatchesOfALayer(DType::kInt8, mode, false));
+    EXPECT_EQ(10u, DispatchesOfALayer(DType::kF16, mode, false));
+  }
+  EXPECT_EQ(DispatchesOfALayer(DType::kInt8, Mode::kMany, false),
+            DispatchesOfALayer(DType::kInt8, Mode::kMany, true));
+}
+
+// A matmul and the norm behind it, in a program whose values may be moved.
+struct Pair {
+  explicit Pair(DType dtype, uint32_t width = 64, NormParams norm = {}) {
+    std::mt19937 rng(8);
+    const ValueId in = builder.AddValue(32), x = builder.AddValue(width);
+    const ValueId normed = builder.AddValue(width);
+    builder.AddStep(LinearParams{.weight = AddRandom(&builder, dtype, width, 32, &rng)}, in, x);
+    norm.weight = builder.AddVector(RandomFloats(norm.group == 0 ? width : norm.group, 1.0f, &rng));
+    builder.AddStep(norm, x, normed);
+    program = builder.Build(&layout);
+    values.assign(program.values.begin(), program.values.end());
+    steps.assign(program.steps.begin(), program.steps.end());
+  }
+  vulkan::Fusion Find() {
+    program.values = {values.data(), values.size()};
+    program.steps = {steps.data(), steps.size()};
+    return vulkan::FusionOf(program, 0);
+  }
+
+  ProgramBuilder builder{2, kMaxRows, 64};
+  Layout layout;
+  Program program;
+  std::vector<Value> values;
+  std::vector<Step> steps;
+};
+
+TEST(VulkanFusionTest, NormBehindAMatmul_EndsIt) {
+  for (const DType dtype : {DType::kF32, DType::kInt8}) {
+    const vulkan::Fusion found = Pair(dtype).Find();
+    EXPECT_EQ(Ending::kNorm, found.ending);
+    EXPECT_EQ(kOne | kFew, found.modes);
+  }
+}
+
+TEST(VulkanFusionTest, NormThatOverwritesTheMatmulsInput_EndsSingleRowsOfFloats) {
+  for (const DType dtype : {DType::kF32, DType::kInt8}) {
+    Pair pair(dtype);
+    pair.values[2].slice = pair.values[0].slice;
+    EXPECT_EQ(dtype == DType::kF32 ? kOne : kOne | kFew, pair.Find().modes);
+  }
+}
+
+TEST(VulkanFusionTest, OtherRows_HaveADispatchOfTheirOwn) {
+  EXPECT_EQ(0, Pair(DType::kInt8, 66).Find().modes) << "no vectors of four";
+  EXPECT_EQ(0, Pair(DType::kInt8, 64, {.group = 32}).Find().modes) << "a norm of groups";
+  Pair other(DType::kInt8);
+  other.steps[1].in = 0;
+  EXPECT_EQ(0, other.Find().modes) << "of another value";
+  Pair encoder(DType::kInt8);
+  encoder.program.n_encoder_steps = 2;
+  EXPECT_EQ(0, encoder.Find().modes) << "of an encoder";
+}
+
+// Matmuls that end with norms of each kind, of which others follow; and attention before one.
+struct Chains {
+  struct Case {
+    DType first, second;
+    uint32_t width;
+    NormKind kind;
+    bool accumulates;
+  };
+  static constexpr uint32_t kIn = 96, kOut = 70, kHeads = 4, kHeadDim = 24;
+
+  explicit Chains(uint32_t seed = 9) {
+    std::mt19937 rng(seed);
+    // Few, since a software driver compiles each shader slowly. The last has no vectors of four.
+    constexpr Case kCases[] = {
+        {DType::kInt8, DType::kInt8, 172, NormKind::kRms, false},
+        {DType::kInt4, DType::kInt4, 576, NormKind::kRms, true},
+        {DType::kF32, DType::kInt8, 172, NormKind::kLayer, false},
+        {DType::kF16, DType::kF16, 64, NormKind::kRms, false},
+        {DType::kInt8, DType::kInt8, 71, NormKind::kRms, false},
+    };
+    for (const Case& c : kCases) {
+      const ValueId in = Add(kIn), x = Add(c.width), normed = Add(c.width), out = Add(kOut);
+      AddLinear(c.first, in, x, c.width, kIn, true, &rng);
+      NormParams norm;
+      norm.kind = c.kind;
+      norm.accumulate = c.accumulates;
+      norm.epsilon = 1e-5f;
+      norm.weight = builder.AddVector(RandomFloats(c.width, 1.0f, &rng));
+      if (c.kind == NormKind::kLayer) {
+        norm.bias = builder.AddVector(RandomFloats(c.width, 1.0f, &rng));
+      }
+      builder.AddStep(norm, x, normed);
+      AddLinear(c.second, normed, out, kOut, c.width, false, &rng);
+    }
+    AttentionKind kind;
+    kind.n_heads = kHeads;
+    kind.n_kv_heads = 2;
+    kind.head_dim = kHeadDim;
+    kind.attention_scale = 0.2f;
+    kind.rope = kNoRope;
+    const auto attention = static_cast<uint16_t>(builder.AddAttention(kind, DType::kF32, 1, 8, 32));
+    const ValueId qkv = Add((kHeads + 4) * kHeadDim), attended = Add(kHeads * kHeadDim);
+    QkvRopeParams rope;
+    AttentionParams attend;
+    rope.kind = attend.kind = attention;
+    builder.AddStep(rope, qkv, kNoValue);
+    builder.AddStep(attend, qkv, attended);
+    AddLinear(DType::kInt8, attended, Add(kOut), kOut, kHeads * kHeadDim, false, &rng);
+  }
+  ValueId Add(uint32_t width) {
+    values.push_back(builder.AddValue(width));
+    return values.back();
+  }
+  void AddLinear(DType dtype, ValueId in, ValueId out, uint32_t rows, uint32_t cols,
+                 bool accumulates, std::mt19937* rng) {
+    const WeightId weight = AddRandom(&builder, dtype, rows, cols, rng);
+    builder.AddStep(LinearParams{.weight = weight, .accumulate = accumulates}, in, out);
+  }
+
+  ProgramBuilder builder{2, kMaxRows, 128};
+  std::vector<ValueId> values;
+};
+
+// Runs of many rows, a few and one, one after the other. Returns all values after each.
+std::vector<std::vector<float>> Values(const Backend* backend, Chains* chains) {
+  Session session(backend, &chains->builder, 1);
+  std::mt19937 rng(10);
+  std::vector<std::vector<float>> found;
+  Batch batch(session.program(), {{0, kMaxRows}}, &rng);
+  for (const uint32_t rows : {kMaxRows, 1u, 8u, 3u, 1u, 1u}) {
+    if (rows != kMaxRows) batch.Advance({rows});
+    for (const ValueId id : chains->values) {
+      const auto x = RandomFloats(size_t{rows} * session.program().values[id].width, 1.0f, &rng);
+      std::memcpy(session.ValueData(id), x.data(), x.size() * sizeof(float));
+    }
+    EXPECT_EQ(Status::kOk, session.Run(batch.Args())) << session.message();
+    for (const ValueId id : chains->values) {
+      const float* value = session.ValueData(id);
+      found.emplace_back(value, value + size_t{rows} * session.program().values[id].width);
+    }
+  }
+  return found;
+}
+
+struct FusionCase {
+  const Backend* backend;
+  const char* name;
+};
+void PrintTo(const FusionCase& c, std::ostream* out) { *out << c.name; }
+
+class VulkanEndingsTest : public testing::TestWithParam<FusionCase> {};
+
+TEST_P(VulkanEndingsTest, RunsOfAllSizes_AreTheReference) {
+  if (const char* problem = NoDevice(GetParam().backend)) GTEST_SKIP() << problem;
+  Chains chains, same;
+  const auto expected = Values(ReferenceBackend(), &chains);
+  const auto found = Values(GetParam().backend, &same);
+  ASSERT_EQ(expected.size(), found.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(testing::Message()
+                 << "run " << i / chains.values.size() << ", value " << i % chains.values.size());
+    // A value of an input that is rounded otherwise changes all outputs.
+    ExpectNear(found[i].data(), expected[i], 1e-2);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// The shared table runs with a dispatch for each step on VulkanSharedMemory.
+INSTANTIATE_TEST_SUITE_P(
+    Backends, VulkanEndingsTest,
+    testing::Values(FusionCase{VulkanBackend(), "All"},
+                    FusionCase{vulkan::RestrictedBackend(vulkan::Restriction::kTeams), "Teams"},
+                    FusionCase{vulkan::VariantBackend(5), "SharedMemory"}),
+    [](const auto& i) { return std::string(i.param.name); });
+
+}  // namespace
+}  // namespace arn::conformance
