@@ -80,6 +80,7 @@ constexpr const char* kHarmlessConfigKeys[] = {
     "summary_proj_to_labels",
     "summary_first_dropout",
     "reorder_and_upcast_attn",
+    "pad_head_dim_to_multiple_of",  // with zeros
     "n_ctx",
     "cache_implementation",
     "output_router_logits",

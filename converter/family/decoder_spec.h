@@ -151,8 +151,6 @@ struct TensorNames {
   const char* cross_v = nullptr;
   const char* cross_out = nullptr;
   const char* cross_post_norm = nullptr;
-  const char* conv1 = nullptr;  // convolutions over the encoder's features: [outputs, inputs, 3]
-  const char* conv2 = nullptr;
   // Other names of the embedding in checkpoints.
   const char* embedding_copies[2] = {};
   // Layers with a mixer other than attention. scan_rates and scan_skip are complete names.
@@ -194,14 +192,29 @@ struct RelativePositionBuckets {
   bool operator==(const RelativePositionBuckets&) const = default;
 };
 
+// A convolution over an encoder's features: [channels, inputs, taps] in the checkpoint.
+struct ConvolutionSpec {
+  const char* name = nullptr;
+  uint32_t channels = 0;
+  uint32_t taps = 0, stride = 1, padding = 0;
+  bool has_bias = true;
+  bool is_exact = false;  // f32 whatever the format of the others
+  Activation activation = Activation::kGelu;
+  const char* norm = nullptr;  // group normalisation with one group behind the activation
+  float norm_epsilon = 0.0f;
+
+  bool operator==(const ConvolutionSpec&) const = default;
+};
+
 // Fields of fbs::Encoder.
 struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
+  bool takes_samples = false;
+  std::vector<ConvolutionSpec> convolutions;
   uint32_t hidden = 0;
   float embedding_factor = 1.0f;
   float final_norm_epsilon = 0.0f;
-  Activation conv_activation = Activation::kGelu;
   const TensorNames* names = nullptr;
   std::vector<LayerKindSpec> kinds;
   std::vector<uint32_t> layer_kinds;
@@ -345,6 +358,7 @@ struct DecoderSpec {
   bool rotates_backwards = false;   // by the negative angles; whole heads
   bool rotates_halves = false;      // RoPE turns the pairs of either half of a head
   bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
+  bool up_is_first = false;         // in a tensor that holds gate and up
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
   float norm_offset = 0.0f;         // added to stored norm weights
   bool has_norm_weights = true;     // else 1

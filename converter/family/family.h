@@ -56,9 +56,10 @@ enum class RopeRule : uint8_t {
 
 // Number of kv heads.
 enum class KvHeadRule : uint8_t {
-  kGiven,       // num_key_value_heads
-  kAsHeads,     // as many as heads
-  kMultiQuery,  // 1 with multi_query, which is true when absent; else as many as heads
+  kGiven,        // keys.kv_heads
+  kAsHeads,      // as many as heads
+  kMustBeHeads,  // as many as heads, which keys.kv_heads, null or absent, must be
+  kMultiQuery,   // 1 with multi_query, which is true when absent; else as many as heads
   // new_decoder_architecture: num_kv_heads, with parallel blocks; else as kMultiQuery.
   kMultiQueryOrGrouped,
 };
@@ -192,6 +193,7 @@ struct ConfigKeys {
   const char* activation = "hidden_act";  // null: always the family's default
   const char* head_dim = "head_dim";      // null: always hidden / heads
   const char* layers_fallback = nullptr;  // used if `layers` is absent
+  const char* kv_heads = "num_key_value_heads";
 };
 
 // Defaults of the configuration class, for nested configs, which omit values equal to them.
@@ -227,6 +229,17 @@ struct KeyAlias {
 
 struct Family;
 
+// A convolution over an encoder's features.
+struct Convolution {
+  const char* name;
+  uint32_t taps, stride = 1, padding = 0;
+  uint32_t width = 1;  // channels, times hidden
+  bool has_bias = true;
+  Activation activation = Activation::kGelu;
+  const char* norm = nullptr;  // ConvolutionSpec
+  float norm_epsilon = 0.0f;
+};
+
 // Encoder of an encoder-decoder family.
 struct EncoderFamily {
   const TensorNames* names;
@@ -237,7 +250,13 @@ struct EncoderFamily {
   ConfigKeys keys = {};
   const char* rows_key = nullptr;  // null: default_rows
   uint32_t default_rows = 0;
-  const char* feature_key = nullptr;  // width of the input features; null: the encoder takes tokens
+  // The encoder takes features, of which convolutions make rows; none: tokens.
+  Span<const Convolution> convolutions = {};
+  const char* feature_key = nullptr;  // width of the features; null: they are samples of audio
+  // Layers of the same keys whose default differs from the decoder's.
+  const char* activation = nullptr;  // null: the decoder's
+  bool is_plain = false;             // no gate, whatever the decoder has
+  bool rotates = false;              // by the decoder's RoPE
 };
 
 // Head that scores texts: dense (if any), activation, norm, out.
@@ -361,6 +380,7 @@ struct Family {
   bool has_router_bias = false;
   bool has_expert_bias = true;  // if the other feed-forward blocks have one
   bool gate_up_alternate = false;
+  bool up_is_first = false;  // in a tensor that holds gate and up
 
   WindowRule window = WindowRule::kNone;
   uint32_t default_window = 0;  // by window_key, like the config's

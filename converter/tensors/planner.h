@@ -109,7 +109,7 @@ class Planner {
   void AddEncoder(const Checkpoint::Entry* embedding);
   void AddEncoderEmbedding(const Checkpoint::Entry* embedding);
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
-  uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
+  void AddConvolutions(const EncoderSpec& encoder);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
   // middle row is distance 0.
   uint32_t AddRelativePositionBias(const std::string& name, const std::string& base,

@@ -492,7 +492,12 @@ std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKin
   const TensorNames& names = *scope.names;
   const uint32_t ffn = kind.ffn_dim, hidden = hidden_;
   if (names.gate_up != nullptr) {
-    return {Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias)};
+    SourcePart gate = Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias);
+    if (!spec_.up_is_first) return {gate};
+    SourcePart up = gate;
+    gate.first_row = ffn;
+    gate.rows = up.rows = ffn;
+    return {gate, up};
   }
   std::vector<SourcePart> parts;
   if (kind.is_gated) {

@@ -98,6 +98,13 @@ struct ProjectorTensors {
   std::vector<uint32_t> stages;
 };
 
+// Tensors of a convolution over an encoder's features.
+struct ConvolutionTensors {
+  uint32_t weight = kNoTensor;
+  uint32_t norm = kNoTensor;
+  uint32_t norm_bias = kNoTensor;
+};
+
 // Tensors of a vision tower.
 struct VisionTensors {
   uint32_t patch_embedding = kNoTensor;
@@ -121,8 +128,7 @@ struct TensorPlan {
   uint32_t stream_out = kNoTensor;
   // Encoder, if any.
   std::vector<LayerTensors> encoder_layers;
-  uint32_t conv1 = kNoTensor;
-  uint32_t conv2 = kNoTensor;
+  std::vector<ConvolutionTensors> convolutions;
   uint32_t encoder_positions = kNoTensor;
   uint32_t encoder_final_norm = kNoTensor;
   uint32_t encoder_final_norm_bias = kNoTensor;

@@ -150,6 +150,11 @@ struct PoolArgs {
 };
 void PoolRows(const PoolArgs& args, const float* rows, uint32_t n_rows, uint32_t width, float* out);
 
+// x [n_rows, width] becomes (x - mean) / sqrt(variance + epsilon) * weight + bias, with the mean
+// and variance of all elements. weight and bias [width].
+void NormRows(const float* weight, const float* bias, float epsilon, uint32_t n_rows,
+              uint32_t width, float* x);
+
 // x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).
 struct GateArgs {
   const float* norm;  // null: no norm
