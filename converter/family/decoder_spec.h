@@ -55,6 +55,12 @@ struct LayerKindSpec : LayerKind {
 // Tensor names of a family without ".weight" and ".bias"; {} stands for the layer number. Null: the
 // family has no such tensor.
 struct TensorNames {
+  // Parts of names, and what checkpoints may have in their place.
+  struct OtherPart {
+    const char* part = nullptr;
+    const char* other = nullptr;
+  };
+  OtherPart other_parts[2] = {};
   const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
   const char* older_prefix = nullptr;  // of published checkpoints, in its place
   const char* extra_head = nullptr;    // prefix of a head that predicts further tokens: left out
@@ -67,8 +73,12 @@ struct TensorNames {
   const char* head = nullptr;
   const char* head_dense = nullptr;  // between the final norm and the head, with a norm behind it
   const char* head_norm = nullptr;
-  const char* unused[6] = {};  // prefixes of tensors that nothing here uses
+  const char* unused[6] = {};              // prefixes of tensors that nothing here uses
+  const char* unused_in_layers = nullptr;  // likewise, of each layer
   const char* attention_norm = nullptr;
+  // Norms before the blocks of layers with a state, which then have none behind them.
+  const char* state_attention_norm = nullptr;
+  const char* state_ffn_norm = nullptr;
   // Names of the two norms before parallel blocks, if they differ from attention_norm and ffn_norm.
   const char* parallel_attention_norm = nullptr;
   const char* parallel_ffn_norm = nullptr;
@@ -168,6 +178,12 @@ struct TensorNames {
   // mixer_z, mixer_b and mixer_a; or mixer_qkvz and mixer_ba, by key head. time_step_bias is a
   // complete name.
   const char* mixer_qkv = nullptr;
+  const char* mixer_q = nullptr;  // q, k and v, and their convolutions, each in a tensor
+  const char* mixer_k = nullptr;
+  const char* mixer_v = nullptr;
+  const char* conv_q = nullptr;
+  const char* conv_k = nullptr;
+  const char* conv_v = nullptr;
   const char* mixer_z = nullptr;
   const char* mixer_b = nullptr;
   const char* mixer_a = nullptr;

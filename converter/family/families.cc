@@ -17,6 +17,7 @@
 #include "converter/family/rope.h"
 #include "converter/family/score_head.h"
 #include "converter/family/shared_kv.h"
+#include "converter/family/sparse_context.h"
 #include "converter/family/streams.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
@@ -643,6 +644,7 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
     if (at == spec.kinds.end()) spec.kinds.push_back(kind);
   }
 
+  LimitContext(family, &config, &spec, warnings);  // RoPE is computed for the whole context
   CheckUnreadConfigKeys(&config, json, family, ignored_keys, warnings);
   return spec;
 }

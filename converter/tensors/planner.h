@@ -69,6 +69,7 @@ class Planner {
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
   void AddMixer(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddSplitConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddScanNorms(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);

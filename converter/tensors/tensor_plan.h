@@ -35,7 +35,9 @@ struct SourcePart {
   uint32_t block_rows = 0;  // consecutive rows; 0: all
   uint32_t block_stride = 0;
   uint32_t transposed_rows = 0;  // not 0: the tensor is [cols, transposed_rows]
-  uint64_t first_element = 0;    // start of the matrix in a tensor that holds several
+  // Tensors with further columns of a transposed part.
+  const Checkpoint::Entry* more_columns[2] = {};
+  uint64_t first_element = 0;  // start of the matrix in a tensor that holds several
   uint64_t first_bias = 0;
   // Not 0: reorders each row from [cols / taps, taps] to [taps, cols / taps].
   uint32_t taps = 0;

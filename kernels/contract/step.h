@@ -255,6 +255,7 @@ struct LinearAttentionParams {
   float time_step_low = 0.0f;   // time steps are at least this, after the softplus
   float time_step_high = 0.0f;  // and at most this; 0: no limit
   bool has_delta_rule = false;
+  bool doubles_betas = false;
 };
 
 // With a norm, each group of norm_group elements is normalised by its root mean square.
