@@ -91,8 +91,9 @@ endfunction()
 
 # arn_flatbuffers_generate(<target> <schema.fbs>)
 #
-# Adds an INTERFACE target that provides #include "<folder of the schema>/<schema>_generated.h".
-# Its tables have static reflection, such as the number of fields.
+# Adds an INTERFACE target that provides #include "<folder of the schema>/<schema>_generated.h", with
+# what the schema includes from its folder. Its tables have static reflection, such as the number of
+# fields.
 function(arn_flatbuffers_generate target schema)
   cmake_path(ABSOLUTE_PATH schema BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
   cmake_path(RELATIVE_PATH schema BASE_DIRECTORY "${arenite_SOURCE_DIR}" OUTPUT_VARIABLE relative)
@@ -100,10 +101,11 @@ function(arn_flatbuffers_generate target schema)
   cmake_path(GET schema STEM name)
   set(root "${arenite_BINARY_DIR}/gen/${target}")
   set(header "${root}/${folder}/${name}_generated.h")
-  set(options --cpp --cpp-std c++17 --cpp-static-reflection --scoped-enums)
+  set(options --cpp --cpp-std c++17 --cpp-static-reflection --scoped-enums --gen-all)
+  file(GLOB schemas CONFIGURE_DEPENDS "${arenite_SOURCE_DIR}/${folder}/*.fbs")
   add_custom_command(OUTPUT "${header}"
     COMMAND arn_dep_flatc ${options} -o "${root}/${folder}" "${schema}"
-    DEPENDS "${schema}" arn_dep_flatc
+    DEPENDS ${schemas} arn_dep_flatc
     COMMENT "Generating ${folder}/${name}_generated.h" VERBATIM)
   add_custom_target(${target}_generate DEPENDS "${header}")
   add_library(${target} INTERFACE)

@@ -55,6 +55,12 @@ struct LayerKindSpec : LayerKind {
 // Tensor names of a family without ".weight" and ".bias"; {} stands for the layer number. Null: the
 // family has no such tensor.
 struct TensorNames {
+  // Parts of names, and what checkpoints may have in their place.
+  struct OtherPart {
+    const char* part = nullptr;
+    const char* other = nullptr;
+  };
+  OtherPart other_parts[2] = {};
   const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
   const char* older_prefix = nullptr;  // of published checkpoints, in its place
   // Prefix of a head that predicts further tokens, and the names in it, of layers like the
@@ -73,8 +79,12 @@ struct TensorNames {
   const char* head = nullptr;
   const char* head_dense = nullptr;  // between the final norm and the head, with a norm behind it
   const char* head_norm = nullptr;
-  const char* unused[6] = {};  // prefixes of tensors that nothing here uses
+  const char* unused[6] = {};              // prefixes of tensors that nothing here uses
+  const char* unused_in_layers = nullptr;  // likewise, of each layer
   const char* attention_norm = nullptr;
+  // Norms before the blocks of layers with a state, which then have none behind them.
+  const char* state_attention_norm = nullptr;
+  const char* state_ffn_norm = nullptr;
   // Names of the two norms before parallel blocks, if they differ from attention_norm and ffn_norm.
   const char* parallel_attention_norm = nullptr;
   const char* parallel_ffn_norm = nullptr;
@@ -157,8 +167,6 @@ struct TensorNames {
   const char* cross_v = nullptr;
   const char* cross_out = nullptr;
   const char* cross_post_norm = nullptr;
-  const char* conv1 = nullptr;  // convolutions over the encoder's features: [outputs, inputs, 3]
-  const char* conv2 = nullptr;
   // Other names of the embedding in checkpoints.
   const char* embedding_copies[2] = {};
   // Layers with a mixer other than attention. scan_rates and scan_skip are complete names.
@@ -176,6 +184,12 @@ struct TensorNames {
   // mixer_z, mixer_b and mixer_a; or mixer_qkvz and mixer_ba, by key head. time_step_bias is a
   // complete name.
   const char* mixer_qkv = nullptr;
+  const char* mixer_q = nullptr;  // q, k and v, and their convolutions, each in a tensor
+  const char* mixer_k = nullptr;
+  const char* mixer_v = nullptr;
+  const char* conv_q = nullptr;
+  const char* conv_k = nullptr;
+  const char* conv_v = nullptr;
   const char* mixer_z = nullptr;
   const char* mixer_b = nullptr;
   const char* mixer_a = nullptr;
@@ -200,14 +214,29 @@ struct RelativePositionBuckets {
   bool operator==(const RelativePositionBuckets&) const = default;
 };
 
+// A convolution over an encoder's features: [channels, inputs, taps] in the checkpoint.
+struct ConvolutionSpec {
+  const char* name = nullptr;
+  uint32_t channels = 0;
+  uint32_t taps = 0, stride = 1, padding = 0;
+  bool has_bias = true;
+  bool is_exact = false;  // f32 whatever the format of the others
+  Activation activation = Activation::kGelu;
+  const char* norm = nullptr;  // group normalisation with one group behind the activation
+  float norm_epsilon = 0.0f;
+
+  bool operator==(const ConvolutionSpec&) const = default;
+};
+
 // Fields of fbs::Encoder.
 struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
+  bool takes_samples = false;
+  std::vector<ConvolutionSpec> convolutions;
   uint32_t hidden = 0;
   float embedding_factor = 1.0f;
   float final_norm_epsilon = 0.0f;
-  Activation conv_activation = Activation::kGelu;
   const TensorNames* names = nullptr;
   std::vector<LayerKindSpec> kinds;
   std::vector<uint32_t> layer_kinds;
@@ -351,6 +380,7 @@ struct DecoderSpec {
   bool rotates_backwards = false;   // by the negative angles; whole heads
   bool rotates_halves = false;      // RoPE turns the pairs of either half of a head
   bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
+  bool up_is_first = false;         // in a tensor that holds gate and up
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
   float norm_offset = 0.0f;         // added to stored norm weights
   bool has_norm_weights = true;     // else 1

@@ -123,6 +123,12 @@ bool LacksExperts(const Family& family, ConfigReader* config) {
 LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind) {
   kind.n_experts =
       CountOf(config, family.experts_key, family.experts_alias, family.default_experts);
+  if (const char* copy = family.experts_copy_key) {
+    if (config->Count(copy).value_or(kind.n_experts) < kind.n_experts) {
+      config->FailKey(copy,
+                      Format("%u, as %s, or more", kind.n_experts, family.experts_key).c_str());
+    }
+  }
   kind.n_experts_used = CountOf(config, family.experts_used_key, family.experts_used_alias,
                                 family.default_experts_used);
   if (kind.n_experts_used > kind.n_experts || kind.n_experts > 65535) {

@@ -17,6 +17,7 @@
 #include "converter/family/rope.h"
 #include "converter/family/score_head.h"
 #include "converter/family/shared_kv.h"
+#include "converter/family/sparse_context.h"
 #include "converter/family/streams.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
@@ -118,11 +119,16 @@ bool IsOn(ConfigReader* config, const char* key, bool fallback) {
 uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_heads) {
   switch (family.kv_heads) {
     case KvHeadRule::kAsHeads: return n_heads;
+    case KvHeadRule::kMustBeHeads:
+      if (config->Count(family.keys.kv_heads).value_or(n_heads) != n_heads) {
+        config->FailKey(family.keys.kv_heads, Format("%u, as many as heads", n_heads).c_str());
+      }
+      return n_heads;
     case KvHeadRule::kGiven: {
       // An explicit null means as many as heads, not the class's default.
       const bool has_default =
-          family.default_kv_heads != 0 && !config->IsNull("num_key_value_heads");
-      return config->Count("num_key_value_heads")
+          family.default_kv_heads != 0 && !config->IsNull(family.keys.kv_heads);
+      return config->Count(family.keys.kv_heads)
           .value_or(has_default ? family.default_kv_heads : n_heads);
     }
     case KvHeadRule::kMultiQueryOrGrouped: {
@@ -161,8 +167,8 @@ LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hid
   kind.n_heads = config->RequiredCount(family.keys.heads);
   kind.n_kv_heads = ReadKvHeads(family, config, kind.n_heads);
   if (kind.n_heads % kind.n_kv_heads != 0) {
-    Fail("%s: %s %u is not a multiple of num_key_value_heads %u", config->label().c_str(),
-         family.keys.heads, kind.n_heads, kind.n_kv_heads);
+    Fail("%s: %s %u is not a multiple of %s %u", config->label().c_str(), family.keys.heads,
+         kind.n_heads, family.keys.kv_heads, kind.n_kv_heads);
   }
   std::optional<uint32_t> head_dim;
   const char* dim_key = family.keys.head_dim;
@@ -195,39 +201,6 @@ std::string FeedForwardActivation(const Family& family, ConfigReader* config) {
   if (IsGatedProj(family, config)) name = name.substr(std::string("gated-").size());
   return name;
 }
-
-}  // namespace
-
-std::optional<Activation> ActivationOf(const std::string& name) {
-  struct Row {
-    const char* name;
-    Activation activation;
-  };
-  constexpr Row kRows[] = {
-      {"silu", Activation::kSilu},
-      {"swish", Activation::kSilu},
-      {"gelu", Activation::kGelu},
-      {"gelu_python", Activation::kGelu},
-      {"gelu_new", Activation::kGeluTanh},
-      {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"gelu_fast", Activation::kGeluTanh},
-      {"gelu_accurate", Activation::kGeluTanh},
-      {"gelu_python_tanh", Activation::kGeluTanh},
-      {"relu", Activation::kRelu},
-      {"relu2", Activation::kReluSquared},
-      {"quick_gelu", Activation::kQuickGelu},
-      {"tanh", Activation::kTanh},
-      {"sigmoid", Activation::kSigmoid},
-      {"mish", Activation::kMish},
-      {"xielu", Activation::kXielu},
-  };
-  for (const Row& row : kRows) {
-    if (name == row.name) return row.activation;
-  }
-  return std::nullopt;
-}
-
-namespace {
 
 Activation ReadActivation(const Family& family, ConfigReader* config) {
   std::string name = family.activation;
@@ -407,9 +380,12 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
   Family own = family;
   own.names = family.encoder->names;
   own.keys = family.encoder->keys;
+  if (family.encoder->activation != nullptr) own.activation = family.encoder->activation;
+  if (family.encoder->is_plain) own.layer.is_gated = false;
   LayerKindSpec kind = ReadLayerKind(own, config, json, spec.hidden);
   kind.rope = kNoRope;
-  if (kind.n_heads != decoder_kind.n_heads && family.has_relative_position_buckets) {
+  const bool shares_positions = family.has_relative_position_buckets || family.encoder->rotates;
+  if (kind.n_heads != decoder_kind.n_heads && shares_positions) {
     config->FailKey(own.keys.heads, "the decoder's");
   }
   encoder.names = own.names;
@@ -422,8 +398,16 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
   if (family.encoder->rows_key != nullptr) {
     encoder.max_rows = config->Count(family.encoder->rows_key).value_or(encoder.max_rows);
   }
-  if (family.encoder->feature_key != nullptr) {
-    encoder.feature_width = config->RequiredCount(family.encoder->feature_key);
+  if (family.encoder->convolutions.empty()) return encoder;
+  encoder.takes_samples = family.encoder->feature_key == nullptr;
+  encoder.feature_width =
+      encoder.takes_samples ? 1 : config->RequiredCount(family.encoder->feature_key);
+  for (const Convolution& row : family.encoder->convolutions) {
+    // Samples of audio are not rounded: a quiet one between loud ones counts.
+    const bool is_exact = encoder.takes_samples && encoder.convolutions.empty();
+    encoder.convolutions.push_back({row.name, row.width * spec.hidden, row.taps, row.stride,
+                                    row.padding, row.has_bias, is_exact, row.activation, row.norm,
+                                    row.norm_epsilon});
   }
   return encoder;
 }
@@ -567,6 +551,7 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
   spec.rotates_neighbours = family.rotates_neighbours;
   spec.rotates_backwards = family.rotates_backwards;
   spec.gate_up_alternate = family.gate_up_alternate;
+  spec.up_is_first = family.up_is_first;
   spec.norm_offset = family.norm_offset;
   spec.has_norm_weights = family.has_norm_weights;
   spec.has_norm_biases = family.has_norm_biases;
@@ -614,6 +599,7 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
   const GlobalHeads global_heads = ReadGlobalHeads(family, &config, kind);
   const std::vector<uint32_t> ropes =
       ReadRopes(family, &config, windows, kind, global_heads, scaling, &spec, warnings);
+  if (family.encoder != nullptr && family.encoder->rotates) spec.encoder.kinds[0].rope = ropes[0];
   spec.kv_layers = KvLayers(family, &config, windows);
   ReadPerLayer(family, &config, &spec);
   spec.streams = ReadStreams(family, &config);
@@ -658,6 +644,7 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
     if (at == spec.kinds.end()) spec.kinds.push_back(kind);
   }
 
+  LimitContext(family, &config, &spec, warnings);  // RoPE is computed for the whole context
   CheckUnreadConfigKeys(&config, json, family, ignored_keys, warnings);
   return spec;
 }

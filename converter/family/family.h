@@ -52,13 +52,15 @@ enum class RopeRule : uint8_t {
   kNotEachFourth,  // no_rope_layers, or all except each no_rope_layer_interval-th
   kWindowed,       // layers with a window; all if sliding_window is null
   kOnlyWindowed,   // layers with a window; sliding_window must not be null
+  kByTheta,        // all, or none if rope_theta is null
 };
 
 // Number of kv heads.
 enum class KvHeadRule : uint8_t {
-  kGiven,       // num_key_value_heads
-  kAsHeads,     // as many as heads
-  kMultiQuery,  // 1 with multi_query, which is true when absent; else as many as heads
+  kGiven,        // keys.kv_heads
+  kAsHeads,      // as many as heads
+  kMustBeHeads,  // as many as heads, which keys.kv_heads, null or absent, must be
+  kMultiQuery,   // 1 with multi_query, which is true when absent; else as many as heads
   // new_decoder_architecture: num_kv_heads, with parallel blocks; else as kMultiQuery.
   kMultiQueryOrGrouped,
 };
@@ -98,6 +100,7 @@ struct ScanFamily {
 enum class LinearLayers : uint8_t {
   kAll,
   kInterval,    // layer_types, or all except each full_attention_interval-th
+  kEachFourth,  // layer_types, or all except each fourth; of fewer all but the last
   kMambaTypes,  // "mamba" in layer_types or layers_block_type; all if both are absent
   kIndices,     // all except attn_layer_indices
   kBeside,      // all, beside their attention
@@ -123,6 +126,11 @@ struct LinearAttentionFamily {
   LinearLayers layers;
   GatedNorm norm;
   bool has_delta_rule = false;  // hidden_act must be silu
+  // Null or absent: heads are those of attention, key_dim is 3/4 hidden / key_heads, value_dim
+  // twice key_dim.
+  bool derives_sizes = false;
+  const char* doubles_betas_key = nullptr;  // true if absent; null: off
+  float norm_epsilon = 0.0f;                // of the norm; 0: that of the other norms
   Size heads, key_heads, key_dim, value_dim;
   Size taps;
   Size width = {};                       // of all heads, before expand_key
@@ -192,6 +200,7 @@ struct ConfigKeys {
   const char* activation = "hidden_act";  // null: always the family's default
   const char* head_dim = "head_dim";      // null: always hidden / heads
   const char* layers_fallback = nullptr;  // used if `layers` is absent
+  const char* kv_heads = "num_key_value_heads";
 };
 
 // Defaults of the configuration class, for nested configs, which omit values equal to them.
@@ -227,6 +236,17 @@ struct KeyAlias {
 
 struct Family;
 
+// A convolution over an encoder's features.
+struct Convolution {
+  const char* name;
+  uint32_t taps, stride = 1, padding = 0;
+  uint32_t width = 1;  // channels, times hidden
+  bool has_bias = true;
+  Activation activation = Activation::kGelu;
+  const char* norm = nullptr;  // ConvolutionSpec
+  float norm_epsilon = 0.0f;
+};
+
 // Encoder of an encoder-decoder family.
 struct EncoderFamily {
   const TensorNames* names;
@@ -237,7 +257,13 @@ struct EncoderFamily {
   ConfigKeys keys = {};
   const char* rows_key = nullptr;  // null: default_rows
   uint32_t default_rows = 0;
-  const char* feature_key = nullptr;  // width of the input features; null: the encoder takes tokens
+  // The encoder takes features, of which convolutions make rows; none: tokens.
+  Span<const Convolution> convolutions = {};
+  const char* feature_key = nullptr;  // width of the features; null: they are samples of audio
+  // Layers of the same keys whose default differs from the decoder's.
+  const char* activation = nullptr;  // null: the decoder's
+  bool is_plain = false;             // no gate, whatever the decoder has
+  bool rotates = false;              // by the decoder's RoPE
 };
 
 // Head that scores texts: dense (if any), activation, norm, out.
@@ -313,6 +339,7 @@ struct Family {
   ExpertRule experts = ExpertRule::kNone;
   const char* experts_key = "num_local_experts";
   const char* experts_alias = "num_experts";  // null, here and below: none
+  const char* experts_copy_key = nullptr;     // must not be less than experts_key
   const char* experts_used_key = "num_experts_per_tok";
   const char* experts_used_alias = nullptr;
   const char* expert_ffn_key = "moe_intermediate_size";
@@ -361,6 +388,7 @@ struct Family {
   bool has_router_bias = false;
   bool has_expert_bias = true;  // if the other feed-forward blocks have one
   bool gate_up_alternate = false;
+  bool up_is_first = false;  // in a tensor that holds gate and up
 
   WindowRule window = WindowRule::kNone;
   uint32_t default_window = 0;  // by window_key, like the config's
@@ -411,7 +439,12 @@ struct Family {
   uint32_t default_kv_heads = 0;    // 0: as many as heads
   uint32_t default_ffn_factor = 0;  // times hidden; 0: the config must give the width
   uint32_t default_max_context = 2048;
-  uint32_t position_offset = 0;  // rows of the position table before that of position 0
+  // Attention to as many tokens as this key says, chosen among all: to all in shorter contexts, and
+  // there is no longer one.
+  const char* sparse_tokens_key = nullptr;
+  uint32_t default_sparse_tokens = 0;
+  const char* only_layer_type = nullptr;  // every entry of layer_types
+  uint32_t position_offset = 0;           // rows of the position table before that of position 0
   bool default_tied = false;
   const char* tied_key = nullptr;             // takes precedence over tie_word_embeddings
   bool is_always_tied = false;                // whatever tie_word_embeddings says

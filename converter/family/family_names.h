@@ -499,8 +499,41 @@ inline constexpr TensorNames kWhisperEncoderNames = {
     .ffn_norm = "model.encoder.layers.{}.final_layer_norm",
     .up = "model.encoder.layers.{}.fc1",
     .down = "model.encoder.layers.{}.fc2",
-    .conv1 = "model.encoder.conv1",
-    .conv2 = "model.encoder.conv2",
+};
+
+inline constexpr TensorNames kSampleDecoderNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .final_norm = "model.decoder.norm",
+    .head = "proj_out",
+    .attention_norm = "model.decoder.layers.{}.input_layernorm",
+    .q = "model.decoder.layers.{}.self_attn.q_proj",
+    .k = "model.decoder.layers.{}.self_attn.k_proj",
+    .v = "model.decoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.decoder.layers.{}.self_attn.o_proj",
+    .ffn_norm = "model.decoder.layers.{}.final_layernorm",
+    .gate_up = "model.decoder.layers.{}.mlp.fc1",
+    .down = "model.decoder.layers.{}.mlp.fc2",
+    .cross_norm = "model.decoder.layers.{}.post_attention_layernorm",
+    .cross_q = "model.decoder.layers.{}.encoder_attn.q_proj",
+    .cross_k = "model.decoder.layers.{}.encoder_attn.k_proj",
+    .cross_v = "model.decoder.layers.{}.encoder_attn.v_proj",
+    .cross_out = "model.decoder.layers.{}.encoder_attn.o_proj",
+};
+
+inline constexpr TensorNames kSampleEncoderNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .final_norm = "model.encoder.layer_norm",
+    .head = "proj_out",
+    .attention_norm = "model.encoder.layers.{}.input_layernorm",
+    .q = "model.encoder.layers.{}.self_attn.q_proj",
+    .k = "model.encoder.layers.{}.self_attn.k_proj",
+    .v = "model.encoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.encoder.layers.{}.self_attn.o_proj",
+    .ffn_norm = "model.encoder.layers.{}.post_attention_layernorm",
+    .up = "model.encoder.layers.{}.mlp.fc1",
+    .down = "model.encoder.layers.{}.mlp.fc2",
 };
 
 inline constexpr TensorNames kMtpNames = {

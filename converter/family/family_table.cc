@@ -30,6 +30,10 @@ constexpr EncoderFamily WithNames(EncoderFamily encoder, const TensorNames* name
 }
 constexpr EncoderFamily kUmt5Encoder = WithNames(kT5Encoder, &kUmt5EncoderNames);
 
+constexpr Convolution kWhisperConvolutions[] = {
+    {.name = "model.encoder.conv1", .taps = 3, .padding = 1},
+    {.name = "model.encoder.conv2", .taps = 3, .stride = 2, .padding = 1},
+};
 constexpr EncoderFamily kWhisperEncoder = {
     .names = &kWhisperEncoderNames,
     .keys = {.layers = "encoder_layers",
@@ -40,7 +44,33 @@ constexpr EncoderFamily kWhisperEncoder = {
              .head_dim = nullptr},
     .rows_key = "max_source_positions",
     .default_rows = 1500,
+    .convolutions = kWhisperConvolutions,
     .feature_key = "num_mel_bins",
+};
+
+constexpr Convolution kSampleConvolutions[] = {
+    {.name = "model.encoder.conv1",
+     .taps = 127,
+     .stride = 64,
+     .has_bias = false,
+     .activation = Activation::kTanh,
+     .norm = "model.encoder.groupnorm",
+     .norm_epsilon = 1e-5f},
+    {.name = "model.encoder.conv2", .taps = 7, .stride = 3, .width = 2},
+    {.name = "model.encoder.conv3", .taps = 3, .stride = 2},
+};
+constexpr EncoderFamily kSampleEncoder = {
+    .names = &kSampleEncoderNames,
+    .keys = {.layers = "encoder_num_hidden_layers",
+             .heads = "encoder_num_attention_heads",
+             .epsilon = nullptr,
+             .activation = "encoder_hidden_act",
+             .kv_heads = "encoder_num_key_value_heads"},
+    .default_rows = 1250,  // 30 s of audio
+    .convolutions = kSampleConvolutions,
+    .activation = "gelu",
+    .is_plain = true,
+    .rotates = true,
 };
 
 constexpr ScanFamily kMambaScan = {};
@@ -454,6 +484,31 @@ constexpr Family kFamilies[] = {
      .rope = RopeRule::kNone,
      .default_max_context = 448,
      .default_tied = true},
+    {.architecture = "MoonshineForConditionalGeneration",
+     .model_type = "moonshine",
+     .names = &kSampleDecoderNames,
+     .keys = {.layers = "decoder_num_hidden_layers",
+              .heads = "decoder_num_attention_heads",
+              .epsilon = nullptr,
+              .activation = "decoder_hidden_act",
+              .kv_heads = "decoder_num_key_value_heads"},
+     .qkv_bias = Bias::kByKey,
+     .mlp_bias = Bias::kAlways,
+     .layer = {.norm = NormKind::kLayer},
+     .default_epsilon = 1e-5,
+     .has_norm_biases = false,
+     .kv_heads = KvHeadRule::kMustBeHeads,
+     .encoder = &kSampleEncoder,
+     .up_is_first = true,
+     .rotates_neighbours = true,
+     .has_partial_rotary = true,
+     .default_partial_rotary = 0.9,
+     .default_max_context = 512,
+     .default_tied = true,
+     .aliases = {{"num_hidden_layers", "decoder_num_hidden_layers"},
+                 {"num_attention_heads", "decoder_num_attention_heads"},
+                 {"num_key_value_heads", "decoder_num_key_value_heads"},
+                 {"hidden_act", "decoder_hidden_act"}}},
     {.architecture = "Starcoder2ForCausalLM",
      .model_type = "starcoder2",
      .names = &kPlainFeedForwardNames,

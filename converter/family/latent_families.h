@@ -44,7 +44,80 @@ inline constexpr const char* kMistralLatentRope =
         "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,
         "original_max_position_embeddings": 8192})";
 
+constexpr TensorNames WithIndexer(TensorNames names) {
+  names.unused_in_layers = "model.layers.{}.self_attn.indexer.";
+  return names;
+}
+inline constexpr TensorNames kIndexedLatentNames = WithIndexer(kLatentExpertNames);
+
+inline constexpr LatentFamily kIndexedLatent = {.kv_rank = 512,
+                                                .query_rank = 1536,
+                                                .key_dim = 128,
+                                                .rotary_dim = 64,
+                                                .value_dim = 128,
+                                                .has_interleave_key = false};
+inline constexpr LatentFamily kGlmIndexedLatent = {.kv_rank = 512,
+                                                   .query_rank = 2048,
+                                                   .key_dim = 192,
+                                                   .rotary_dim = 64,
+                                                   .value_dim = 256,
+                                                   .has_interleave_key = false};
+
+// DeepSeek-V3 whose layers attend to tokens that an indexer chooses.
+constexpr Family Indexed(const char* architecture, const char* model_type,
+                         const LatentFamily* latent) {
+  Family family = {
+      .architecture = architecture, .model_type = model_type, .names = &kIndexedLatentNames};
+  family.qkv_bias = family.attention_out_bias = Bias::kByKey;
+  family.layer = {.route_score = RouteScore::kSigmoid, .topk_epsilon = 1e-20f};
+  family.latent = latent;
+  family.experts = ExpertRule::kByType;
+  family.experts_key = "n_routed_experts";
+  family.experts_alias = nullptr;
+  family.experts_copy_key = "num_experts";
+  family.default_expert_ffn = 2048;
+  family.default_experts = 256;
+  family.default_experts_used = 8;
+  family.norm_topk_prob_key = "norm_topk_prob";
+  family.default_norm_topk_prob = true;
+  family.dense_layers_key = "first_k_dense_replace";
+  family.default_dense_layers = 3;
+  family.shared_expert = SharedExpert::kCount;
+  family.shared_expert_key = "n_shared_experts";
+  family.default_shared_expert = 1;
+  family.has_router_correction = true;
+  family.has_router_groups = true;
+  family.default_router_groups = 8;
+  family.default_router_groups_used = 4;
+  family.has_routed_factor = true;
+  family.default_routed_factor = 2.5;
+  family.default_kv_heads = 128;
+  family.default_max_context = 163840;
+  family.sparse_tokens_key = "index_topk";
+  family.default_sparse_tokens = 2048;
+  family.only_layer_type = "deepseek_sparse_attention";
+  constexpr const char* kIgnored[] = {"aux_loss_alpha", "seq_aux",        "ep_size",
+                                      "scoring_func",   "moe_layer_freq", "topk_method"};
+  size_t n = 0;
+  for (const char* key : kIgnored) family.ignored_keys[n++] = key;
+  return family;
+}
+
+constexpr Family GlmIndexed() {
+  Family family = Indexed("GlmMoeDsaForCausalLM", "glm_moe_dsa", &kGlmIndexedLatent);
+  family.experts_alias = "num_local_experts";
+  family.experts_copy_key = nullptr;
+  family.ignored_keys[6] = "num_experts";
+  family.default_epsilon = 1e-5;
+  family.default_router_groups = family.default_router_groups_used = 1;
+  family.default_kv_heads = 64;
+  family.default_max_context = 202752;
+  return family;
+}
+
 inline constexpr Family kLatentFamilies[] = {
+    Indexed("DeepseekV32ForCausalLM", "deepseek_v32", &kIndexedLatent),
+    GlmIndexed(),
     {.architecture = "Mistral4ForCausalLM",
      .model_type = "mistral4",
      .names = &kLatentExpertNames,

@@ -129,6 +129,18 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
   return windows;
 }
 
+// True if the base of the RoPE is given as null: in rope_scaling or rope_parameters, or beside
+// them.
+bool HasNullTheta(ConfigReader* config) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const nlohmann::json* object = config->Find(key);
+    if (object == nullptr || !object->is_object() || object->empty()) continue;
+    if (object->contains("rope_theta")) return (*object)["rope_theta"].is_null();
+    break;
+  }
+  return config->IsNull("rope_theta");
+}
+
 }  // namespace
 
 std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
@@ -138,7 +150,7 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
   if (family.has_global_heads) windows.back() = 0;
   // layer_types has another meaning in these families.
   if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer ||
-      family.mixer == MixerRule::kLinearAttention) {
+      family.mixer == MixerRule::kLinearAttention || family.only_layer_type != nullptr) {
     return windows;
   }
   const nlohmann::json* types = config->Find("layer_types");
@@ -291,6 +303,10 @@ std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config,
       for (const char* key : {"rope_parameters", "rope_scaling", "rope_theta"})
         config->MarkRead(key);
     }
+  }
+  if (family.rope == RopeRule::kByTheta && HasNullTheta(config)) {
+    rotates.assign(n_layers, false);
+    for (const char* key : {"rope_parameters", "rope_scaling", "rope_theta"}) config->MarkRead(key);
   }
   if (family.rope == RopeRule::kWindowed || family.rope == RopeRule::kOnlyWindowed) {
     const bool is_off = config->IsNull("sliding_window");

@@ -47,6 +47,20 @@ inline constexpr LinearAttentionFamily kDeltaRule = {
     .taps = {"linear_conv_kernel_dim", 4},
 };
 
+inline constexpr LinearAttentionFamily kSplitDeltaRule = {
+    .layers = LinearLayers::kEachFourth,
+    .norm = GatedNorm::kEachHead,
+    .has_delta_rule = true,
+    .derives_sizes = true,
+    .doubles_betas_key = "linear_allow_neg_eigval",
+    .norm_epsilon = 1e-5f,
+    .heads = {"linear_num_value_heads"},
+    .key_heads = {"linear_num_key_heads"},
+    .key_dim = {"linear_key_head_dim"},
+    .value_dim = {"linear_value_head_dim"},
+    .taps = {"linear_conv_kernel_dim", 4},
+};
+
 inline constexpr LinearAttentionFamily kMamba2 = {
     .layers = LinearLayers::kAll,
     .norm = GatedNorm::kAllHeads,
@@ -100,7 +114,41 @@ inline constexpr LinearAttentionFamily kMambaBlocks = {
     .least_step_key = "time_step_min",
 };
 
+constexpr TensorNames WithSplitDeltaRule() {
+  TensorNames names = kPostNormNames;
+  // Names of published checkpoints, which transformers renames.
+  names.other_parts[0] = {".input_layernorm.", ".attention_layer_norm."};
+  names.other_parts[1] = {".post_attention_layernorm.", ".feedforward_layer_norm."};
+  names.state_attention_norm = "model.layers.{}.input_layernorm";
+  names.state_ffn_norm = "model.layers.{}.post_attention_layernorm";
+  names.mixer_z = "model.layers.{}.linear_attn.g_proj";
+  names.mixer_a = "model.layers.{}.linear_attn.a_proj";
+  names.mixer_b = "model.layers.{}.linear_attn.b_proj";
+  names.mixer_q = "model.layers.{}.linear_attn.q_proj";
+  names.mixer_k = "model.layers.{}.linear_attn.k_proj";
+  names.mixer_v = "model.layers.{}.linear_attn.v_proj";
+  names.conv_q = "model.layers.{}.linear_attn.q_conv1d";
+  names.conv_k = "model.layers.{}.linear_attn.k_conv1d";
+  names.conv_v = "model.layers.{}.linear_attn.v_conv1d";
+  names.scan_rates = "model.layers.{}.linear_attn.A_log";
+  names.time_step_bias = "model.layers.{}.linear_attn.dt_bias";
+  names.mixer_norm = "model.layers.{}.linear_attn.o_norm";
+  names.mixer_out = "model.layers.{}.linear_attn.o_proj";
+  return names;
+}
+inline constexpr TensorNames kSplitDeltaRuleNames = WithSplitDeltaRule();
+
 inline constexpr Family kLinearAttentionFamilies[] = {
+    {.architecture = "OlmoHybridForCausalLM",
+     .model_type = "olmo_hybrid",
+     .names = &kSplitDeltaRuleNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kAllHeads,
+     .mixer = MixerRule::kLinearAttention,
+     .linear = &kSplitDeltaRule,
+     .rope = RopeRule::kByTheta,
+     .default_max_context = 65536},
     {.architecture = "Qwen3_5ForCausalLM",
      .model_type = "qwen3_5_text",
      .names = &kDeltaRuleNames,

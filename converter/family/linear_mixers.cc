@@ -162,10 +162,21 @@ LayerKindSpec ReadLinearAttention(const Family& family, ConfigReader* config, ui
   LayerKindSpec mixer;
   mixer.mixer = Mixer::kLinearAttention;
   mixer.has_delta_rule = linear.has_delta_rule;
-  mixer.linear_heads = ReadSize(config, linear.heads);
-  mixer.linear_key_heads = ReadSize(config, linear.key_heads);
-  mixer.linear_key_dim = ReadSize(config, linear.key_dim);
+  LinearAttentionFamily::Size value_heads = linear.heads, key_heads = linear.key_heads;
+  if (linear.derives_sizes) {
+    value_heads.fallback = key_heads.fallback = config->RequiredCount(family.keys.heads);
+  }
+  mixer.linear_heads = ReadSize(config, value_heads);
+  mixer.linear_key_heads = ReadSize(config, key_heads);
+  LinearAttentionFamily::Size key_dim = linear.key_dim;
+  // Python: int(0.75 * hidden / heads).
+  if (linear.derives_sizes) key_dim.fallback = 3 * hidden / (4 * mixer.linear_key_heads);
+  mixer.linear_key_dim = ReadSize(config, key_dim);
+  if (mixer.linear_key_dim == 0) config->FailKey(key_dim.key, "a number above 0");
   mixer.conv_taps = ReadSize(config, linear.taps);
+  mixer.mixer_norm_epsilon = linear.norm_epsilon;
+  mixer.doubles_betas =
+      linear.doubles_betas_key != nullptr && config->Bool(linear.doubles_betas_key, true);
   double expand = 0;
   if (linear.expand_key != nullptr) expand = config->Number(linear.expand_key).value_or(2.0);
   if (expand < 0 || expand > 1024) config->FailKey(linear.expand_key, "a number of at most 1024");
@@ -175,7 +186,9 @@ LayerKindSpec ReadLinearAttention(const Family& family, ConfigReader* config, ui
     width = ReadSize(config, linear.width);
     width_key = linear.width.key;
   }
-  mixer.linear_value_dim = ReadValueDim(linear, config, mixer.linear_heads, width);
+  mixer.linear_value_dim =
+      linear.derives_sizes ? config->Count(linear.value_dim.key).value_or(2 * mixer.linear_key_dim)
+                           : ReadValueDim(linear, config, mixer.linear_heads, width);
   if (linear.expand_key != nullptr &&
       width != uint64_t{mixer.linear_heads} * mixer.linear_value_dim) {
     Fail("%s: %s %u times %s %u is not the width by %s: %llu", config->label().c_str(),
@@ -243,6 +256,16 @@ std::vector<bool> LayersWithLinearAttention(const Family& family, ConfigReader* 
       }
       std::vector<bool> is_linear(n_layers);
       for (uint32_t i = 0; i < n_layers; ++i) is_linear[i] = (i + 1) % interval != 0;
+      return is_linear;
+    }
+    case LinearLayers::kEachFourth: {
+      if (config->Has("layer_types")) {
+        return ReadTypes(config, "layer_types", n_layers, "linear_attention", "full_attention");
+      }
+      std::vector<bool> is_linear(n_layers);
+      for (uint32_t i = 0; i < n_layers; ++i) {
+        is_linear[i] = i % 4 != 3 && (n_layers > 3 || i + 1 != n_layers);
+      }
       return is_linear;
     }
     case LinearLayers::kMambaTypes:

@@ -157,6 +157,8 @@ LayerKindSpec WithMixer(LayerKindSpec kind, const LayerKindSpec& mixer) {
   kind.time_step_low = mixer.time_step_low;
   kind.time_step_high = mixer.time_step_high;
   kind.mixer_norm_group = mixer.mixer_norm_group;
+  kind.mixer_norm_epsilon = mixer.mixer_norm_epsilon;
+  kind.doubles_betas = mixer.doubles_betas;
   kind.norms_before_gate = mixer.norms_before_gate;
   kind.has_mixer_in_bias = mixer.has_mixer_in_bias;
   kind.has_mixer_out_bias = mixer.has_mixer_out_bias;

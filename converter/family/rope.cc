@@ -236,7 +236,8 @@ void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type, bo
 }
 
 // Returns how many elements of a head are rotated.
-uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query) {
+uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query,
+                   bool is_default_type) {
   // Whole heads: Proportional() reads the factor.
   if (parameters->String("rope_type") == "proportional") return query.head_dim;
   if (query.rotary_dim != 0) return query.rotary_dim;
@@ -257,8 +258,15 @@ uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQue
   if (query.partial_rotary != 1.0 && !own && !percent && config->IsNull("partial_rotary_factor")) {
     config->FailKey("partial_rotary_factor", "a number");
   }
-  const double fraction = own.value_or(percent.value_or(outer.value_or(query.partial_rotary)));
+  double fraction = own.value_or(percent.value_or(outer.value_or(query.partial_rotary)));
   ConfigReader* where = own ? parameters : config;
+  // Types other than the default complete the parameters once more in transformers: the key beside
+  // them, or the class's default for it, then takes precedence.
+  const bool has_class_key = query.partial_rotary != 1.0 && !query.has_rotary_keys;
+  if (!is_default_type && (outer || (has_class_key && !config->IsNull("partial_rotary_factor")))) {
+    fraction = outer.value_or(query.partial_rotary);
+    where = config;
+  }
   const char* key = own || !percent ? "partial_rotary_factor" : "rotary_pct";
   if (!query.has_partial_rotary && fraction != 1.0) {
     where->FailKey(key, "1 (this architecture rotates whole heads)");
@@ -359,7 +367,9 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
     Fail("%s: head_dim %u is odd", config->label().c_str(), query.head_dim);
   }
   RopeInput in;
-  in.dim = RotaryDim(config, &reader, query);
+  const std::optional<std::string> old_type = reader.String("type");
+  std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
+  in.dim = RotaryDim(config, &reader, query, type == "default");
   in.max_context = query.max_context;
   in.top_level_original = config->Number("original_max_position_embeddings");
   if (query.ignores_outer_original) in.top_level_original = std::nullopt;
@@ -379,8 +389,6 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   in.theta =
       own_theta.value_or(outer_theta.value_or(query.has_window ? query.local_theta : query.theta));
   if (in.theta <= 0) (own_theta ? &reader : config)->FailKey("rope_theta", "a positive number");
-  const std::optional<std::string> old_type = reader.String("type");
-  std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
   if (query.has_longrope_only && !query.has_mscales && type == "yarn") type = "longrope";
   if (query.has_longrope_only && type != "default" && type != "longrope" && type != "su") {
     reader.FailKey("rope_type", "default or longrope");

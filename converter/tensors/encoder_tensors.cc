@@ -8,8 +8,6 @@
 namespace arn::convert {
 namespace {
 
-constexpr uint32_t kTaps = 3;  // kernel size of a convolution
-
 // _relative_position_bucket of transformers' modeling_t5.py, in f32 as there. `distance`: from the
 // query back to the key; negative for keys after the query, only if both_ways.
 uint32_t BucketOf(int64_t distance, const RelativePositionBuckets& spec, bool both_ways) {
@@ -51,13 +49,28 @@ uint32_t Planner::AddRelativePositionBias(const std::string& name, const std::st
   return AddMatrix(name, DType::kF32, false, std::move(parts), n_heads);
 }
 
-uint32_t Planner::AddConvolution(const char* name, const char* base, uint32_t inputs) {
-  SourcePart part;
-  part.weight = sources_.Take(WeightName(base), {hidden_, inputs, kTaps});
-  part.bias = sources_.Take(std::string(base) + ".bias", {hidden_});
-  part.rows = hidden_;
-  part.taps = kTaps;
-  return AddMatrix(name, formats_.weights, true, {part}, kTaps * inputs);
+void Planner::AddConvolutions(const EncoderSpec& encoder) {
+  uint32_t inputs = encoder.feature_width;
+  for (const ConvolutionSpec& convolution : encoder.convolutions) {
+    const std::string own = Format("encoder.conv%zu", plan_.convolutions.size() + 1);
+    SourcePart part;
+    part.weight = sources_.Take(WeightName(convolution.name),
+                                {convolution.channels, inputs, convolution.taps});
+    if (convolution.has_bias) {
+      part.bias = sources_.Take(std::string(convolution.name) + ".bias", {convolution.channels});
+    }
+    part.rows = convolution.channels;
+    part.taps = convolution.taps;
+    ConvolutionTensors out;
+    out.weight = AddMatrix(own, convolution.is_exact ? DType::kF32 : formats_.weights, true, {part},
+                           convolution.taps * inputs);
+    inputs = convolution.channels;
+    if (const char* norm = convolution.norm) {
+      out.norm = AddVector(own + ".norm", WeightName(norm), inputs, 0.0f);
+      out.norm_bias = AddVector(own + ".norm_bias", std::string(norm) + ".bias", inputs, 0.0f);
+    }
+    plan_.convolutions.push_back(out);
+  }
 }
 
 // Adds the encoder's own table, unless it has the values and the factor of the decoder's.
@@ -82,10 +95,7 @@ void Planner::AddEncoder(const Checkpoint::Entry* embedding) {
   const TensorNames& names = *encoder.names;
   hidden_ = encoder.hidden;
   AddEncoderEmbedding(embedding);
-  if (encoder.feature_width != 0) {
-    plan_.conv1 = AddConvolution("encoder.conv1", names.conv1, encoder.feature_width);
-    plan_.conv2 = AddConvolution("encoder.conv2", names.conv2, hidden_);
-  }
+  AddConvolutions(encoder);
   if (names.positions != nullptr) {
     SourcePart part;
     part.weight = sources_.Take(WeightName(names.positions), {encoder.max_rows, hidden_});

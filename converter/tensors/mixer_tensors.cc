@@ -32,7 +32,23 @@ uint32_t Planner::AddByChannel(const std::string& name, const std::string& sourc
   return AddMatrix(name, DType::kF32, false, {part}, static_cast<uint32_t>(shape[0]));
 }
 
+// Adds the convolutions of q, k and v, which are stored apart.
+void Planner::AddSplitConvolution(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  const uint32_t taps = kind.conv_taps, keys = kind.linear_key_heads * kind.linear_key_dim;
+  const auto take = [&](const char* name, uint32_t n) {
+    return sources_.Take(WeightName(LayerName(name, i)), {n, 1, taps});
+  };
+  SourcePart part;
+  part.weight = take(names.conv_q, keys);
+  part.more_columns[0] = take(names.conv_k, keys);
+  part.more_columns[1] = take(names.conv_v, kind.mixer_out_width());
+  part.rows = part.transposed_rows = taps;
+  layer->conv = AddMatrix(OwnName(i, "conv"), DType::kF32, false, {part}, kind.conv_width());
+}
+
 void Planner::AddConvolution(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  if (spec_.names->conv_q != nullptr) return AddSplitConvolution(i, kind, layer);
   const std::string conv = LayerName(spec_.names->conv, i);
   const uint32_t width = kind.conv_width();
   layer->conv = AddByChannel(OwnName(i, "conv"), WeightName(conv), kind.conv_taps,
@@ -57,6 +73,14 @@ std::vector<SourcePart> Planner::LinearAttentionParts(uint32_t i, const LayerKin
   const uint32_t hidden = spec_.hidden, width = kind.mixer_out_width(), heads = kind.linear_heads;
   const uint32_t keys = kind.linear_key_heads * kind.linear_key_dim;
   const bool bias = kind.has_mixer_in_bias;
+  if (names.mixer_q != nullptr) {
+    return {Part(LayerName(names.mixer_z, i), width, hidden, bias),
+            Part(LayerName(names.mixer_a, i), heads, hidden, bias),
+            Part(LayerName(names.mixer_b, i), heads, hidden, bias),
+            Part(LayerName(names.mixer_q, i), keys, hidden, bias),
+            Part(LayerName(names.mixer_k, i), keys, hidden, bias),
+            Part(LayerName(names.mixer_v, i), width, hidden, bias)};
+  }
   if (names.mixer_qkv != nullptr) {
     return {Part(LayerName(names.mixer_z, i), width, hidden, bias),
             Part(LayerName(names.mixer_a, i), heads, hidden, bias),

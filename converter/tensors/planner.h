@@ -75,6 +75,7 @@ class Planner {
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
   void AddMixer(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddSplitConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddScanNorms(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);
@@ -118,7 +119,7 @@ class Planner {
   void AddEncoder(const Checkpoint::Entry* embedding);
   void AddEncoderEmbedding(const Checkpoint::Entry* embedding);
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
-  uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
+  void AddConvolutions(const EncoderSpec& encoder);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
   // middle row is distance 0.
   uint32_t AddRelativePositionBias(const std::string& name, const std::string& base,

@@ -64,12 +64,18 @@ SourcePart HalfOfHeads(SourcePart q, const LayerKindSpec& kind, uint32_t half) {
 }
 
 // Return the names of the norms before the two blocks; null: there is none.
+// True if the norms of a layer are before its blocks only, in spite of those of other layers.
+bool HasStateNorms(const TensorNames& names, const LayerKindSpec& kind) {
+  return kind.has_state() && names.state_attention_norm != nullptr;
+}
 const char* AttentionNormName(const TensorNames& names, const LayerKindSpec& kind) {
+  if (HasStateNorms(names, kind)) return names.state_attention_norm;
   const bool is_renamed =
       kind.is_parallel && !kind.shares_norm && names.parallel_attention_norm != nullptr;
   return is_renamed ? names.parallel_attention_norm : names.attention_norm;
 }
 const char* FfnNormName(const TensorNames& names, const LayerKindSpec& kind) {
+  if (HasStateNorms(names, kind)) return names.state_ffn_norm;
   const bool is_renamed = kind.is_parallel && names.parallel_ffn_norm != nullptr;
   return is_renamed ? names.parallel_ffn_norm : names.ffn_norm;
 }
@@ -110,6 +116,9 @@ Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Fo
 
 TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
+  for (const TensorNames::OtherPart& row : names.other_parts) {
+    if (row.part != nullptr) sources_.AddOtherPart(row.part, row.other);
+  }
   const Checkpoint::Entry* embedding = EmbeddingSource();
   const Checkpoint::Entry* head = spec_.makes_text ? HeadSource(embedding) : nullptr;
   const bool is_shared = spec_.makes_text && head == embedding &&
@@ -168,6 +177,9 @@ TensorPlan Planner::Make() {
   AddMtp();
   for (const char* unused : names.unused) {
     if (unused != nullptr) sources_.LeaveOut(unused);
+  }
+  for (uint32_t i = 0; names.unused_in_layers != nullptr && i < spec_.layer_kinds.size(); ++i) {
+    sources_.LeaveOut(LayerName(names.unused_in_layers, i));
   }
   for (const char* copy : names.embedding_copies) {
     if (copy != nullptr) sources_.AllowCopy(WeightName(copy), embedding);
@@ -310,7 +322,7 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
         AddVector(scope.Own("attention_sub_norm"),
                   WeightName(scope.Stored(names.attention_sub_norm)), q_rows, spec_.norm_offset);
   }
-  if (names.attention_post_norm != nullptr) {
+  if (names.attention_post_norm != nullptr && !HasStateNorms(names, kind)) {
     layer->attention_post_norm =
         AddPostNorm(scope.Own("attention_post_norm"), scope.Stored(names.attention_post_norm));
   }
@@ -343,7 +355,7 @@ void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
         {OutPart(scope.Stored(names.down), kind.ffn_dim, kind.has_mlp_bias, spec_.factors.down)},
         kind.ffn_dim);
   }
-  if (names.ffn_post_norm != nullptr) {
+  if (names.ffn_post_norm != nullptr && !HasStateNorms(names, kind)) {
     layer->ffn_post_norm =
         AddPostNorm(scope.Own("ffn_post_norm"), scope.Stored(names.ffn_post_norm));
   }
@@ -504,7 +516,12 @@ std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKin
   const TensorNames& names = *scope.names;
   const uint32_t ffn = kind.ffn_dim, hidden = hidden_;
   if (names.gate_up != nullptr) {
-    return {Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias)};
+    SourcePart gate = Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias);
+    if (!spec_.up_is_first) return {gate};
+    SourcePart up = gate;
+    gate.first_row = ffn;
+    gate.rows = up.rows = ffn;
+    return {gate, up};
   }
   std::vector<SourcePart> parts;
   if (kind.is_gated) {

@@ -35,7 +35,9 @@ struct SourcePart {
   uint32_t block_rows = 0;  // consecutive rows; 0: all
   uint32_t block_stride = 0;
   uint32_t transposed_rows = 0;  // not 0: the tensor is [cols, transposed_rows]
-  uint64_t first_element = 0;    // start of the matrix in a tensor that holds several
+  // Tensors with further columns of a transposed part.
+  const Checkpoint::Entry* more_columns[2] = {};
+  uint64_t first_element = 0;  // start of the matrix in a tensor that holds several
   uint64_t first_bias = 0;
   // Not 0: reorders each row from [cols / taps, taps] to [taps, cols / taps].
   uint32_t taps = 0;
@@ -98,6 +100,13 @@ struct ProjectorTensors {
   std::vector<uint32_t> stages;
 };
 
+// Tensors of a convolution over an encoder's features.
+struct ConvolutionTensors {
+  uint32_t weight = kNoTensor;
+  uint32_t norm = kNoTensor;
+  uint32_t norm_bias = kNoTensor;
+};
+
 // Tensors of a vision tower.
 struct VisionTensors {
   uint32_t patch_embedding = kNoTensor;
@@ -131,8 +140,7 @@ struct TensorPlan {
   uint32_t stream_out = kNoTensor;
   // Encoder, if any.
   std::vector<LayerTensors> encoder_layers;
-  uint32_t conv1 = kNoTensor;
-  uint32_t conv2 = kNoTensor;
+  std::vector<ConvolutionTensors> convolutions;
   uint32_t encoder_positions = kNoTensor;
   uint32_t encoder_final_norm = kNoTensor;
   uint32_t encoder_final_norm_bias = kNoTensor;

@@ -40,9 +40,15 @@ bool IsZeroBias(const Checkpoint& checkpoint, const std::string& name) {
 }  // namespace
 
 std::string TensorSources::StoredName(const std::string& name) const {
-  if (checkpoint_.Find(name) != nullptr || name.compare(0, prefix_.size(), prefix_) != 0) {
-    return name;
+  if (checkpoint_.Find(name) != nullptr) return name;
+  for (const auto& [part, other] : other_parts_) {
+    std::string renamed = name;
+    const size_t at = renamed.find(part);
+    if (at == std::string::npos) continue;
+    renamed.replace(at, part.size(), other);
+    if (checkpoint_.Find(renamed) != nullptr) return renamed;
   }
+  if (name.compare(0, prefix_.size(), prefix_) != 0) return name;
   const std::string bare = name.substr(prefix_.size());
   if (!older_prefix_.empty() && checkpoint_.Find(older_prefix_ + bare) != nullptr) {
     return older_prefix_ + bare;

@@ -22,6 +22,11 @@ class TensorSources {
         older_prefix_(older_prefix == nullptr ? "" : older_prefix),
         architecture_(architecture) {}
 
+  // Names that are absent are looked up with `other` in place of `part`.
+  void AddOtherPart(const std::string& part, const std::string& other) {
+    other_parts_.emplace_back(part, other);
+  }
+
   // Returns the tensor and marks it as used; returns null and records the name if it is missing.
   // Throws ConvertError if its shape or type differs.
   const Checkpoint::Entry* Take(const std::string& name, const std::vector<uint64_t>& shape);
@@ -58,6 +63,7 @@ class TensorSources {
 
   const Checkpoint& checkpoint_;
   const std::string prefix_, older_prefix_;
+  std::vector<std::pair<std::string, std::string>> other_parts_;
   const std::string& architecture_;
   std::set<std::string> used_;
   std::vector<std::string> missing_;

@@ -57,6 +57,31 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer, uint32_t
   return b.Finish();
 }
 
+// True for the two convolutions that Encoder.conv1 and conv2 stand for.
+bool IsPair(const std::vector<ConvolutionSpec>& convolutions) {
+  if (convolutions.size() != 2) return false;
+  const ConvolutionSpec &first = convolutions[0], &second = convolutions[1];
+  const auto is_centred = [](const ConvolutionSpec& c) {
+    return c.taps == 3 && c.padding == 1 && c.norm == nullptr;
+  };
+  return is_centred(first) && is_centred(second) && first.stride == 1 && second.stride == 2 &&
+         first.activation == second.activation && first.channels == second.channels;
+}
+
+std::vector<Offset<fbs::Convolution>> BuildConvolutions(const EncoderSpec& encoder,
+                                                        const TensorPlan& plan,
+                                                        flatbuffers::FlatBufferBuilder* builder) {
+  std::vector<Offset<fbs::Convolution>> out;
+  for (size_t i = 0; i < encoder.convolutions.size(); ++i) {
+    const ConvolutionSpec& c = encoder.convolutions[i];
+    const ConvolutionTensors& tensors = plan.convolutions[i];
+    out.push_back(fbs::CreateConvolution(*builder, tensors.weight, c.taps, c.stride, c.padding,
+                                         static_cast<fbs::Activation>(c.activation), tensors.norm,
+                                         tensors.norm_bias, c.norm_epsilon));
+  }
+  return out;
+}
+
 Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan,
                                   flatbuffers::FlatBufferBuilder* builder) {
   const EncoderSpec& encoder = spec.encoder;
@@ -69,12 +94,19 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   }
   const auto kinds_vector = builder->CreateVector(kinds);
   const auto layers_vector = builder->CreateVector(layers);
+  const bool is_pair = IsPair(encoder.convolutions);
+  Offset<flatbuffers::Vector<Offset<fbs::Convolution>>> convolutions = 0;
+  if (!is_pair && !encoder.convolutions.empty()) {
+    convolutions = builder->CreateVector(BuildConvolutions(encoder, plan, builder));
+  }
   fbs::EncoderBuilder b(*builder);
   b.add_max_rows(encoder.max_rows);
   b.add_feature_width(encoder.feature_width);
-  b.add_conv1(plan.conv1);
-  b.add_conv2(plan.conv2);
-  b.add_conv_activation(static_cast<fbs::Activation>(encoder.conv_activation));
+  if (is_pair) {
+    b.add_conv1(plan.convolutions[0].weight);
+    b.add_conv2(plan.convolutions[1].weight);
+    b.add_conv_activation(static_cast<fbs::Activation>(encoder.convolutions[0].activation));
+  }
   b.add_positions(plan.encoder_positions);
   b.add_kinds(kinds_vector);
   b.add_layers(layers_vector);
@@ -85,6 +117,8 @@ Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& pla
   b.add_hidden(encoder.hidden == spec.hidden ? 0 : encoder.hidden);
   b.add_embedding(plan.encoder_embedding);
   b.add_embedding_factor(plan.encoder_embedding == kNoTensor ? 1.0f : encoder.embedding_factor);
+  if (!convolutions.IsNull()) b.add_convolutions(convolutions);
+  b.add_takes_samples(encoder.takes_samples);
   return b.Finish();
 }
 

@@ -52,9 +52,17 @@ void ReadTransposed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t c
   const uint64_t stored_cols = part.transposed_rows;
   const uint32_t first = part.SourceRow(row), last = part.SourceRow(row + n - 1);
   std::vector<float> column(last - first + 1);
+  const Checkpoint::Entry* source = part.weight;
+  uint64_t begin = 0;  // column of the whole where the source begins
   for (uint32_t c = 0; c < cols; ++c) {
-    ReadFinite(*part.weight, part.first_element + part.SourceColumn(c) * stored_cols + first,
-               column.size(), column.data());
+    const uint64_t stored = part.SourceColumn(c) - begin;
+    ReadFinite(*source, part.first_element + stored * stored_cols + first, column.size(),
+               column.data());
+    const bool is_last = (stored + 1) * stored_cols == source->tensor->elements();
+    if (is_last && part.more_columns[0] != nullptr && c + 1 < cols) {
+      source = source == part.weight ? part.more_columns[0] : part.more_columns[1];
+      begin = uint64_t{c} + 1;
+    }
     for (uint32_t r = 0; r < n; ++r) {
       out[uint64_t{r} * cols + c] = column[part.SourceRow(row + r) - first];
     }

@@ -123,18 +123,19 @@ class Checker {
     return Status::kOk;
   }
 
-  // factor: row_factor of the step's values so far; 0: none yet.
+  // factor: row_factor of the step's values so far, with more_rows above it; 0: none yet.
   Status CheckRows(const OpContract& op, const StepCheck& check, ValueId id, uint32_t* factor) {
     const Value& value = program_.values[id];
     if (value.is_encoder != check.is_encoder()) {
       return check.ValueError("value's part", id, check.is_encoder() ? 1 : 0);
     }
     const bool may_be_more = check.is_encoder() && (op.traits & kTakesFactors) != 0;
-    if (value.row_factor == 0 || (!may_be_more && value.row_factor != 1)) {
-      return check.ValueError("rows' factor", value.row_factor, 1);
+    const uint32_t rows = uint32_t{value.more_rows} << 16 | value.row_factor;
+    if (value.row_factor == 0 || (!may_be_more && rows != 1)) {
+      return check.ValueError("rows' factor", rows, 1);
     }
-    if (*factor != 0 && value.row_factor != *factor && (op.traits & kChangesFactor) == 0) {
-      return check.ValueError("rows' factor", value.row_factor, *factor);
+    if (*factor != 0 && rows != *factor && (op.traits & kChangesFactor) == 0) {
+      return check.ValueError("rows' factor", rows, *factor);
     }
     if (value.is_pooled && (!value.is_encoder || (op.traits & kTakesPooled) == 0)) {
       return check.UnsupportedError("pooled rows", "are not possible here");
@@ -142,7 +143,7 @@ class Checker {
     if (op.op != Op::kPool && value.is_pooled != IsPooled(program_, check.step())) {
       return check.ValueError("pooled rows", value.is_pooled ? 1 : 0, value.is_pooled ? 0 : 1);
     }
-    *factor = value.row_factor;
+    *factor = rows;
     return Status::kOk;
   }
 

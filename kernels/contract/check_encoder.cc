@@ -1,24 +1,27 @@
 #include "kernels/contract/check_encoder.h"
 
+#include "kernels/contract/check.h"
+
 namespace arn {
 namespace {
 
-// Returns the columns of a row of features; 0: the encoder takes tokens.
-uint64_t FeatureColumns(const Program& program) {
+// True if the run has the features of n_rows rows, without optional ones or with them.
+bool HasFeatures(const Program& program, const RunArgs& args, uint64_t n_rows) {
   const Step& first = program.steps[0];
-  const auto* features = first.If<FeaturesParams>();
-  if (features == nullptr) return 0;
+  const auto& features = first.Get<FeaturesParams>();
+  if (features.stride != 0) return args.features.size() == n_rows * features.stride;
   const Value& value = program.values[first.out];
-  return features->stride != 0 ? features->stride : uint64_t{value.row_factor} * value.width;
+  const uint64_t most = n_rows * value.row_factor + value.more_rows;
+  const uint64_t n = args.features.size() / value.width;
+  return args.features.size() % value.width == 0 && n <= most && n + features.optional_rows >= most;
 }
 
 // Checks that the run has the tokens, or the features, of n_rows rows.
 Status CheckInput(const Program& program, const RunArgs& args, uint64_t n_rows, Diag* diag) {
-  const uint64_t columns = FeatureColumns(program);
-  if (args.features.size() == n_rows * columns &&
-      args.tokens.size() == (columns != 0 ? 0 : n_rows)) {
-    return Status::kOk;
-  }
+  const bool takes_features = program.steps[0].op() == Op::kFeatures;
+  const bool has_features =
+      takes_features ? HasFeatures(program, args, n_rows) : args.features.empty();
+  if (has_features && args.tokens.size() == (takes_features ? 0 : n_rows)) return Status::kOk;
   return diag->Fail(Status::kBadArgument,
                     "encoder input of %llu rows with %zu features and %zu "
                     "tokens",
@@ -80,6 +83,12 @@ Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceR
                       group, sequence.encoder_rows);
   }
   return Status::kOk;
+}
+
+uint32_t OmittedRows(const Program& program, const RunArgs& args) {
+  const Value& value = program.values[program.steps[0].out];
+  const uint32_t most = RowsOf(value, RunRows(args));
+  return most - static_cast<uint32_t>(args.features.size() / value.width);
 }
 
 Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) {

@@ -12,6 +12,10 @@ namespace arn {
 Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceRows& sequence,
                          Diag* diag);
 
+// Returns how many of the last rows of features a run leaves out. REQUIRES: CheckEncoderRun()
+// passed, and the program takes features.
+uint32_t OmittedRows(const Program& program, const RunArgs& args);
+
 // Checks a run with is_encoder.
 Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag);
 

@@ -93,12 +93,14 @@ struct ScanArgs {
 // Consecutive tokens of one sequence. Of each head, S [key_dim, value_dim] and g = exp(dt A):
 //   delta rule: S = g S + k (beta (v - g S^T k))^T;  y = S^T q / sqrt(key_dim)
 //   else:       S = g S + k (dt v)^T;                y = S^T q + D v
-// dt = clamp(softplus(step + bias)); beta is a sigmoid. The delta rule divides q and k by their
-// lengths, sqrt(sum of squares + kLengthEpsilon).
+// dt = clamp(softplus(step + bias)); beta is beta_factor times a sigmoid. With a factor of 2 states
+// may have negative eigenvalues (Grazzi et al., 2024, arXiv:2411.12537). The delta rule divides q
+// and k by their lengths, sqrt(sum of squares + kLengthEpsilon).
 struct LinearAttentionArgs {
   const float* heads;  // [2 or 3, n_heads], as in LinearAttentionParams
   bool has_skip;
   bool has_delta_rule;
+  float beta_factor;
   float time_step_low, time_step_high;
   uint32_t n_heads, heads_per_key;  // heads that share q and k
   uint32_t key_dim, value_dim;
@@ -149,6 +151,11 @@ struct PoolArgs {
   const float* scale = nullptr;
 };
 void PoolRows(const PoolArgs& args, const float* rows, uint32_t n_rows, uint32_t width, float* out);
+
+// x [n_rows, width] becomes (x - mean) / sqrt(variance + epsilon) * weight + bias, with the mean
+// and variance of all elements. weight and bias [width].
+void NormRows(const float* weight, const float* bias, float epsilon, uint32_t n_rows,
+              uint32_t width, float* x);
 
 // x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).
 struct GateArgs {

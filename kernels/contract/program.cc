@@ -40,7 +40,8 @@ Span<const Step> StepsOf(const Program& program, bool is_encoder) {
 uint64_t MaxRowsOf(const Program& program, const Value& value) {
   if (value.is_pooled) return program.max_pooled_rows;
   return uint64_t{value.row_factor} *
-         (value.is_encoder ? program.max_encoder_rows : program.max_rows);
+             (value.is_encoder ? program.max_encoder_rows : program.max_rows) +
+         value.more_rows;
 }
 
 ValueId ResultOf(const Program& program) {
@@ -51,6 +52,11 @@ ValueId ResultOf(const Program& program) {
 uint32_t RowFactorOf(const Program& program, const Step& step) {
   const ValueId shape = step.out != kNoValue ? step.out : step.in;
   return shape == kNoValue ? 1 : program.values[shape].row_factor;
+}
+
+uint32_t RowsOf(const Program& program, const Step& step, uint32_t n_rows) {
+  const ValueId shape = step.out != kNoValue ? step.out : step.in;
+  return shape == kNoValue ? n_rows : RowsOf(program.values[shape], n_rows);
 }
 
 bool NormsSpanHeads(const Program& program, const QkvRopeParams& params) {

@@ -28,6 +28,7 @@ struct Value {
   const char* name = nullptr;
   uint32_t width = 0;
   uint16_t row_factor = 1;     // rows per row of a run
+  uint16_t more_rows = 0;      // besides those
   bool is_encoder = false;     // written by the encoder steps
   bool is_pooled = false;      // has a row per pooled row of a run (Program::pool_rows)
   ValueId view_of = kNoValue;  // an earlier value, at least as wide; kNoValue: has its own bytes
@@ -127,12 +128,20 @@ struct Program {
 Span<const Step> StepsOf(const Program& program, bool is_encoder);
 uint64_t MaxRowsOf(const Program& program, const Value& value);
 
+// Returns the rows of a value that is not pooled in a run of n_rows.
+inline uint32_t RowsOf(const Value& value, uint32_t n_rows) {
+  return n_rows * value.row_factor + value.more_rows;
+}
+
 // Returns the value that a program without logits ends with.
 ValueId ResultOf(const Program& program);
 
 // Returns the rows of a step per row of a run: those of its output, or of the value it works on in
 // place.
 uint32_t RowFactorOf(const Program& program, const Step& step);
+
+// Returns the rows of a step that is not pooled in a run of n_rows.
+uint32_t RowsOf(const Program& program, const Step& step, uint32_t n_rows);
 
 // True if q norm and k norm each span all heads.
 bool NormsSpanHeads(const Program& program, const QkvRopeParams& params);

@@ -53,8 +53,10 @@ enum class Op : uint8_t {
   kClamp,  // in place on columns of in: clamps them to a range
   // An op of the decoder again:
   kSteer,  // in place on in: adds what the adapters of each sequence have for the end of a layer
+  // An op of the encoder again:
+  kNormRows,  // in place on in: a norm of all rows of the run together
 };
-inline constexpr uint32_t kOpCount = 31;
+inline constexpr uint32_t kOpCount = 32;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -253,6 +255,7 @@ struct LinearAttentionParams {
   float time_step_low = 0.0f;   // time steps are at least this, after the softplus
   float time_step_high = 0.0f;  // and at most this; 0: no limit
   bool has_delta_rule = false;
+  bool doubles_betas = false;
 };
 
 // With a norm, each group of norm_group elements is normalised by its root mean square.
@@ -271,13 +274,26 @@ struct FeaturesParams {
   static constexpr Op kOp = Op::kFeatures;
   uint32_t first = 0;   // first column
   uint32_t stride = 0;  // columns of a row of features; 0: as wide as `out`
+  // A run may leave out so many of the last rows, which are then 0.
+  uint16_t optional_rows = 0;
 };
 
 struct Im2colParams {
   static constexpr Op kOp = Op::kIm2col;
-  // Kernel width, odd and centred on the row. The stride in rows of `in` is the quotient of the
-  // row_factors.
   uint16_t n_taps = 0;
+  uint16_t stride = 1;   // rows of `in` per row of `out`
+  uint16_t padding = 0;  // rows of zeros before the first row of `in`, and behind the last
+};
+
+// Group normalisation with one group (Wu and He, 2018, arXiv:1803.08494): x becomes (x - mean) /
+// sqrt(variance + epsilon) * weight + bias with the mean and variance of all elements of all rows.
+// Leaves out the last rows, one for every `stride` rows that the run has left out of its features.
+struct NormRowsParams {
+  static constexpr Op kOp = Op::kNormRows;
+  WeightId weight = kNoWeight;  // [width of in], likewise bias
+  WeightId bias = kNoWeight;
+  float epsilon = 0.0f;
+  uint16_t stride = 1;  // rows of features from a row to the next
 };
 
 inline constexpr uint32_t kTokenTypes = 2;

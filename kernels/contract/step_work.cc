@@ -11,9 +11,9 @@ void AddOps(uint64_t ops, DType type, StepWork* work) {
 }
 
 // Returns the rows of the step's output, or of the value it works on in place.
-uint64_t RowsOf(const Program& program, const Step& step, const RunArgs& args) {
+uint64_t WrittenRows(const Program& program, const Step& step, const RunArgs& args) {
   if (IsPooled(program, step)) return args.sequences.size();
-  return uint64_t{RunRows(args)} * RowFactorOf(program, step);
+  return RowsOf(program, step, RunRows(args));
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ uint64_t SequencesUnderWay(const RunArgs& args) {
 
 StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
   StepWork work;
-  const uint64_t rows = RowsOf(program, step, args);
+  const uint64_t rows = WrittenRows(program, step, args);
   if (rows == 0) return work;
   const StepOperands operands = OperandsOf(step);
   for (uint32_t i = 0; i < operands.n_weights; ++i) {

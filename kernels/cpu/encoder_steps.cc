@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "kernels/contract/check.h"
+#include "kernels/contract/check_encoder.h"
 #include "kernels/cpu/cpu_state.h"
 #include "platform/base/arith.h"
 
@@ -12,8 +13,8 @@ namespace {
 constexpr uint32_t kElementsPerTask = 16 * 1024;
 
 uint32_t WidthOf(const State& state, ValueId id) { return state.program->values[id].width; }
-uint32_t RowFactorOf(const State& state, ValueId id) {
-  return state.program->values[id].row_factor;
+uint32_t RowsOf(const State& state, ValueId id, const RunArgs& args) {
+  return RowsOf(state.program->values[id], RunRows(args));
 }
 float* DataOf(const State& state, ValueId id) {
   return state.memory.As<float>(state.program->values[id].slice);
@@ -35,16 +36,20 @@ void ForRows(const State& state, uint32_t rows, uint32_t width, const Body& body
 
 void RunIm2col(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t width = WidthOf(state, step.in), out_width = WidthOf(state, step.out);
-  const uint32_t in_rows = RunRows(args) * RowFactorOf(state, step.in);
-  const uint32_t out_rows = RunRows(args) * RowFactorOf(state, step.out);
-  const uint32_t stride = RowFactorOf(state, step.in) / RowFactorOf(state, step.out);
-  const uint32_t n_taps = step.Get<Im2colParams>().n_taps;
+  const uint32_t in_rows = RowsOf(state, step.in, args);
+  const auto& p = step.Get<Im2colParams>();
   const float* in = DataOf(state, step.in);
   float* out = DataOf(state, step.out);
-  ForRows(state, out_rows, out_width, [&](uint32_t row) {
-    for (uint32_t t = 0; t < n_taps; ++t) {
-      const int64_t from = int64_t{row} * stride + t - n_taps / 2;
-      float* to = out + uint64_t{row} * out_width + uint64_t{t} * width;
+  ForRows(state, RowsOf(state, step.out, args), out_width, [&](uint32_t row) {
+    const int64_t first = int64_t{row} * p.stride - p.padding;
+    float* const all = out + uint64_t{row} * out_width;
+    if (first >= 0 && first + p.n_taps <= int64_t{in_rows}) {
+      std::memcpy(all, in + static_cast<uint64_t>(first) * width, out_width * sizeof(float));
+      return;
+    }
+    for (uint32_t t = 0; t < p.n_taps; ++t) {
+      const int64_t from = first + t;
+      float* to = all + uint64_t{t} * width;
       if (from < 0 || from >= int64_t{in_rows}) {
         std::memset(to, 0, width * sizeof(float));
       } else {
@@ -80,10 +85,20 @@ void RunFeatures(const State& state, const Step& step, const RunArgs& args) {
   const auto& p = step.Get<FeaturesParams>();
   const uint32_t width = WidthOf(state, step.out), stride = p.stride == 0 ? width : p.stride;
   float* out = DataOf(state, step.out);
-  ForRows(state, RunRows(args) * RowFactorOf(state, step.out), width, [&](uint32_t row) {
+  const uint32_t rows = RowsOf(state, step.out, args);
+  const uint32_t n = p.optional_rows == 0 ? rows : rows - OmittedRows(*state.program, args);
+  ForRows(state, n, width, [&](uint32_t row) {
     std::memcpy(out + uint64_t{row} * width,
                 args.features.data() + uint64_t{row} * stride + p.first, width * sizeof(float));
   });
+  std::memset(out + uint64_t{n} * width, 0, uint64_t{rows - n} * width * sizeof(float));
+}
+
+void RunNormRows(const State& state, const Step& step, const RunArgs& args) {
+  const auto& p = step.Get<NormRowsParams>();
+  NormRows(VectorOf(state, p.weight), VectorOf(state, p.bias), p.epsilon,
+           RowsOf(state, step.in, args) - OmittedRows(*state.program, args) / p.stride,
+           WidthOf(state, step.in), DataOf(state, step.in));
 }
 
 void RunPool(const State& state, const Step& step, const RunArgs& args) {
@@ -104,7 +119,7 @@ void RunClamp(const State& state, const Step& step, const RunArgs& args) {
   const float low = range[0], high = range[1];
   const uint32_t width = WidthOf(state, step.in);
   float* x = DataOf(state, step.in) + p.first;
-  ForRows(state, RunRows(args) * RowFactorOf(state, step.in), width, [&](uint32_t row) {
+  ForRows(state, RowsOf(state, step.in, args), width, [&](uint32_t row) {
     float* at = x + uint64_t{row} * width;
     for (uint32_t i = 0; i < p.n_columns; ++i) at[i] = Min(Max(at[i], low), high);
   });
@@ -123,6 +138,8 @@ void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
     RunPool(state, step, args);
   } else if (step.op() == Op::kClamp) {
     RunClamp(state, step, args);
+  } else if (step.op() == Op::kNormRows) {
+    RunNormRows(state, step, args);
   } else {
     RunSelfAttention(state, step, args);
   }

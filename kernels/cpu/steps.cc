@@ -111,7 +111,7 @@ class Runner {
 
   void Run(const Step& step, const ActParams& p) const {
     const uint32_t width = Width(step.in);
-    ForRange(rows_ * program_.values[step.in].row_factor, width, [&](uint32_t row) {
+    ForRange(RowsOf(program_.values[step.in], rows_), width, [&](uint32_t row) {
       state_.simd.act(Row(step.in, row), width, p.activation, Vector(p.parameters));
     });
   }
@@ -237,7 +237,7 @@ class Runner {
   }
 
   void Run(const Step& step, const LinearParams& p) const {
-    const uint32_t rows = rows_ * program_.values[step.out].row_factor;
+    const uint32_t rows = RowsOf(program_.values[step.out], rows_);
     Observe(args_, p.weight, Data(step.in), rows, p.accumulate ? Data(step.out) : nullptr);
     Matmul(state_, p.weight, Data(step.in), rows, p.accumulate, Data(step.out));
   }
@@ -364,6 +364,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kIm2col:
     case Op::kAddPositions:
     case Op::kClamp:
+    case Op::kNormRows:
     case Op::kPool:
     case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "kernels/contract/check.h"
+#include "kernels/contract/check_encoder.h"
 #include "kernels/contract/route.h"
 #include "kernels/contract/step_clock.h"
 #include "kernels/contract/streams.h"
@@ -74,7 +75,7 @@ class Runner {
 
   void RunStep(const Step& step) {
     rows_ = IsPooled(program_, step) ? PooledRows(program_, args_)
-                                     : RunRows(args_) * RowFactorOf(program_, step);
+                                     : RowsOf(program_, step, RunRows(args_));
     switch (step.op()) {
       case Op::kEmbed: return Run(step, step.Get<EmbedParams>());
       case Op::kRopeAngles: return Run(step, step.Get<RopeAnglesParams>());
@@ -107,6 +108,7 @@ class Runner {
       case Op::kSteer: return Run(step, step.Get<SteerParams>());
       case Op::kAddEmbeddings: return Run(step, step.Get<AddEmbeddingsParams>());
       case Op::kClamp: return Run(step, step.Get<ClampParams>());
+      case Op::kNormRows: return Run(step, step.Get<NormRowsParams>());
     }
   }
 
@@ -258,17 +260,23 @@ class Runner {
 
   void Run(const Step& step, const FeaturesParams& p) {
     const uint32_t width = Width(step.out), stride = p.stride == 0 ? width : p.stride;
-    for (uint32_t row = 0; row < rows_; ++row) {
+    const uint32_t n = p.optional_rows == 0 ? rows_ : rows_ - OmittedRows(program_, args_);
+    for (uint32_t row = 0; row < n; ++row) {
       const float* from = args_.features.data() + uint64_t{row} * stride + p.first;
       std::memcpy(Row(step.out, row), from, width * sizeof(float));
     }
+    std::memset(Row(step.out, n), 0, uint64_t{rows_ - n} * width * sizeof(float));
+  }
+
+  void Run(const Step& step, const NormRowsParams& p) {
+    NormRows(state_.Vector(p.weight), state_.Vector(p.bias), p.epsilon,
+             rows_ - OmittedRows(program_, args_) / p.stride, Width(step.in), Data(step.in));
   }
 
   void Run(const Step& step, const Im2colParams& p) {
-    const uint32_t stride = RowFactor(step.in) / RowFactor(step.out);
+    const uint32_t in_rows = RowsOf(program_.values[step.in], RunRows(args_));
     for (uint32_t row = 0; row < rows_; ++row) {
-      reference::Im2col(Data(step.in), rows_ * stride, Width(step.in), p.n_taps, row * stride,
-                        Row(step.out, row));
+      reference::Im2col(Data(step.in), in_rows, Width(step.in), p, row, Row(step.out, row));
     }
   }
 
@@ -489,7 +497,6 @@ class Runner {
   }
 
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
-  uint32_t RowFactor(ValueId id) const { return program_.values[id].row_factor; }
   float* Data(ValueId id) const { return state_.memory.As<float>(program_.values[id].slice); }
   float* Row(ValueId id, uint32_t row) const { return Data(id) + uint64_t{row} * Width(id); }
 

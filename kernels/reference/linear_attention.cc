@@ -37,7 +37,8 @@ Token TokenOf(const LinearAttentionArgs& a, uint32_t head, uint32_t row) {
   t.decay = std::exp(t.dt * static_cast<double>(a.heads[head]));
   if (a.has_skip) t.skip = static_cast<double>(a.heads[2 * uint64_t{a.n_heads} + head]);
   if (!a.has_delta_rule) return t;
-  t.beta = 1.0 / (1.0 + std::exp(-static_cast<double>(gates[a.n_heads + head])));
+  t.beta = static_cast<double>(a.beta_factor) /
+           (1.0 + std::exp(-static_cast<double>(gates[a.n_heads + head])));
   t.q_factor = InverseLength(t.q, a.key_dim) / std::sqrt(static_cast<double>(a.key_dim));
   t.k_factor = InverseLength(t.k, a.key_dim);
   return t;

@@ -54,10 +54,10 @@ void Attention(const AttentionArgs& args, uint32_t position, const float* q, flo
 void SelfAttention(const AttentionArgs& args, uint32_t row, const float* qkv, float* out,
                    float* scratch);
 
-// im2col: out [n_taps * width] = rows [row - n_taps / 2, row + n_taps / 2] of in [rows, width],
-// zero-padded.
-void Im2col(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
-            float* out);
+// im2col: out [n_taps * width] = the n_taps rows from row * stride - padding on of in [rows,
+// width], zero-padded.
+void Im2col(const float* in, uint32_t rows, uint32_t width, const Im2colParams& params,
+            uint32_t row, float* out);
 
 // out[n] = activation(gate[n]) * up[n] with in = [gate | up]. limit: kClampedSwiglu only.
 void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out);

@@ -270,6 +270,9 @@ arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) 
   info.prefix_tokens = static_cast<uint32_t>(m.prefix.ids.size());
   info.encoder_rows = m.spec.encoder.max_rows;
   info.encoder_feature_width = m.spec.encoder.feature_width;
+  info.encoder_row_frames = m.spec.encoder.frames.per_row;
+  info.encoder_more_frames = m.spec.encoder.frames.more;
+  info.encoder_optional_frames = m.spec.encoder.frames.optional;
   info.n_start_ids = static_cast<uint32_t>(m.start_ids.size());
   info.start_ids = m.start_ids.data();
   info.self_test_tokens = static_cast<uint32_t>(m.self_test.ids.size());

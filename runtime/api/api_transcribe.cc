@@ -104,7 +104,8 @@ arn_status arn_transcribe_get_info(const arn_model* model, arn_transcribe_info* 
   arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
   info.n_languages = spec.n_languages;
   info.can_translate = spec.translate_id == TranscriptionSpec::kNoToken ? 0 : 1;
-  info.window_samples = spec.window_frames * kHopSamples;
+  info.window_samples = spec.window_samples;
+  info.has_timestamps = spec.takes_samples ? 0 : 1;
   return ToC(WriteStruct(info, out_info));
 }
 

@@ -1,5 +1,5 @@
 // ReplyFormat: how a model writes reasoning and tool calls into a reply, as its chat template shows
-// them (runtime/bundle/bundle.fbs). A reply is
+// them (runtime/bundle/text.fbs). A reply is
 //
 //   [reasoning_begin reasoning reasoning_end] [content_begin] text [calls]
 //   calls = calls_begin call (call_separator call)* calls_end

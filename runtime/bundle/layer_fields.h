@@ -90,7 +90,9 @@ enum class Mixer : uint8_t {
   X(bool, has_gate_threshold, false, 0, 1)                                                      \
   X(float, gate_threshold, 0.0f, -kAnyFloat, kAnyFloat)                                         \
   X(float, scan_norm_epsilon, 0.0f, 0.0f, 1.0f)                                                 \
-  X(bool, has_image_windows, false, 0, 1)
+  X(bool, has_image_windows, false, 0, 1)                                                       \
+  X(bool, doubles_betas, false, 0, kind.has_delta_rule)                                         \
+  X(float, mixer_norm_epsilon, 0.0f, 0.0f, 1.0f)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \

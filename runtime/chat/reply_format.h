@@ -8,7 +8,7 @@
 namespace arn {
 
 namespace fbs {
-struct ReplyFormat;  // runtime/bundle/bundle.fbs
+struct ReplyFormat;  // runtime/bundle/text.fbs
 }
 
 namespace chat {

@@ -13,7 +13,7 @@
 namespace arn {
 
 namespace fbs {
-struct Chat;  // runtime/bundle/bundle.fbs
+struct Chat;  // runtime/bundle/text.fbs
 }
 
 namespace chat {

@@ -189,7 +189,7 @@ Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options,
                       options->encoder_rows, encoder.max_rows);
   }
   if (options->encoder_rows == 0) {
-    const bool is_fixed = encoder.positions != kNoWeight;
+    const bool is_fixed = encoder.positions != kNoWeight || encoder.feature_width != 0;
     options->encoder_rows =
         is_fixed ? encoder.max_rows : Min(encoder.max_rows, kDefaultEncoderTokens);
   }

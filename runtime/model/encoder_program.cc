@@ -1,17 +1,18 @@
 #include "runtime/model/encoder_program.h"
 
 #include "runtime/model/layer_program.h"
+#include "runtime/model/read_convolutions.h"
 
 namespace arn {
 namespace {
 
-constexpr uint64_t kStepsOutsideEncoderLayers = 9 + kMaxRopeKinds;
-constexpr uint16_t kTaps = 3;
+constexpr uint64_t kStepsPerConvolution = 4;
+constexpr uint64_t kStepsOutsideEncoderLayers = 3 + kMaxRopeKinds;
 
 // Adds a value that only the encoder's steps use.
-ValueId NewEncoderValue(const char* name, uint32_t width, uint16_t row_factor, StepList* steps) {
+ValueId NewEncoderValue(const char* name, uint32_t width, StepList* steps) {
   const ValueId id = steps->NewValue(name, width);
-  steps->MarkEncoder(id, row_factor);
+  steps->MarkEncoder(id, 1);
   return id;
 }
 
@@ -21,35 +22,59 @@ void AddLinear(ValueId in, ValueId out, WeightId weight, uint32_t layer, StepLis
   steps->Add(Step(linear, in, out, layer));
 }
 
-// Adds a convolution of kernel size 3 and its activation: in -> out. The row count is that of
-// `out`.
-void AddConvolution(ValueId in, ValueId columns, ValueId out, WeightId weight,
-                    Activation activation, StepList* steps) {
+// Adds a convolution, its activation and its norm: in -> out. stride: frames from a row of `out` to
+// the next.
+void AddConvolution(const ConvolutionSpec& convolution, ValueId in, ValueId columns, ValueId out,
+                    uint16_t stride, StepList* steps) {
   Im2colParams im2col;
-  im2col.n_taps = kTaps;
+  im2col.n_taps = convolution.taps;
+  im2col.stride = convolution.stride;
+  im2col.padding = convolution.padding;
   steps->Add(Step(im2col, in, columns));
-  AddLinear(columns, out, weight, 0, steps);
+  AddLinear(columns, out, convolution.weight, 0, steps);
   ActParams act;
-  act.activation = activation;
+  act.activation = convolution.activation;
   steps->Add(Step(act, out));
+  if (convolution.norm == kNoWeight) return;
+  NormRowsParams norm;
+  norm.weight = convolution.norm;
+  norm.bias = convolution.norm_bias;
+  norm.epsilon = convolution.norm_epsilon;
+  norm.stride = stride;
+  steps->Add(Step(norm, out));
 }
 
-// Adds the feature front end: two frames become one row of x.
+// Adds the feature front end: convolutions make rows of x of the frames.
 void AddFeatures(const EncoderSpec& encoder, ValueId x, StepList* steps) {
-  const uint32_t width = encoder.feature_width, hidden = encoder.hidden;
-  const ValueId frames = NewEncoderValue("frames", width, 2, steps);
-  const ValueId first = NewEncoderValue("columns", kTaps * width, 2, steps);
-  const ValueId convolved = NewEncoderValue("convolved", hidden, 2, steps);
-  const ValueId second = NewEncoderValue("columns", kTaps * hidden, 1, steps);
-  steps->Add(Step(FeaturesParams(), kNoValue, frames));
-  AddConvolution(frames, first, convolved, encoder.conv1, encoder.conv_activation, steps);
-  AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
+  const size_t n = encoder.convolutions.size();
+  FrameRule rules[kMaxConvolutions + 1];  // before the first, behind the first, ..
+  for (size_t i = n; i > 0; --i) rules[i - 1] = rules[i].Before(encoder.convolutions[i - 1]);
+  const auto value = [&](const char* name, uint32_t width, const FrameRule& rule) {
+    const ValueId id = steps->NewValue(name, width);
+    steps->MarkEncoder(id, rule.per_row, rule.more);
+    return id;
+  };
+  FeaturesParams features;
+  features.optional_rows = encoder.frames.optional;
+  ValueId in = value("frames", encoder.feature_width, rules[0]);
+  steps->Add(Step(features, kNoValue, in));
+  uint32_t channels = encoder.feature_width;
+  uint16_t stride = 1;
+  for (size_t i = 0; i < n; ++i) {
+    const ConvolutionSpec& convolution = encoder.convolutions[i];
+    const ValueId columns = value("columns", convolution.taps * channels, rules[i + 1]);
+    channels = convolution.channels;
+    const ValueId out = i + 1 == n ? x : value("convolved", channels, rules[i + 1]);
+    stride = static_cast<uint16_t>(stride * convolution.stride);
+    AddConvolution(convolution, in, columns, out, stride, steps);
+    in = out;
+  }
 }
 
 // Adds each decoder layer's cross-attention keys and values, stored one after the other.
 void AddCross(const ModelSpec& spec, ValueId encoder, StepList* steps) {
   const KvGroupSpec& shape = spec.groups[spec.encoder.group];
-  const ValueId kv = NewEncoderValue("cross_kv", 2 * shape.n_kv_heads * shape.head_dim, 1, steps);
+  const ValueId kv = NewEncoderValue("cross_kv", 2 * shape.n_kv_heads * shape.head_dim, steps);
   for (uint32_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
     if (layer.cross_q == kNoWeight) continue;
@@ -67,13 +92,13 @@ LayerValues NewEncoderValues(Span<const LayerKindSpec> kinds, Span<const LayerSp
                              uint32_t hidden, StepList* steps) {
   const LayerWidths w = WidestOf(kinds, layers);
   LayerValues v;
-  v.x = NewEncoderValue("encoder", hidden, 1, steps);
-  v.normed = NewEncoderValue("encoder_normed", hidden, 1, steps);
-  v.qkv = NewEncoderValue("encoder_qkv", w.qkv, 1, steps);
-  v.attention = NewEncoderValue("encoder_attention", w.attention, 1, steps);
-  v.ffn_normed = NewEncoderValue("encoder_ffn_normed", hidden, 1, steps);
-  if (w.gate_up != 0) v.gate_up = NewEncoderValue("encoder_gate_up", w.gate_up, 1, steps);
-  if (w.activated != 0) v.activated = NewEncoderValue("encoder_activated", w.activated, 1, steps);
+  v.x = NewEncoderValue("encoder", hidden, steps);
+  v.normed = NewEncoderValue("encoder_normed", hidden, steps);
+  v.qkv = NewEncoderValue("encoder_qkv", w.qkv, steps);
+  v.attention = NewEncoderValue("encoder_attention", w.attention, steps);
+  v.ffn_normed = NewEncoderValue("encoder_ffn_normed", hidden, steps);
+  if (w.gate_up != 0) v.gate_up = NewEncoderValue("encoder_gate_up", w.gate_up, steps);
+  if (w.activated != 0) v.activated = NewEncoderValue("encoder_activated", w.activated, steps);
   return v;
 }
 
@@ -107,12 +132,14 @@ uint64_t EncoderKinds(const fbs::Encoder* encoder) {
 
 uint64_t EncoderSteps(const EncoderSpec& encoder, uint64_t n_layers) {
   if (!encoder.exists()) return 0;
-  return encoder.layers.size() * kStepsPerEncoderLayer + 2 * n_layers + kStepsOutsideEncoderLayers;
+  return encoder.layers.size() * kStepsPerEncoderLayer + 2 * n_layers +
+         encoder.convolutions.size() * kStepsPerConvolution + kStepsOutsideEncoderLayers;
 }
 
 uint64_t EncoderSteps(const fbs::Encoder* encoder) {
   if (encoder == nullptr || encoder->layers() == nullptr) return 0;
-  return encoder->layers()->size() * kStepsPerEncoderLayer + kStepsOutsideEncoderLayers;
+  return encoder->layers()->size() * kStepsPerEncoderLayer +
+         ConvolutionCount(encoder) * kStepsPerConvolution + kStepsOutsideEncoderLayers;
 }
 
 void AddEncoder(const ModelSpec& spec, StepList* steps) {

@@ -35,11 +35,12 @@ ValueId AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t lay
     linear.time_step_low = kind.time_step_low;
     linear.time_step_high = kind.time_step_high;
     linear.has_delta_rule = kind.has_delta_rule;
+    linear.doubles_betas = kind.doubles_betas;
     add(linear, v.convolved, v.out);
     GateParams gate;
     gate.norm = layer.mixer_norm;
     gate.norm_group = kind.mixer_norm_group;
-    gate.epsilon = kind.norm_epsilon;
+    gate.epsilon = kind.mixer_norm_epsilon != 0.0f ? kind.mixer_norm_epsilon : kind.norm_epsilon;
     gate.gate = v.mixed;
     gate.norms_first = kind.norms_before_gate;
     add(gate, v.out, kNoValue);

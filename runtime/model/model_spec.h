@@ -63,18 +63,45 @@ struct RopeVariants {
 };
 
 inline constexpr uint32_t kMaxEncoderRows = 1u << 20;
+inline constexpr uint32_t kMaxConvolutions = 4;
 
-// Encoder: token embeddings, or features through two convolutions, then layers with bidirectional
+// A convolution over features, its activation, and a norm of all rows and channels together.
+struct ConvolutionSpec {
+  WeightId weight = kNoWeight;  // [channels, taps * channels of its input], earliest row first
+  uint32_t channels = 0;
+  uint16_t taps = 0, stride = 1, padding = 0;
+  Activation activation = Activation::kGelu;
+  WeightId norm = kNoWeight;  // or none
+  WeightId norm_bias = kNoWeight;
+  float norm_epsilon = 0.0f;
+};
+
+// How many frames of features make n rows: per_row * n + more, or up to `optional` less.
+struct FrameRule {
+  uint16_t per_row = 1, more = 0, optional = 0;
+
+  uint64_t most(uint32_t n_rows) const { return uint64_t{per_row} * n_rows + more; }
+  // Returns the rows of n frames; 0: these frames make no rows.
+  uint32_t RowsOf(uint32_t n_frames) const {
+    if (uint64_t{n_frames} + optional < most(1)) return 0;
+    const auto n = static_cast<uint32_t>((uint64_t{n_frames} + optional - more) / per_row);
+    return n_frames <= most(n) ? n : 0;
+  }
+  // Returns the frames before a convolution of these, which are those behind it.
+  FrameRule Before(const ConvolutionSpec& convolution) const;
+};
+
+// Encoder: token embeddings, or features through convolutions, then layers with bidirectional
 // attention.
 struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t hidden = 0;    // width of its rows
   WeightId embedding = kNoWeight;
   float embedding_factor = 1.0f;
-  uint32_t feature_width = 0;  // width of each of the two frames that form a row; 0: token ids
-  WeightId conv1 = kNoWeight;  // [hidden, 3 feature_width], earliest input first
-  WeightId conv2 = kNoWeight;  // [hidden, 3 hidden], stride 2
-  Activation conv_activation = Activation::kGelu;
+  uint32_t feature_width = 0;  // of a frame; 0: token ids
+  bool takes_samples = false;  // a frame is a sample of audio
+  Span<const ConvolutionSpec> convolutions;
+  FrameRule frames;  // that become rows
   WeightId positions = kNoWeight;
   Span<const LayerKindSpec> kinds;
   Span<const LayerSpec> layers;

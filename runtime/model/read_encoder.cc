@@ -4,6 +4,7 @@
 #include "platform/base/arith.h"
 #include "runtime/bundle/optional_fields.h"
 #include "runtime/model/field_checks.h"
+#include "runtime/model/read_convolutions.h"
 #include "runtime/model/read_enums.h"
 #include "runtime/model/read_kind.h"
 #include "runtime/model/read_layer.h"
@@ -14,27 +15,7 @@ namespace {
 
 constexpr uint32_t kMaxEncoderLayers = 4096;
 constexpr uint32_t kMaxEncoderKinds = 256;
-
-// Reads the two convolutions of kernel size 3; the second has stride 2.
-Status ReadFeatures(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderSpec* out,
-                    Diag* diag) {
-  if (encoder.feature_width() == 0) return Status::kOk;
-  ARN_TRY(CheckRange("encoder.feature_width", encoder.feature_width(), 1, kMaxWidth / 3, diag));
-  ARN_TRY(ReadActivation("encoder.conv_activation", encoder.conv_activation(),
-                         &out->conv_activation, diag));
-  if (out->conv_activation == Activation::kClampedSwiglu) {
-    return diag->Fail(Status::kBadBundle, "model.encoder.conv_activation needs a gate");
-  }
-  Shapes shapes(spec.weights, diag);
-  ARN_TRY(shapes.Matrix("encoder conv1", 0, encoder.conv1(), out->hidden,
-                        uint64_t{3} * encoder.feature_width()));
-  ARN_TRY(
-      shapes.Matrix("encoder conv2", 0, encoder.conv2(), out->hidden, uint64_t{3} * out->hidden));
-  out->feature_width = encoder.feature_width();
-  out->conv1 = encoder.conv1();
-  out->conv2 = encoder.conv2();
-  return Status::kOk;
-}
+constexpr uint32_t kMaxFrames = 1u << 30;  // keeps their number in 32 bits
 
 // Reads the table of its tokens: its own, or the model's.
 Status ReadEmbedding(const fbs::Encoder& encoder, const ModelSpec& spec, EncoderSpec* out,
@@ -74,7 +55,8 @@ uint64_t BidirectionalLayersBytes(uint64_t n_kinds, uint64_t n_layers) {
 
 uint64_t EncoderSpecBytes(const fbs::Encoder* encoder) {
   if (encoder == nullptr) return 0;
-  return BidirectionalLayersBytes(CountOf(encoder->kinds()), CountOf(encoder->layers()));
+  return BidirectionalLayersBytes(CountOf(encoder->kinds()), CountOf(encoder->layers())) +
+         ConvolutionCount(encoder) * sizeof(ConvolutionSpec) + kSliceAlign;
 }
 
 Status ReadBidirectionalLayers(const BidirectionalLayers& in, Arena* arena, const ModelSpec& spec,
@@ -116,7 +98,9 @@ Status ReadEncoder(const fbs::Encoder& encoder, Arena* arena, ModelSpec* spec, D
   EncoderSpec* out = &spec->encoder;
   ARN_TRY(CheckRange("encoder.max_rows", encoder.max_rows(), 1, kMaxEncoderRows, diag));
   ARN_TRY(ReadEmbedding(encoder, *spec, out, diag));
-  ARN_TRY(ReadFeatures(encoder, *spec, out, diag));
+  ARN_TRY(ReadConvolutions(encoder, arena, *spec, out, diag));
+  ARN_TRY(CheckRange("encoder.max_rows in frames", out->frames.most(encoder.max_rows()), 1,
+                     kMaxFrames, diag));
   ARN_TRY(ReadPositions(encoder, *spec, out, diag));
   const BidirectionalLayers layers = {"encoder", encoder.kinds(), encoder.layers(), out->hidden};
   ARN_TRY(ReadBidirectionalLayers(layers, arena, *spec, &out->kinds, &out->layers, diag));

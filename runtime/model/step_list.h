@@ -39,15 +39,17 @@ class StepList {
     values_[id].view_of = whole;
     values_[id].is_encoder = values_[whole].is_encoder;
     values_[id].row_factor = values_[whole].row_factor;
+    values_[id].more_rows = values_[whole].more_rows;
     return id;
   }
 
   uint32_t WidthOf(ValueId id) const { return values_[id].width; }
 
-  // Marks an encoder value with row_factor rows per row of a run.
-  void MarkEncoder(ValueId id, uint16_t row_factor) {
+  // Marks an encoder value with row_factor rows per row of a run, and more_rows.
+  void MarkEncoder(ValueId id, uint16_t row_factor, uint16_t more_rows = 0) {
     values_[id].is_encoder = true;
     values_[id].row_factor = row_factor;
+    values_[id].more_rows = more_rows;
   }
 
   void Add(const Step& step) {

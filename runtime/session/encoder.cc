@@ -37,13 +37,16 @@ Status Encoder::EncodeFeatures(Span<const float> features, uint32_t n_frames, ui
                            "features of %u elements a frame, the model takes %u", width,
                            encoder.feature_width);
   }
-  const uint64_t most = uint64_t{2} * core_.plan.options.encoder_rows;
-  if (n_frames == 0 || n_frames % 2 != 0 || n_frames > most ||
-      features.size() != uint64_t{n_frames} * width) {
-    return core_.diag.Fail(Status::kBadArgument, "%u frames, expected an even number of 2 to %llu",
-                           n_frames, static_cast<unsigned long long>(most));
+  const FrameRule& rule = encoder.frames;
+  const uint32_t rows = rule.RowsOf(n_frames), most_rows = core_.plan.options.encoder_rows;
+  if (rows == 0 || rows > most_rows || features.size() != uint64_t{n_frames} * width) {
+    const auto least = static_cast<unsigned long long>(rule.most(1) - rule.optional);
+    const auto most = static_cast<unsigned long long>(rule.most(most_rows));
+    return core_.diag.Fail(Status::kBadArgument, "%u frames, expected %llu to %llu, in steps of %u",
+                           n_frames, least, most,
+                           rule.optional + 1 == rule.per_row ? 1u : rule.per_row);
   }
-  return Encode({}, features, n_frames / 2);
+  return Encode({}, features, rows);
 }
 
 Status Encoder::Encode(Span<const int32_t> ids, Span<const float> features, uint32_t rows) {

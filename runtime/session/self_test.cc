@@ -39,13 +39,14 @@ Status EncodeTestInput(const SelfTestView& view) {
     }
     return view.encoder.EncodeIds({ids, rows});
   }
-  const uint32_t n = 2 * rows * encoder.feature_width;
+  const auto n_frames = static_cast<uint32_t>(encoder.frames.most(rows));
+  const uint32_t n = n_frames * encoder.feature_width;
   const Result<Span<std::byte>> pages = ReservePages(n * sizeof(float));
   if (!pages.ok())
     return view.core.diag.Fail(pages.status(), "not enough memory for the device self-test");
   auto* features = reinterpret_cast<float*>(pages.value().data());
   for (uint32_t i = 0; i < n; ++i) features[i] = static_cast<float>(pattern(i) >> 16) / 65536.0f;
-  const Status status = view.encoder.EncodeFeatures({features, n}, 2 * rows, encoder.feature_width);
+  const Status status = view.encoder.EncodeFeatures({features, n}, n_frames, encoder.feature_width);
   ReleasePages(pages.value());
   return status;
 }

@@ -14,7 +14,7 @@
 namespace arn {
 
 namespace fbs {
-struct Tokenizer;  // runtime/bundle/bundle.fbs
+struct Tokenizer;  // runtime/bundle/text.fbs
 }
 
 class Tokenizer {

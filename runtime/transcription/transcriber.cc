@@ -6,6 +6,7 @@
 
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
+#include "runtime/transcription/sample_windows.h"
 
 namespace arn {
 
@@ -144,7 +145,8 @@ Status Transcriber::MakePrompt(Job* job) {
   job->out->language = language.name;
   const int32_t ids[kMaxPrompt] = {
       spec.start_id, language.id, job->request.translates ? spec.translate_id : spec.transcribe_id,
-      job->request.has_timestamps ? TranscriptionSpec::kNoToken : spec.no_timestamps_id};
+      rules_.has_timestamps || spec.takes_samples ? TranscriptionSpec::kNoToken
+                                                  : spec.no_timestamps_id};
   for (const int32_t id : ids) {
     if (id != TranscriptionSpec::kNoToken) job->prompt[job->n_prompt++] = id;
   }
@@ -204,15 +206,19 @@ Status Transcriber::Emit(Job* job, const SegmentPart& part) {
     constexpr double kFramesPerSecond = static_cast<double>(kSampleRate) / kHopSamples;
     return Min(static_cast<double>(job->frame + frame) / kFramesPerSecond, length);
   };
-  ++job->out->n_segments;
-  if (job->request.on_segment == nullptr) return Status::kOk;
   Segment segment;
   segment.start_s = seconds(part.start_frame);
   segment.end_s = seconds(part.end_frame);
   segment.ids = job->ids.subspan(part.first, part.n);
-  ARN_TRY(TextOf(segment.ids, &segment.text));
+  return EmitSegment(job, &segment);
+}
+
+Status Transcriber::EmitSegment(Job* job, Segment* segment) {
+  ++job->out->n_segments;
+  if (job->request.on_segment == nullptr) return Status::kOk;
+  ARN_TRY(TextOf(segment->ids, &segment->text));
   const InCallback in_callback = session_.BeginCallback();
-  if (job->request.on_segment(job->request.user, segment) == 0) return Status::kOk;
+  if (job->request.on_segment(job->request.user, *segment) == 0) return Status::kOk;
   return diag_.Fail(Status::kCancelled, "ended by the callback after %u segments",
                     job->out->n_segments);
 }
@@ -255,21 +261,51 @@ Status Transcriber::RunWindows(Job* job) {
   return ReportProgress(*job, size);
 }
 
+Status Transcriber::EncodeSamples(Span<const float> pcm) {
+  const Span<float> padded = As<float>(plan_.features);
+  if (pcm.size() < padded.size()) {
+    std::memcpy(padded.data(), pcm.data(), pcm.size() * sizeof(float));
+    std::memset(padded.data() + pcm.size(), 0, (padded.size() - pcm.size()) * sizeof(float));
+    pcm = padded;
+  }
+  return FromSession(session_.EncodeFeatures(pcm, static_cast<uint32_t>(pcm.size()), 1));
+}
+
+Status Transcriber::RunSampleWindows(Job* job) {
+  const Span<const float> pcm = job->audio.pcm;
+  for (size_t begin = 0, end = 0; begin < pcm.size(); begin = end) {
+    ARN_TRY(ReportProgress(*job, begin));
+    end = EndOfWindow(pcm, begin, plan_.spec.window_samples);
+    ARN_TRY(EncodeSamples(pcm.subspan(begin, end - begin)));
+    if (job->n_prompt == 0) ARN_TRY(MakePrompt(job));
+    ARN_TRY(Generate(*job, &job->ids));
+    ++job->out->n_windows;
+    job->out->n_tokens += job->ids.size();
+    Segment segment;
+    segment.start_s = static_cast<double>(begin) / kSampleRate;
+    segment.end_s = static_cast<double>(end) / kSampleRate;
+    segment.ids = job->ids;
+    ARN_TRY(EmitSegment(job, &segment));
+  }
+  return ReportProgress(*job, pcm.size());
+}
+
 Status Transcriber::Run(Span<const float> pcm, const TranscribeRequest& request,
                         TranscribeResult* out) {
   *out = TranscribeResult();
-  const uint64_t window_samples = uint64_t{plan_.spec.window_frames} * kHopSamples;
-  Job job{{pcm, Max<uint64_t>(pcm.size(), window_samples)}, request, out};
+  Job job{{pcm, Max<uint64_t>(pcm.size(), plan_.spec.window_samples)}, request, out};
   ARN_TRY(Check(job));
   // Before the work.
   SpeechLanguage given;
   if (request.language.size != 0) ARN_TRY(FindLanguage(request.language, &given));
   const uint32_t selected_before = session_.sequences().selected();
   ARN_TRY(FromSession(session_.Select(plan_.options.sequence)));
-  rules_.has_timestamps = request.has_timestamps;
-  job.largest = Largest(job.audio);
-  job.has_energies = job.audio.n_frames() <= plan_.spec.window_frames;
-  const Status status = RunWindows(&job);
+  rules_.has_timestamps = request.has_timestamps && !plan_.spec.takes_samples;
+  if (!plan_.spec.takes_samples) {
+    job.largest = Largest(job.audio);
+    job.has_energies = job.audio.n_frames() <= plan_.spec.window_frames;
+  }
+  const Status status = plan_.spec.takes_samples ? RunSampleWindows(&job) : RunWindows(&job);
   (void)session_.Select(selected_before);
   return status;
 }

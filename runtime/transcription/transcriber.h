@@ -8,6 +8,9 @@
 // greedy and without thresholds or text of the windows before. Long audio goes window by window;
 // each begins where the last finished segment ended. A window that would begin behind the last
 // sample is left out: transformers transcribes the silence that short audio is padded with.
+//
+// Models that take the samples themselves write no times: each window is a segment, and long audio
+// is cut where it is quietest (sample_windows.h).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +36,7 @@ struct Segment {
 struct TranscribeRequest {
   StringView language;  // "en"; empty: detected, if the model has languages
   bool translates = false;
-  bool has_timestamps = true;
+  bool has_timestamps = true;  // if the model writes times
   // Called for each segment, and at the beginning of each window and at the end with the samples
   // that are done. A non-zero result ends the call with kCancelled. Either may be null.
   int32_t (*on_segment)(void* user, const Segment& segment) = nullptr;
@@ -90,7 +93,11 @@ class Transcriber {
   // Chooses the tokens of a window that is encoded.
   Status Generate(const Job& job, Span<const int32_t>* out_ids);
   Status RunWindows(Job* job);
+  // Runs the windows of a model that takes samples.
+  Status RunSampleWindows(Job* job);
+  Status EncodeSamples(Span<const float> pcm);
   Status Emit(Job* job, const SegmentPart& part);
+  Status EmitSegment(Job* job, Segment* segment);
   Status ReportProgress(const Job& job, uint64_t done);
   Status TextOf(Span<const int32_t> ids, StringView* out);
   // Copies the session's message.

@@ -33,13 +33,15 @@ Status PlanTranscriber(const Model& model, const SessionOptions& session,
   out->context_tokens = session.context_tokens;
   const uint64_t tokens = session.context_tokens;
   const uint64_t piece_bytes = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
+  const uint64_t n_features =
+      spec.takes_samples ? spec.least_samples : uint64_t{spec.window_frames} * spec.n_mels;
   Layout layout;
   const struct {
     Slice* slice;
     uint64_t bytes;
   } parts[] = {
       {&out->object, sizeof(Transcriber)},
-      {&out->features, uint64_t{spec.window_frames} * spec.n_mels * sizeof(float)},
+      {&out->features, n_features * sizeof(float)},
       {&out->suppressed, (uint64_t{model.spec.vocab} + 31) / 32 * sizeof(uint32_t)},
       {&out->ids, tokens * sizeof(int32_t)},
       // One more for what an unfinished character becomes at the end.

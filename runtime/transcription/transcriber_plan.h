@@ -21,7 +21,7 @@ struct TranscriberPlan {
   TranscriptionSpec spec;
   uint32_t context_tokens = 0;  // prompt and tokens of a window
   Slice object;                 // Transcriber
-  Slice features;               // f32 [window_frames, n_mels]
+  Slice features;               // f32 [window_frames, n_mels], or [least_samples]
   Slice suppressed;             // a bit per id of the vocabulary
   Slice ids;                    // int32 [context_tokens], of a window
   Slice text;                   // of a segment; empty without a tokenizer

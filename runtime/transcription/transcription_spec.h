@@ -20,8 +20,13 @@ struct TranscriptionSpec {
   int32_t translate_id = kNoToken;
   uint32_t n_languages = 0;
   uint32_t latest_first_id = UINT32_MAX;  // latest time that a window may begin with
-  uint32_t window_frames = 0;             // of log-mel features
+  // The features are the samples themselves. Such models write no times, and have no tokens for
+  // language and task.
+  bool takes_samples = false;
+  uint32_t window_frames = 0;  // of features
   uint32_t n_mels = 0;
+  uint32_t window_samples = 0;  // longest audio that is heard at once
+  uint32_t least_samples = 0;   // shorter audio is followed by zeros
 
   int32_t first_time_id() const { return no_timestamps_id + 1; }
 };

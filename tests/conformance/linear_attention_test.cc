@@ -20,6 +20,7 @@ struct Shape {
   uint32_t heads, key_heads, key_dim, value_dim;
   bool has_delta_rule;
   float low = 0.0f, high = 0.0f;
+  bool doubles_betas = false;
 
   uint32_t keys() const { return key_heads * key_dim; }
   uint32_t width() const { return heads * value_dim; }
@@ -27,11 +28,17 @@ struct Shape {
   uint32_t state_floats() const { return heads * key_dim * value_dim; }
 };
 constexpr Shape kShapes[] = {
-    {1, 1, 1, 1, true},   {4, 2, 8, 12, true},
-    {3, 3, 80, 43, true}, {2, 1, 96, 40, true},
-    {2, 2, 64, 64, true}, {1, 1, 1, 1, false},
-    {6, 2, 5, 33, false}, {2, 1, 128, 64, false},
-    {3, 1, 16, 8, false}, {3, 3, 7, 97, false, 0.4f, 0.9f},
+    {1, 1, 1, 1, true},
+    {4, 2, 8, 12, true},
+    {3, 3, 80, 43, true},
+    {2, 1, 96, 40, true},
+    {2, 2, 64, 64, true},
+    {1, 1, 1, 1, false},
+    {6, 2, 5, 33, false},
+    {2, 1, 128, 64, false},
+    {3, 1, 16, 8, false},
+    {3, 3, 7, 97, false, 0.4f, 0.9f},
+    {4, 2, 24, 43, true, 0.0f, 0.0f, true},
 };
 
 struct Inputs {
@@ -67,6 +74,7 @@ class Case {
     params().time_step_low = shape.low;
     params().time_step_high = shape.high;
     params().has_delta_rule = shape.has_delta_rule;
+    params().doubles_betas = shape.doubles_betas;
   }
   LinearAttentionParams& params() { return step.Get<LinearAttentionParams>(); }
   WeightId AddRows(const std::vector<float>& values, uint32_t rows, uint32_t cols) {
@@ -136,7 +144,7 @@ std::vector<double> HeadFormula(const Shape& s, const Inputs& x, size_t t, size_
   const double decay = std::exp(static_cast<double>(x.heads[h]) * dt);
   double beta = 0;
   if (s.has_delta_rule) {
-    beta = 1 / (1 + std::exp(-static_cast<double>(gates[s.heads + h])));
+    beta = (s.doubles_betas ? 2 : 1) / (1 + std::exp(-static_cast<double>(gates[s.heads + h])));
     const double q_length = std::sqrt((Dot(q.data(), q.data(), q.size()) + 1e-6) * s.key_dim);
     const double k_length = std::sqrt(Dot(k.data(), k.data(), k.size()) + 1e-6);
     for (double& e : q) e /= q_length;

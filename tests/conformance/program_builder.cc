@@ -157,10 +157,11 @@ ValueId ProgramBuilder::AddValue(uint32_t width) {
   return static_cast<ValueId>(values_.size() - 1);
 }
 
-ValueId ProgramBuilder::AddEncoderValue(uint32_t width, uint16_t row_factor) {
+ValueId ProgramBuilder::AddEncoderValue(uint32_t width, uint16_t row_factor, uint16_t more_rows) {
   const ValueId id = AddValue(width);
   values_[id].is_encoder = true;
   values_[id].row_factor = row_factor;
+  values_[id].more_rows = more_rows;
   return id;
 }
 
@@ -301,7 +302,7 @@ Program ProgramBuilder::Build(Layout* layout) {
     return slice.ok() ? slice.value() : Slice();
   };
   for (Value& value : values_) {
-    const uint64_t rows = value.is_encoder ? max_encoder_rows_ * value.row_factor : max_rows_;
+    const uint64_t rows = value.is_encoder ? RowsOf(value, max_encoder_rows_) : uint64_t{max_rows_};
     value.slice = place(Region::kActivations, rows * value.width, sizeof(float));
   }
   for (KvGroup& group : groups_) {

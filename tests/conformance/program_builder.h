@@ -77,7 +77,7 @@ class ProgramBuilder {
 
   // Encoder of at most max_encoder_rows rows: its values, and its steps, which precede all others.
   void SetEncoderRows(uint32_t max_encoder_rows) { max_encoder_rows_ = max_encoder_rows; }
-  ValueId AddEncoderValue(uint32_t width, uint16_t row_factor);
+  ValueId AddEncoderValue(uint32_t width, uint16_t row_factor, uint16_t more_rows = 0);
   // A value with a row for each of at most `rows` sequences.
   ValueId AddPooledValue(uint32_t width, uint32_t rows);
   // Makes pooled rows of `rows` neighbouring ones; 0: of all rows of a sequence.

@@ -123,6 +123,9 @@ OVERRIDES = {
     "lfm2": {"layer_types": ["conv", "full_attention", "conv"]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv"]},
     "falcon_mamba": {"hidden_size": 64}, "stablelm": {"num_key_value_heads": 2},
+    "moonshine": {"encoder_num_hidden_layers": 2, "encoder_num_attention_heads": 4,
+                  "encoder_num_key_value_heads": 4, "decoder_num_key_value_heads": 4},
+    "olmo_hybrid": {"layer_types": ["linear_attention", "full_attention", "linear_attention"]},
 }
 
 
@@ -139,9 +142,9 @@ NEEDS = {
     **dict.fromkeys(("blip", "blip-2", "chameleon", "deepseek_ocr2", "emu3", "evolla", "florence2",
                      "idefics", "instructblip", "instructblipvideo", "kosmos-2", "pix2struct",
                      "pp_formulanet", "udop"), "images"),
-    **dict.fromkeys(("cohere_asr", "dia", "kyutai_speech_to_text", "moonshine",
-                     "moonshine_streaming", "musicgen", "musicgen_melody", "seamless_m4t",
-                     "seamless_m4t_v2", "speech_to_text", "speecht5", "voxtral_realtime"), "sound"),
+    **dict.fromkeys(("cohere_asr", "dia", "kyutai_speech_to_text", "moonshine_streaming",
+                     "musicgen", "musicgen_melody", "seamless_m4t", "seamless_m4t_v2",
+                     "speech_to_text", "speecht5", "voxtral_realtime"), "sound"),
     **dict.fromkeys(("fast_vlm", "gemma3n", "perception_lm"), "timm"),
     **dict.fromkeys(("gemma4_assistant", "gemma4_unified_assistant"), "another model's states"),
     **dict.fromkeys(("encoder-decoder", "speech-encoder-decoder", "vision-encoder-decoder"),
@@ -208,6 +211,11 @@ def checkpoint(class_name, config_class, folder):
       logits = model(input_features=source, decoder_input_ids=torch.tensor([ids]),
                      use_cache=False).logits[0]
       return logits, ids, source[0]
+    if class_name == "MoonshineForConditionalGeneration":
+      source = torch.linspace(-1, 1, 7000).mul(999).sin()[None]
+      logits = model(input_values=source, decoder_input_ids=torch.tensor([ids]),
+                     use_cache=False).logits[0]
+      return logits, ids, source
     if config.is_encoder_decoder:
       source = ids_of(12, 9)
       logits = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([ids]),

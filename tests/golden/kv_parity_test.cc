@@ -158,7 +158,8 @@ bool HasStates(const json& config) {
 // Returns true if some layers have linear attention. make_cache_goldens.py has no caches of such
 // models, which hold states too.
 bool HasLinearAttention(const json& config) {
-  return config.contains("linear_key_head_dim") || config.contains("mamba_d_conv");
+  return config.contains("linear_conv_kernel_dim") || config.contains("linear_key_head_dim") ||
+         config.contains("mamba_d_conv");
 }
 
 // Returns true if the first layer keeps keys and values, alone or beside a state.

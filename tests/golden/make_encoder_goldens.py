@@ -5,6 +5,7 @@
 
 Uses the formulas of make_goldens.py. Each case also has the encoder input: encoder_ids, or
 feature_shape [width, frames] of features, which are the formula's values for the name "features".
+Samples of audio are features with a width of 1.
 """
 
 import sys
@@ -36,6 +37,21 @@ def t5gemma(encoder, decoder, **changes):
           "vocab_size": 509, "is_encoder_decoder": True, "pad_token_id": 0, "bos_token_id": 2,
           "eos_token_id": 1, "decoder_start_token_id": 2, "tie_word_embeddings": True,
           "encoder": module | encoder, "decoder": module | decoder, "dtype": "float32", **changes}
+
+
+def moonshine(**changes):
+  return {"architectures": ["MoonshineForConditionalGeneration"], "model_type": "moonshine",
+          "vocab_size": 509, "hidden_size": 64, "intermediate_size": 100,
+          "encoder_num_hidden_layers": 2, "decoder_num_hidden_layers": 3,
+          "encoder_num_attention_heads": 4, "decoder_num_attention_heads": 4,
+          "encoder_num_key_value_heads": 4, "decoder_num_key_value_heads": 4,
+          "encoder_hidden_act": "gelu", "decoder_hidden_act": "silu",
+          "max_position_embeddings": 64, "pad_head_dim_to_multiple_of": 8,
+          "attention_bias": False, "is_encoder_decoder": True, "bos_token_id": 1,
+          "eos_token_id": 2, "pad_token_id": None, "decoder_start_token_id": 1,
+          "tie_word_embeddings": True, "dtype": "float32",
+          "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                              "partial_rotary_factor": 0.9}, **changes}
 
 
 # Some cases divide logits by 8: their margins are smaller, but still far above rounding.
@@ -70,11 +86,28 @@ CASES = {
          "is_encoder_decoder": True, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
          "decoder_start_token_id": 3, "tie_word_embeddings": True, "suppress_tokens": None,
          "begin_suppress_tokens": None, "dtype": "float32"}, 17, 0.3, 0),
+    "samples": (moonshine(), 6, 0.3, 0),
+    # No dimension is a multiple of a kernel's tile or vector size.
+    "samples_odd": (
+        moonshine(hidden_size=90, intermediate_size=76, encoder_num_hidden_layers=3,
+                  decoder_num_hidden_layers=2, encoder_num_attention_heads=5,
+                  decoder_num_attention_heads=5, encoder_num_key_value_heads=None,
+                  decoder_num_key_value_heads=None, encoder_hidden_act="relu",
+                  decoder_hidden_act="gelu", pad_head_dim_to_multiple_of=None,
+                  attention_bias=True, tie_word_embeddings=False,
+                  rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 5000.0,
+                                   "partial_rotary_factor": 0.6},
+                  partial_rotary_factor=0.6), 16, 0.3, 0),
 }
+# Samples of audio: those of one row, and of several with a rest that makes no row.
+N_SAMPLES = {"samples": 20000, "samples_odd": 895 + 383}
 
 
-def encoder_input_of(c, n_tokens, seed):
+def encoder_input_of(c, n_tokens, n_samples, seed):
   """Returns the encoder input: the model's arguments, and the fields of the case."""
+  if n_samples:
+    samples = torch.from_numpy(values("features", n_samples, seed, 1.0))
+    return {"input_values": samples[None]}, {"feature_shape": [1, n_samples]}
   if n_tokens:
     ids = [(29 * i * i + 7 * i + 3) % (c["vocab_size"] - 4) + 4 for i in range(n_tokens - 1)] + [1]
     return {"input_ids": torch.tensor([ids])}, {"encoder_ids": ids}
@@ -110,7 +143,7 @@ def make(name, find_seeds):
     case = {"name": name, "config": c, "old_config": old_config(c), **DEFAULTS, "base_seed": seed,
             "amplitude": amplitude, "tensors": shapes}
     fill(model, case, seed)
-    encoder_input, fields = encoder_input_of(c, n_tokens, seed)
+    encoder_input, fields = encoder_input_of(c, n_tokens, N_SAMPLES.get(name, 0), seed)
     ids, margin = greedy(model, encoder_input, prompt)
     distinct = len(set(ids[len(prompt):]))
     if margin >= LEAST_MARGIN.get(name, MIN_MARGIN) and distinct >= MIN_DISTINCT:

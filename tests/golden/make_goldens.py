@@ -119,7 +119,7 @@ TORCH_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat
 
 def fill(model, case, seed):
   names = [name for name, _ in (*model.named_parameters(), *model.named_buffers())]
-  stored = ("experts.gate_up_proj", "experts.up_proj", "layer_scalar")
+  stored = ("experts.gate_up_proj", "experts.up_proj", "layer_scalar", "q_conv1d.weight")
   if any(name.endswith(stored) for name in names):
     return fill_as_stored(model, case, seed)
   for name, parameter in model.named_parameters():

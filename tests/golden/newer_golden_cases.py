@@ -90,6 +90,37 @@ NEWER_CASES = {
                    "full_attention": rope(1000000.0, rope_type="proportional",
                                           partial_rotary_factor=0.25),
                    "sliding_attention": rope(10000.0)}), 2, {}),
+    "delta_rule_split": (
+        config("OlmoHybridForCausalLM", "olmo_hybrid", head_dim=ABSENT, num_hidden_layers=4,
+               rms_norm_eps=1e-3, pad_token_id=0, linear_num_key_heads=2,
+               linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=12,
+               layer_types=["linear_attention", "linear_attention", "full_attention",
+                            "linear_attention"]), 1, {}),
+    # No dimension is a multiple of a kernel's tile or vector size.
+    "delta_rule_split_odd": (
+        config("OlmoHybridForCausalLM", "olmo_hybrid", hidden_size=60, head_dim=ABSENT,
+               num_attention_heads=3, num_key_value_heads=3, num_hidden_layers=5, pad_token_id=0,
+               intermediate_size=76, attention_bias=True, linear_conv_kernel_dim=3,
+               linear_allow_neg_eigval=False, tie_word_embeddings=True,
+               rope_parameters={"rope_type": "default", "rope_theta": None}), 5, {}),
+    # The context ends where attention would become sparse.
+    "latent_indexed": (
+        config("DeepseekV32ForCausalLM", "deepseek_v32", head_dim=ABSENT, num_key_value_heads=4,
+               q_lora_rank=20, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=12,
+               v_head_dim=24, n_routed_experts=8, num_experts=8, num_experts_per_tok=2, n_group=4,
+               topk_group=2, moe_intermediate_size=28, n_shared_experts=1, norm_topk_prob=True,
+               routed_scaling_factor=1.8, first_k_dense_replace=1, index_topk=64,
+               index_head_dim=16, index_n_heads=2, attention_bias=True), 6, {}),
+    "latent_indexed_odd": (
+        config("GlmMoeDsaForCausalLM", "glm_moe_dsa", hidden_size=52, head_dim=ABSENT,
+               num_attention_heads=3, num_key_value_heads=3, q_lora_rank=19, kv_lora_rank=27,
+               qk_rope_head_dim=6, qk_nope_head_dim=11, v_head_dim=13, n_routed_experts=5,
+               num_experts_per_tok=3, n_group=1, topk_group=1, moe_intermediate_size=20,
+               n_shared_experts=2, norm_topk_prob=False, routed_scaling_factor=0.7,
+               mlp_layer_types=["sparse", "dense", "sparse"], index_topk=80, index_head_dim=12,
+               index_n_heads=3, indexer_types=["full", "shared", "full"],
+               rope_parameters=rope(rope_type="yarn", factor=4.0, mscale_all_dim=0.7,
+                                    original_max_position_embeddings=32)), 1, {}),
     "scan_plain_norms": (
         scan_config(architectures=["FalconMambaForCausalLM"], model_type="falcon_mamba",
                     vocab_size=127, hidden_size=44, expand=3, intermediate_size=ABSENT,

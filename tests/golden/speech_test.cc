@@ -100,12 +100,50 @@ TEST_F(SpeechTest, OneLanguage_GivesTheReferencesSegments) {
   EXPECT_THAT(Refused(ARN_UNSUPPORTED, {0.0f}, options), HasSubstr("translate"));
 }
 
+// An encoder of raw samples, without times: audio below its least, of one window and of two.
+TEST_F(SpeechTest, Samples_GiveTheReferencesTokens) {
+  Open("samples", kTokenizer);
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    Start(backend);
+    for (const SpeechRun& run : case_.runs) {
+      if (backend == ARN_BACKEND_REFERENCE && run.n_windows > 1) continue;
+      SCOPED_TRACE(testing::Message() << "backend " << backend << ", " << run.n_samples);
+      ExpectFound(run, Transcribe(transcriber_.get(), run));
+    }
+    transcriber_.reset();
+  }
+  Start();
+  SpeechRun plain = case_.runs[1];
+  plain.has_timestamps = false;  // the same
+  ExpectFound(plain, Transcribe(transcriber_.get(), plain));
+  arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_transcribe_get_info(model_.get(), &info));
+  EXPECT_EQ(0u, info.has_timestamps);
+  EXPECT_EQ(0u, info.n_languages);
+  EXPECT_EQ(480894u, info.window_samples);
+  const std::string sound = WriteWav(MakeSignal(plain.n_samples));
+  const ProcessResult made = RunArenite({"transcribe", bundle_, sound, "--quiet", "--kv", "f32"});
+  ASSERT_EQ(0, made.exit_code) << made.err;
+  EXPECT_EQ(Detokenize(model_.get(), plain.segments[0].ids, ARN_DETOKENIZE_SKIP_SPECIAL),
+            Transcribe(transcriber_.get(), plain).segments[0].text);
+  EXPECT_FALSE(made.out.empty());
+  for (const auto& [option, value] : {std::pair{"--format", "srt"}, {"--format", "vtt"}}) {
+    const ProcessResult refused = RunArenite({"transcribe", bundle_, sound, option, value});
+    EXPECT_EQ(1, refused.exit_code);
+    EXPECT_THAT(refused.err, HasSubstr(std::string(option) + " " + value));
+    EXPECT_THAT(refused.err, HasSubstr("the model writes no times"));
+  }
+  EXPECT_THAT(RunArenite({"transcribe", bundle_, sound, "--timestamps"}).err,
+              HasSubstr("--timestamps: "));
+}
+
 TEST_F(SpeechTest, Info_NamesTheLanguages) {
   Open("multilingual");
   arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
   ASSERT_EQ(ARN_OK, arn_transcribe_get_info(model_.get(), &info));
   EXPECT_EQ(5u, info.n_languages);
   EXPECT_EQ(1u, info.can_translate);
+  EXPECT_EQ(1u, info.has_timestamps);
   EXPECT_EQ(16000u, info.window_samples);
   std::vector<std::string> names;
   const char* name = nullptr;

@@ -150,6 +150,26 @@ TEST_P(VulkanEncoderTest, TestedDevice_IsKeptAndHasNoEncoderOutput) {
   }
 }
 
+class VulkanRefusedEncoderTest : public EncoderCaseTest {};
+
+TEST_P(VulkanRefusedEncoderTest, Session_IsRefusedWithTheReason_AndRunsOnTheCpu) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = ARN_BACKEND_VULKAN;
+  char error[512] = "";
+  arn_session* none = nullptr;
+  EXPECT_EQ(ARN_UNSUPPORTED,
+            arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &none));
+  if (HasNoVulkan(error)) GTEST_SKIP() << error;
+  EXPECT_NE(nullptr, std::strstr(error, "step features: rows that may be absent")) << error;
+  options.backend = ARN_BACKEND_AUTO;
+  const SessionPtr session = Encoded(options);
+  ASSERT_NE(nullptr, session);
+  EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanRefusedEncoderTest, testing::Values("samples"),
+                         [](const auto& p) { return std::string(p.param); });
+
 INSTANTIATE_TEST_SUITE_P(Cases, VulkanEncoderTest,
                          testing::Values("relative_bias", "relative_bias_gated", "features",
                                          "windows_both_ways"),

@@ -27,6 +27,19 @@ std::vector<float> ReadFeatures(const std::string& path, uint32_t width, uint32_
   return features;
 }
 
+uint32_t EncoderFramesOf(const arn_model_info& info, uint32_t rows) {
+  return info.encoder_row_frames * rows + info.encoder_more_frames;
+}
+
+// Returns the encoder rows of n frames; 0: they make no rows, or too many.
+uint32_t EncoderRowsOf(const arn_model_info& info, uint32_t n) {
+  const uint64_t padded = uint64_t{n} + info.encoder_optional_frames;
+  if (padded < EncoderFramesOf(info, 1) || n > EncoderFramesOf(info, info.encoder_rows)) return 0;
+  const auto rows =
+      static_cast<uint32_t>((padded - info.encoder_more_frames) / info.encoder_row_frames);
+  return n <= EncoderFramesOf(info, rows) ? rows : 0;
+}
+
 }  // namespace
 
 void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments) {
@@ -62,21 +75,27 @@ EncoderInput::EncoderInput(const Model& model, const EncoderArguments& arguments
     ids_ = arguments.ids ? ParseIds(*arguments.ids, "--encoder-ids")
                          : model.Tokenize(*arguments.text, ARN_TOKENIZE_DEFAULT);
     if (ids_.empty()) throw Error("--encoder-text: the text has no tokens");
+    rows_ = static_cast<uint32_t>(ids_.size());
     return;
   }
   const std::vector<uint32_t> shape = ParseCounts(arguments.shape, "--features-shape");
-  if (shape.size() != 2 || shape[0] != info.encoder_feature_width || shape[1] == 0 ||
-      shape[1] % 2 != 0 || shape[1] / 2 > info.encoder_rows) {
-    throw Error(Format("--features-shape %s: expected %u,FRAMES with an even number of at most %u",
-                       arguments.shape.c_str(), info.encoder_feature_width, 2 * info.encoder_rows));
+  if (shape.size() != 2 || shape[0] != info.encoder_feature_width ||
+      EncoderRowsOf(info, shape[1]) == 0) {
+    throw Error(
+        Format("--features-shape %s: expected %u,FRAMES with %u to %u frames, in steps of %u",
+               arguments.shape.c_str(), info.encoder_feature_width,
+               EncoderFramesOf(info, 1) - info.encoder_optional_frames,
+               EncoderFramesOf(info, info.encoder_rows),
+               info.encoder_optional_frames != 0 ? 1 : info.encoder_row_frames));
   }
   width_ = shape[0];
   n_frames_ = shape[1];
+  rows_ = EncoderRowsOf(info, n_frames_);
   features_ = ReadFeatures(*arguments.features, width_, n_frames_);
 }
 
 EncoderInput EncoderInput::ForMeasuring(const Model& model) {
-  constexpr uint32_t kTokens = 128;
+  constexpr uint32_t kTokens = 128, kMostRows = 1500;
   const arn_model_info& info = model.info();
   EncoderInput encoder_input;
   if (info.encoder_rows == 0) return encoder_input;
@@ -84,20 +103,18 @@ EncoderInput EncoderInput::ForMeasuring(const Model& model) {
     for (uint32_t i = 0; i < std::min(kTokens, info.encoder_rows); ++i) {
       encoder_input.ids_.push_back(static_cast<int32_t>(i % info.vocab));
     }
+    encoder_input.rows_ = static_cast<uint32_t>(encoder_input.ids_.size());
     return encoder_input;
   }
   encoder_input.width_ = info.encoder_feature_width;
-  encoder_input.n_frames_ = 2 * info.encoder_rows;
+  encoder_input.rows_ = std::min(kMostRows, info.encoder_rows);
+  encoder_input.n_frames_ = EncoderFramesOf(info, encoder_input.rows_);
   encoder_input.features_.resize(size_t{encoder_input.width_} * encoder_input.n_frames_);
   return encoder_input;
 }
 
-uint32_t EncoderInput::rows() const {
-  return n_frames_ != 0 ? n_frames_ / 2 : static_cast<uint32_t>(ids_.size());
-}
-
 void EncoderInput::SizeSession(arn_session_options* options) const {
-  if (rows() != 0) options->encoder_rows = rows();
+  if (rows_ != 0) options->encoder_rows = rows_;
 }
 
 void EncoderInput::Encode(const Session& session) const {

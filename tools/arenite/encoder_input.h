@@ -38,12 +38,13 @@ class EncoderInput {
   void SizeSession(arn_session_options* options) const;
   void Encode(const Session& session) const;
   // Rows that the encoder computes; 0 without input.
-  uint32_t rows() const;
+  uint32_t rows() const { return rows_; }
 
  private:
   std::vector<int32_t> ids_;
   std::vector<float> features_;  // [n_frames, width]
   uint32_t n_frames_ = 0;
+  uint32_t rows_ = 0;
   uint32_t width_ = 0;
 };
 

@@ -65,7 +65,7 @@ void PrintInfo(const Model& model) {
     text += Format("context     %u tokens\n", info.max_context);
     if (info.encoder_feature_width != 0) {
       text += Format("encoder     features of %u, at most %u frames\n", info.encoder_feature_width,
-                     2 * info.encoder_rows);
+                     info.encoder_row_frames * info.encoder_rows + info.encoder_more_frames);
     } else if (info.encoder_rows != 0) {
       text += Format("encoder     at most %u tokens\n", info.encoder_rows);
     }
@@ -78,10 +78,11 @@ void PrintInfo(const Model& model) {
     }
     arn_transcribe_info speech = ARN_TRANSCRIBE_INFO_INIT;
     if (arn_transcribe_get_info(model.get(), &speech) == ARN_OK) {
-      text += Format("speech      %s%s, windows of %g s\n",
+      text += Format("speech      %s%s%s, windows of %g s\n",
                      speech.n_languages == 0 ? "one language"
                                              : Format("%u languages", speech.n_languages).c_str(),
                      speech.can_translate != 0 ? ", translated to English too" : "",
+                     speech.has_timestamps != 0 ? "" : ", without times",
                      static_cast<double>(speech.window_samples) / ARN_SAMPLE_RATE);
     }
     text += Format("weights     %s, packed for %s\n", HumanBytes(info.weight_bytes).c_str(),

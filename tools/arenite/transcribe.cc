@@ -150,7 +150,13 @@ int Run(const TranscribeArguments& arguments) {
   const Model model = OpenModel(arguments.model);
   arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
   if (arn_transcribe_get_info(model.get(), &info) != ARN_OK) {
-    throw Error(model.path() + ": the model does not write speech down (Whisper does)");
+    throw Error(model.path() + ": the model does not write speech down (Whisper and Moonshine do)");
+  }
+  const TranscriptFormat format = FormatOf(arguments.format);
+  const bool is_subtitles = format == TranscriptFormat::kSrt || format == TranscriptFormat::kVtt;
+  if (info.has_timestamps == 0 && (is_subtitles || arguments.timestamps)) {
+    throw Error((is_subtitles ? "--format " + arguments.format : std::string("--timestamps")) +
+                ": " + model.path() + ": the model writes no times");
   }
   CheckLanguage(model, arguments.language);
   if (arguments.translate && info.can_translate == 0) {
@@ -162,7 +168,6 @@ int Run(const TranscribeArguments& arguments) {
   const TranscriberPtr transcriber = NewTranscriber(model, session);
   const CancelOnSignal cancel(session.get());
 
-  const TranscriptFormat format = FormatOf(arguments.format);
   Printer printer(arguments, format);
   arn_transcribe_options options = ARN_TRANSCRIBE_OPTIONS_INIT;
   if (arguments.language != kAuto) options.language = arguments.language.c_str();

@@ -118,6 +118,9 @@ SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber
                    "unsupported_endpoint");
   }
   read.form = FormOf(fields.Text("response_format").value_or("json"));
+  if (!transcriber.has_timestamps() && (read.form == Form::kSrt || read.form == Form::kVtt)) {
+    throw BadField("response_format", "has times, and the model writes none");
+  }
   if (!fields.Text("prompt").value_or("").empty()) {
     throw BadField("prompt", "is not supported: the model gets no text before the speech");
   }

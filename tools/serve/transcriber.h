@@ -73,6 +73,7 @@ class Transcriber {
   const std::string& name() const { return name_; }
   const std::vector<std::string>& languages() const { return languages_; }
   bool can_translate() const { return info_.can_translate != 0; }
+  bool has_timestamps() const { return info_.has_timestamps != 0; }
   // Returns all memory of the session and the transcriber.
   uint64_t bytes() const { return bytes_; }
 

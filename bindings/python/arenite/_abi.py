@@ -39,9 +39,10 @@ class arn_model_info(Struct):
       ("n_bos_ids", c_uint32), ("bos_ids", POINTER(c_uint32)), ("encoder_rows", c_uint32),
       ("encoder_feature_width", c_uint32), ("n_start_ids", c_uint32),
       ("start_ids", POINTER(c_uint32)), ("self_test_tokens", c_uint32), ("makes_text", c_uint32),
-      ("makes_vectors", c_uint32), ("makes_scores", c_uint32)]
+      ("makes_vectors", c_uint32), ("makes_scores", c_uint32), ("encoder_row_frames", c_uint32),
+      ("encoder_more_frames", c_uint32), ("encoder_optional_frames", c_uint32)]
   _initial_ = (None, None, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0,
-      0, 0, 0, 0, None, 0, 0, 0, None, 0, 0, 0, 0)
+      0, 0, 0, 0, None, 0, 0, 0, None, 0, 0, 0, 0, 1, 0, 0)
 
 
 class arn_residency(Struct):
@@ -469,8 +470,8 @@ class arn_session_stats_data(Struct):
 
 class arn_transcribe_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_languages", c_uint32), ("can_translate", c_uint32),
-      ("window_samples", c_uint32)]
-  _initial_ = (0, 0, 0)
+      ("window_samples", c_uint32), ("has_timestamps", c_uint32)]
+  _initial_ = (0, 0, 0, 0)
 
 
 class arn_transcriber_options(Struct):

@@ -53,7 +53,7 @@ class ModelInfo:
   """Models with an encoder (Session.encode_ids, .._features): maximum encoder rows; 0: no
   encoder."""
   encoder_feature_width: int
-  """Width of each input frame, two of which make a row; 0: the encoder takes token ids."""
+  """Width of each input frame; 0: the encoder takes token ids."""
   start_ids: tuple[int, ...]
   self_test_tokens: int
   """Tokens of the device self-test whose logits the bundle contains; 0: none, a CPU computes them
@@ -64,6 +64,11 @@ class ModelInfo:
   """Of texts: arn_embed."""
   makes_scores: bool
   """Of pairs of texts: arn_rerank."""
+  encoder_row_frames: int
+  """N rows of an encoder with frames are encoder_row_frames * n + encoder_more_frames frames, or
+  up to encoder_optional_frames less. 1, 0 and 0: the encoder takes token ids."""
+  encoder_more_frames: int
+  encoder_optional_frames: int
 
 
 @dataclasses.dataclass(frozen=True)

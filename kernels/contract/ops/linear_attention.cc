@@ -46,8 +46,8 @@ struct LinearAttentionContract : OpDefaults<LinearAttentionParams> {
 
   static void Dump(const LinearAttentionParams& p, const Step&, StepText* text) {
     text->PrintWeight("weight", p.heads);
-    text->Print(" gates %%%u keys %u group %u layer %u%s", p.gates, p.key_dim, p.group,
-                p.group_layer, p.has_delta_rule ? " delta" : "");
+    text->Print(" gates %%%u keys %u group %u layer %u%s%s", p.gates, p.key_dim, p.group,
+                p.group_layer, p.has_delta_rule ? " delta" : "", p.doubles_betas ? " twice" : "");
   }
 };
 
@@ -62,6 +62,7 @@ LinearAttentionArgs LinearAttentionOf(const Program& program, const Step& step) 
   args.gates_stride = program.values[p.gates].width;
   args.has_skip = heads.rows == 3;
   args.has_delta_rule = p.has_delta_rule;
+  args.beta_factor = p.doubles_betas ? 2.0f : 1.0f;
   args.time_step_low = p.time_step_low;
   args.time_step_high = p.time_step_high;
   args.n_heads = heads.cols;

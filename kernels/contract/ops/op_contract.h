@@ -101,6 +101,6 @@ extern const OpContract kFeaturesOp, kIm2colOp, kAddPositionsOp, kSelfAttentionO
 extern const OpContract kScaleRowOp, kMultiplyOp, kHeadLinearOp;
 extern const OpContract kLinearAttentionOp, kGateOp, kPoolOp;
 extern const OpContract kMixStreamsOp, kMatchRmsOp, kThresholdOp, kAdaptOp;
-extern const OpContract kAddEmbeddingsOp, kClampOp, kSteerOp;
+extern const OpContract kAddEmbeddingsOp, kClampOp, kSteerOp, kNormRowsOp;
 
 }  // namespace arn

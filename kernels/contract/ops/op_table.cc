@@ -48,6 +48,7 @@ constexpr const OpContract* kOps[] = {
     &kAddEmbeddingsOp,
     &kClampOp,
     kHasAdapters ? &kSteerOp : &kAbsentOp,
+    &kNormRowsOp,
 };
 static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
 

@@ -38,13 +38,14 @@ void ComputeGates(const LinearAttentionArgs& a, uint32_t head, size_t first, siz
   }
   const auto rate = hn::Set(d, a.heads[head]), bias = hn::Set(d, a.heads[a.n_heads + head]);
   const auto low = hn::Set(d, a.time_step_low), one = hn::Set(d, 1.0f);
+  const auto most = hn::Set(d, a.beta_factor);
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
     auto dt = hn::Max(VecSoftplus(d, hn::Add(hn::Load(d, out->decay + i), bias)), low);
     if (a.time_step_high != 0.0f) dt = hn::Min(dt, hn::Set(d, a.time_step_high));
     hn::Store(VecExp(d, hn::Mul(dt, rate)), d, out->decay + i);
     if (a.has_delta_rule) {
       const auto e = VecExp(d, hn::Neg(hn::Load(d, out->added + i)));
-      hn::Store(hn::Div(one, hn::Add(one, e)), d, out->added + i);
+      hn::Store(hn::Div(most, hn::Add(one, e)), d, out->added + i);
     } else {
       hn::Store(dt, d, out->added + i);
     }

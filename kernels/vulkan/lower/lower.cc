@@ -152,6 +152,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kMixStreams:
     case Op::kMatchRms:
     case Op::kThreshold:
+    case Op::kNormRows:
     case Op::kGate: return UnsupportedError(step, "has no shader");
   }
   return UnsupportedError(step, "is not known");

@@ -10,6 +10,7 @@ static_assert(static_cast<uint32_t>(PoolKind::kConcat) == 6 && kPoolKindCount ==
 
 // Features that are as wide as the value are written there by the host.
 Status Lowering::Lower(const Step& step, const FeaturesParams& p) {
+  if (p.optional_rows != 0) return UnsupportedError(step, "rows that may be absent");
   if (p.stride == 0) return Status::kOk;
   Dispatch d = Begin(Shader::kColumns, step);
   Bind(&d, 1, PlaceOf(workspace_.features));
@@ -53,14 +54,14 @@ Status Lowering::Lower(const Step& step, const PoolParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const Im2colParams& p) {
+  if (p.n_taps != 2 * p.padding + 1) return UnsupportedError(step, "rows fewer than read");
   Dispatch d = Begin(Shader::kIm2col, step);
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   Im2colPush push = {};
   push.width = Width(step.in);
   push.taps = p.n_taps;
-  push.stride = uint32_t{program_.values[step.in].row_factor} /
-                uint32_t{program_.values[step.out].row_factor};
+  push.stride = p.stride;
   return AddColumns(&d, push, Width(step.out));
 }
 

@@ -66,7 +66,9 @@ VALUES = {
                      {"type": "dynamic", "factor": 2.0}],
     "rope_parameters": [{"rope_type": "default", "rope_theta": 500.0},
                         {"rope_type": "linear", "factor": 4.0},
-                        {"rope_type": "yarn", "factor": 2.0}, {}],
+                        {"rope_type": "yarn", "factor": 2.0}, {},
+                        *({"rope_type": t, "rope_theta": 500.0, "factor": 4.0,
+                           "partial_rotary_factor": 0.75} for t in ("default", "linear"))],
     "original_max_position_embeddings": [24],
     "no_rope_layers": [[0, 1, 1], []], "no_rope_layer_interval": [3],
     "moe_norm_min": [0.9], "use_bidirectional_attention": ["vision"],
@@ -90,6 +92,8 @@ VALUES = {
     "apply_residual_connection_post_layernorm": [True], "expansion_ratio": [2],
     "layer_norm_eps": [1e-2], "norm_eps": [1e-2], "layer_norm_epsilon": [1e-2],
     "block_auto_adjust_ff_dim": [True, False], "block_ff_dim": [80],
+    "encoder_num_hidden_layers": [1], "decoder_num_hidden_layers": [2],
+    "encoder_hidden_act": ["relu"], "decoder_hidden_act": ["relu"],
     "linear_num_key_heads": [1], "linear_num_value_heads": [8], "linear_key_head_dim": [16],
     "linear_value_head_dim": [8], "linear_conv_kernel_dim": [3], "full_attention_interval": [2],
     "time_step_limit": [[0.4, 0.8]], "mamba_n_groups": [2], "mamba_d_head": ["auto"],
@@ -186,6 +190,9 @@ def logits_of(raw, config):
     shape = (1, config.num_mel_bins, 2 * config.max_source_positions)
     source = {"input_features": torch.linspace(-1, 1, shape[1] * shape[2]).sin().reshape(shape)}
     return model(**source, decoder_input_ids=ids, use_cache=False).logits[0]
+  if raw["model_type"] == "moonshine":
+    samples = torch.linspace(0, 300, 3000).sin()[None]
+    return model(input_values=samples, decoder_input_ids=ids, use_cache=False).logits[0]
   if config.is_encoder_decoder:
     return model(input_ids=ids[:, :SOURCE_TOKENS], decoder_input_ids=ids, use_cache=False).logits[0]
   return model(input_ids=ids, use_cache=False).logits[0]

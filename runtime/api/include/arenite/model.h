@@ -132,8 +132,7 @@ typedef struct arn_model_info {
   const uint32_t* bos_ids;
   /* Models with an encoder (arn_session_encode_ids, .._features): */
   uint32_t encoder_rows;          /* maximum encoder rows; 0: no encoder */
-  uint32_t encoder_feature_width; /* width of each input frame, two of which make a row; 0: the
-                                    encoder takes token ids */
+  uint32_t encoder_feature_width; /* width of each input frame; 0: the encoder takes token ids */
   uint32_t n_start_ids;           /* tokens that every decoder sequence begins with */
   const uint32_t* start_ids;
   uint32_t self_test_tokens; /* Tokens of the device self-test whose logits the bundle contains;
@@ -141,11 +140,16 @@ typedef struct arn_model_info {
   uint32_t makes_text;       /* 0: no sessions, only embedders (arn_embedder_create) */
   uint32_t makes_vectors;    /* of texts: arn_embed */
   uint32_t makes_scores;     /* of pairs of texts: arn_rerank */
+  /* n rows of an encoder with frames are encoder_row_frames * n + encoder_more_frames frames, or up
+   * to encoder_optional_frames less. 1, 0 and 0: the encoder takes token ids. */
+  uint32_t encoder_row_frames;
+  uint32_t encoder_more_frames;
+  uint32_t encoder_optional_frames;
 } arn_model_info;
 #define ARN_MODEL_INFO_INIT                                                                      \
   {                                                                                              \
     sizeof(arn_model_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, 0, 0, 0                               \
+        NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, 0, 0, 0, 1, 0, 0                      \
   }
 ARN_API arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info);
 

@@ -373,8 +373,9 @@ ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_i
  * can run (else ARN_BAD_STATE). n_ids: 1 to encoder_rows. ARN_UNSUPPORTED if the model has no
  * encoder, or one that takes features. */
 ARN_API arn_status arn_session_encode_ids(arn_session* session, const int32_t* ids, size_t n_ids);
-/* Runs the encoder on features: f32 [n_frames, width]. n_frames is even, at most 2 * encoder_rows;
- * width is the model's encoder_feature_width. Features are read only during the call. */
+/* Runs the encoder on features: f32 [n_frames, width]. n_frames makes 1 to encoder_rows rows, as
+ * arn_model_info.encoder_row_frames says; width is the model's encoder_feature_width. Features are
+ * read only during the call. */
 ARN_API arn_status arn_session_encode_features(arn_session* session, const float* features,
                                                uint32_t n_frames, uint32_t width);
 

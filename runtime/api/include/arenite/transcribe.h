@@ -11,10 +11,12 @@ extern "C" {
 /* ---- transcription
  *
  * Samples in, segments of text with times out, for models whose encoder takes log-mel features of
- * audio (Whisper). A transcriber computes the features, runs the encoder window by window (30 s as
- * a rule), asks for language, task and times by the model's tokens, and decodes greedily by the
- * rules for times of transformers. It uses one sequence of a session; the session's sampling is not
- * used. Libraries without it (ARENITE_AUDIO) refuse with ARN_UNSUPPORTED. */
+ * audio (Whisper), or the samples themselves (Moonshine). A transcriber computes the features, runs
+ * the encoder window by window (30 s as a rule), asks for language, task and times by the model's
+ * tokens, and decodes greedily by the rules for times of transformers. A model without times makes
+ * one segment of each window; longer audio is cut where it is quietest. A transcriber uses one
+ * sequence of a session; the session's sampling is not used. Libraries without it (ARENITE_AUDIO)
+ * refuse with ARN_UNSUPPORTED. */
 typedef struct arn_transcriber arn_transcriber;
 
 #define ARN_SAMPLE_RATE 16000 /* samples per second */
@@ -24,9 +26,10 @@ typedef struct arn_transcribe_info {
   uint32_t n_languages;    /* see arn_transcribe_language; 0: the prompt names no language */
   uint32_t can_translate;  /* to English */
   uint32_t window_samples; /* longest audio that is heard at once */
+  uint32_t has_timestamps; /* 0: it writes no times; a segment's are those of its window */
 } arn_transcribe_info;
 #define ARN_TRANSCRIBE_INFO_INIT \
-  { sizeof(arn_transcribe_info), 0, 0, 0 }
+  { sizeof(arn_transcribe_info), 0, 0, 0, 0 }
 
 /* Describes what the model makes of speech. ARN_UNSUPPORTED: it does not write speech down. */
 ARN_API arn_status arn_transcribe_get_info(const arn_model* model, arn_transcribe_info* out_info);
@@ -86,7 +89,8 @@ typedef struct arn_transcribe_options {
   const char* language; /* NUL-terminated: "en"; NULL or "": detected in the first window */
   uint32_t translate;   /* 1: into English */
   /* 1: the model writes no times, which is a little faster. Each window is one segment then, and
-   * words at the end of a window may be cut: for audio of one window. */
+   * words at the end of a window may be cut: for audio of one window. Without effect on models that
+   * have no times. */
   uint32_t no_timestamps;
   arn_segment_callback on_segment;     /* may be NULL */
   arn_transcribe_progress on_progress; /* may be NULL */

@@ -109,6 +109,39 @@ TEST(LinearMixers, DeltaRule_WrongValues_AreRefused) {
               HasSubstr("5 entries, linear_attention or full_attention"));
 }
 
+// Sizes of the configuration class that follow from others.
+TEST(LinearMixers, SplitDeltaRule_Defaults) {
+  const auto config = [](const json& changes) {
+    return Changed({{"architectures", {"OlmoHybridForCausalLM"}},
+                    {"vocab_size", 100},
+                    {"hidden_size", 120},
+                    {"intermediate_size", 64},
+                    {"num_attention_heads", 6},
+                    {"num_hidden_layers", 5}},
+                   changes);
+  };
+  const DecoderSpec spec = Read(config({}));
+  EXPECT_THAT(spec.layer_kinds, ElementsAre(0, 0, 0, 1, 0));
+  const LayerKindSpec& linear = spec.kinds.at(0);
+  EXPECT_EQ(6u, linear.linear_heads);
+  EXPECT_EQ(6u, linear.linear_key_heads);
+  EXPECT_EQ(15u, linear.linear_key_dim);
+  EXPECT_EQ(30u, linear.linear_value_dim);
+  EXPECT_TRUE(linear.doubles_betas);
+  EXPECT_EQ(1e-5f, linear.mixer_norm_epsilon);
+  EXPECT_EQ(1u, spec.ropes.size());
+  EXPECT_FALSE(Read(config({{"linear_allow_neg_eigval", false}})).kinds.at(0).doubles_betas);
+  EXPECT_THAT(Read(config({{"num_hidden_layers", 2}})).layer_kinds, ElementsAre(0, 1));
+  EXPECT_EQ(12u, Read(config({{"linear_num_value_heads", 12}})).kinds.at(0).linear_heads);
+  json without_positions = config({});
+  without_positions["rope_theta"] = nullptr;
+  EXPECT_TRUE(Read(without_positions).ropes.empty());
+  without_positions["rope_parameters"] = {{"rope_theta", 500.0}};
+  EXPECT_EQ(1u, Read(without_positions).ropes.size());
+  without_positions["rope_parameters"]["rope_theta"] = nullptr;
+  EXPECT_TRUE(Read(without_positions).ropes.empty());
+}
+
 TEST(LinearMixers, Mamba2_DefaultsAndTimeSteps) {
   const DecoderSpec spec = Read(Mamba2Config());
   EXPECT_FALSE(spec.tied);

@@ -131,6 +131,8 @@ LayerKind LinearAttention() {
   kind.time_step_low = 0.25f;
   kind.time_step_high = 0.5f;
   kind.mixer_norm_group = 15;
+  kind.mixer_norm_epsilon = 1e-4f;
+  kind.doubles_betas = true;
   kind.norms_before_gate = true;
   kind.has_attention_gate = true;
   kind.is_hybrid = true;
@@ -235,6 +237,7 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
        Scan()},
       {"kinds.is_hybrid is 1, expected 0..0", [](LayerKind& k) { k.is_hybrid = true; }},
       {"kinds.has_delta_rule is 1, expected 0..0", [](LayerKind& k) { k.has_delta_rule = true; }},
+      {"kinds.doubles_betas is 1, expected 0..0", [](LayerKind& k) { k.doubles_betas = true; }},
       {"kinds.has_attention_gate is 1, expected 0..0",
        [](LayerKind& k) { k.has_attention_gate = true; }, Scan()},
       {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; },

@@ -147,6 +147,8 @@ inline constexpr Field kTranscribeInfoFields[] = {
      offsetof(arn_transcribe_info, can_translate), 0},
     {"windowSamples", FieldKind::kInt,
      offsetof(arn_transcribe_info, window_samples), 0},
+    {"hasTimestamps", FieldKind::kInt,
+     offsetof(arn_transcribe_info, has_timestamps), 0},
 };
 inline constexpr Field kTranscribeOptionsFields[] = {
     {"language", FieldKind::kText,

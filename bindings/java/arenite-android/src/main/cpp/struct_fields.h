@@ -71,6 +71,12 @@ inline constexpr Field kModelInfoFields[] = {
      offsetof(arn_model_info, makes_vectors), 0},
     {"makesScores", FieldKind::kBool,
      offsetof(arn_model_info, makes_scores), 0},
+    {"encoderRowFrames", FieldKind::kInt,
+     offsetof(arn_model_info, encoder_row_frames), 0},
+    {"encoderMoreFrames", FieldKind::kInt,
+     offsetof(arn_model_info, encoder_more_frames), 0},
+    {"encoderOptionalFrames", FieldKind::kInt,
+     offsetof(arn_model_info, encoder_optional_frames), 0},
 };
 inline constexpr Field kResidencyInfoFields[] = {
     {"residency", FieldKind::kEnum,

@@ -47,7 +47,7 @@ public final class ModelInfo {
    * encoder
    */
   public int encoderRows;
-  /** width of each input frame, two of which make a row; 0: the encoder takes token ids */
+  /** width of each input frame; 0: the encoder takes token ids */
   public int encoderFeatureWidth;
   public int[] startIds;
   /**
@@ -61,4 +61,11 @@ public final class ModelInfo {
   public boolean makesVectors;
   /** of pairs of texts: arn_rerank */
   public boolean makesScores;
+  /**
+   * n rows of an encoder with frames are encoder_row_frames * n + encoder_more_frames frames, or
+   * up to encoder_optional_frames less. 1, 0 and 0: the encoder takes token ids.
+   */
+  public int encoderRowFrames = 1;
+  public int encoderMoreFrames;
+  public int encoderOptionalFrames;
 }

@@ -12,4 +12,6 @@ public final class TranscribeInfo {
   public boolean canTranslate;
   /** longest audio that is heard at once */
   public int windowSamples;
+  /** 0: it writes no times; a segment's are those of its window */
+  public int hasTimestamps;
 }

@@ -9,7 +9,8 @@ public final class TranscribeOptions {
   public boolean translate;
   /**
    * 1: the model writes no times, which is a little faster. Each window is one segment then, and
-   * words at the end of a window may be cut: for audio of one window.
+   * words at the end of a window may be cut: for audio of one window. Without effect on models
+   * that have no times.
    */
   public boolean noTimestamps;
 }
