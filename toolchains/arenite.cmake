@@ -91,8 +91,8 @@ endfunction()
 
 # arn_flatbuffers_generate(<target> <schema.fbs>)
 #
-# Adds an INTERFACE target that provides #include "<folder of the schema>/<schema>_generated.h", with
-# what the schema includes from its folder. Its tables have static reflection, such as the number of
+# Adds an INTERFACE target that provides #include "<folder of the schema>/<schema>_generated.h",
+# which has what the schema includes, too. Its tables have static reflection, such as the number of
 # fields.
 function(arn_flatbuffers_generate target schema)
   cmake_path(ABSOLUTE_PATH schema BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
