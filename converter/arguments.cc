@@ -255,8 +255,7 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag("--no-images", arguments->no_images,
                 "Leaves the vision tower out: the bundle takes text only");
   app->add_flag("--no-mtp", arguments->no_mtp,
-                "Leaves the head out that predicts further tokens (multi-token prediction), with "
-                "which a session guesses: --speculate mtp");
+                "Leaves out the multi-token prediction head, which --speculate mtp needs");
   app->add_option("--image-pixels", arguments->image_pixels,
                   "Most pixels of an image, in place of the image processor's (the checkpoint's, "
                   "for families with a budget of pixels): larger images are shrunk to it")

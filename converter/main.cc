@@ -276,7 +276,8 @@ void Run(Arguments arguments) {
                    static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
       ShowBits(options);
       if (result.mtp_bytes != 0) {
-        std::fprintf(stderr, "%.1f MB of it predict further tokens (--no-mtp leaves them out)\n",
+        std::fprintf(stderr,
+                     "%.1f MB of it are the multi-token prediction head (--no-mtp leaves it out)\n",
                      static_cast<double>(result.mtp_bytes) / 1e6);
       }
       if (result.resumed_bytes != 0) {

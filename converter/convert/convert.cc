@@ -80,7 +80,7 @@ std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
     if (tensor.is_vector) continue;
     MatrixInfo info = {tensor.name, tensor.dtype, tensor.rows, tensor.cols, false};
     const bool is_exception = formats.exceptions.count(tensor.name) != 0;
-    // A text through the model measures nothing of a head that predicts further tokens.
+    // A text through the model measures nothing of a multi-token prediction head.
     const bool is_mtp = plan.mtp.fc_embedding != kNoTensor && i >= plan.mtp.embedding_norm;
     info.is_of_layer = !is_mtp && (tensor.dtype == formats.weights || is_exception) &&
                        i != plan.embedding && i != plan.head;

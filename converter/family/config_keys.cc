@@ -87,7 +87,7 @@ constexpr const char* kHarmlessConfigKeys[] = {
     "router_aux_loss_coef",
     "router_jitter_noise",
     "hybrid",
-    // of a head that predicts further tokens, which is left out; states are always f32
+    // of a multi-token prediction head, which is left out; states are always f32
     "mtp_num_hidden_layers",
     "mtp_use_dedicated_embeddings",
     "mamba_ssm_dtype",

@@ -63,7 +63,7 @@ struct TensorNames {
   OtherPart other_parts[2] = {};
   const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
   const char* older_prefix = nullptr;  // of published checkpoints, in its place
-  // Prefix of a head that predicts further tokens, and the names in it, of layers like the
+  // Prefix of a multi-token prediction head, and the names in it, of layers like the
   // decoder's with attention. Null: the head is left out.
   const char* extra_head = nullptr;
   const TensorNames* mtp = nullptr;
@@ -398,7 +398,7 @@ struct DecoderSpec {
   MatrixFactors factors;
   uint32_t hidden = 0;
   uint32_t vocab = 0;
-  uint32_t n_extra_layers = 0;  // behind the last, of a head that predicts further tokens: left out
+  uint32_t n_extra_layers = 0;  // behind the last, of a multi-token prediction head: left out
   uint32_t max_context = 0;
   float embedding_factor = 1.0f;
   NormKind final_norm_kind = NormKind::kRms;
@@ -417,7 +417,7 @@ struct DecoderSpec {
   std::vector<float> alibi_slopes;  // of the heads; empty: no ALiBi
   EncoderSpec encoder;
   VisionSpec vision;
-  // Head that predicts further tokens: its layers, their kinds and names. Null: none.
+  // Multi-token prediction head: its layers, their kinds and names. Null: none.
   std::shared_ptr<const DecoderSpec> mtp;
 
   // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the

@@ -47,7 +47,7 @@ std::shared_ptr<const DecoderSpec> FindMtp(const nlohmann::json& config, const s
   }
   if (!reason.empty()) {
     warnings->push_back(
-        Format("%s: the head that predicts further tokens: %s", label.c_str(), reason.c_str()));
+        Format("%s: the multi-token prediction head: %s", label.c_str(), reason.c_str()));
     return nullptr;
   }
   auto head = std::make_shared<DecoderSpec>(spec);

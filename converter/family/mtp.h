@@ -1,4 +1,4 @@
-// Finds the head of a checkpoint that predicts further tokens.
+// Finds the multi-token prediction head of a checkpoint.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Tensors of a head that predicts further tokens. Its layers are those of a decoder of its own,
+// Tensors of a multi-token prediction head. Its layers are those of a decoder of its own,
 // whose tensors a planner of their own takes from the same checkpoint.
 #include "converter/tensors/planner.h"
 

@@ -31,7 +31,7 @@ class Planner {
   TensorPlan Make();
   // Plans a vision tower, whose layers are `spec`.
   VisionTensors MakeVision(const VisionSpec& vision, std::vector<PlannedTensor>* tensors);
-  // Plans a head that predicts further tokens, whose layers are `spec`.
+  // Plans a multi-token prediction head, whose layers are `spec`.
   MtpTensors MakeMtp(std::vector<PlannedTensor>* tensors);
 
  private:
@@ -112,7 +112,7 @@ class Planner {
   ProjectorTensors AddProjector(const std::string& scope, const ProjectorSpec& projector,
                                 uint32_t cols);
 
-  // mtp_tensors.cc: the head that predicts further tokens.
+  // mtp_tensors.cc: the multi-token prediction head.
   void AddMtp();
 
   // encoder_tensors.cc: encoder and cross-attention.

@@ -188,8 +188,8 @@ TensorPlan Planner::Make() {
                        " (tie_word_embeddings is false)");
   const bool leaves_out = names.extra_head != nullptr && spec_.mtp == nullptr;
   if (const size_t n = leaves_out ? sources_.LeaveOut(names.extra_head) : 0) {
-    warnings_->push_back(Format("left out: %s* (%zu tensors), a head that predicts further tokens",
-                                names.extra_head, n));
+    warnings_->push_back(
+        Format("left out: %s* (%zu tensors), a multi-token prediction head", names.extra_head, n));
   }
   LeaveOutExtraLayers();
   sources_.RefuseExtra();

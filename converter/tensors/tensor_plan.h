@@ -120,7 +120,7 @@ struct VisionTensors {
   std::vector<ProjectorTensors> deepstack;
 };
 
-// Tensors of a head that predicts further tokens; those of a model without one are kNoTensor.
+// Tensors of a multi-token prediction head; those of a model without one are kNoTensor.
 struct MtpTensors {
   uint32_t embedding_norm = kNoTensor;
   uint32_t hidden_norm = kNoTensor;

@@ -42,8 +42,8 @@ inline bool IsCut(const State& state) {
   return true;
 }
 
-// True if a run leaves what the last logits are made of until its own head has ended, which may
-// thus be cut.
+// True if a run keeps the row that the last logits were computed from until its own head has ended,
+// so that the head may be cut.
 inline bool KeepsNormed(const RunArgs& args) {
   return args.best_id != nullptr || args.may_lose_logits;
 }

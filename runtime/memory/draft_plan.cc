@@ -88,7 +88,7 @@ Status PlanMtp(const Model& model, const SessionPlan& target, const SessionObjec
   own.sequence_bytes = objects.sequence_bytes;
   const Status status = PlanSession(*model.mtp, target.backend, options, own, out, &reason);
   if (status == Status::kOk) return status;
-  return diag->Fail(status, "the head that predicts further tokens: %s", reason.text());
+  return diag->Fail(status, "the multi-token prediction head: %s", reason.text());
 }
 
 }  // namespace arn

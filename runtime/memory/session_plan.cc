@@ -109,17 +109,17 @@ Status CheckMtp(const Model& model, const Backend& backend, const SessionOptions
                 Diag* diag) {
   if (model.mtp == nullptr) {
     return diag->Fail(Status::kUnsupported,
-                      "speculation is 4: the bundle has no head that predicts further tokens "
+                      "speculation is 4: the bundle has no multi-token prediction head "
                       "(arenite-convert keeps it for some families)");
   }
   if (CanUseMtp(model, backend, options)) return Status::kOk;
   if (!options.adapters.empty()) {
     return diag->Fail(Status::kUnsupported,
-                      "speculation is 4: the head that predicts further tokens does not know the "
+                      "speculation is 4: the multi-token prediction head does not know the "
                       "session's adapters");
   }
   return diag->Fail(Status::kUnsupported,
-                    "speculation is 4: the head that predicts further tokens reads rows in the "
+                    "speculation is 4: the multi-token prediction head reads rows in the "
                     "host's memory, not those of the %s backend",
                     backend.name);
 }

@@ -45,7 +45,7 @@ enum class Speculation : uint32_t {
   kNgram = 1,  // the sequence itself (NgramDrafter)
   kDraft = 2,  // another model (SessionOptions::draft)
   kAuto = 3,   // the sequence, and behind it the model if there is one, else kMtp if it can be
-  kMtp = 4,    // the model's head that predicts further tokens (Model::mtp)
+  kMtp = 4,    // the model's multi-token prediction head (Model::mtp)
 };
 
 // Rate limit and thermal throttling; all zero: none.
@@ -186,7 +186,7 @@ struct SchedulerPlan {
   }
 };
 
-// Memory of the model's own head that predicts further tokens; empty without Speculation::kMtp.
+// Memory of the model's own multi-token prediction head; empty without Speculation::kMtp.
 struct MtpPlan {
   uint32_t n_rows = 0;  // of the model that are kept for the head
   Slice rows;           // f32 [n_rows + 1, hidden]; the last one is of a guess
@@ -313,7 +313,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
 Status PlanDraft(const Model& model, const SessionPlan& target, const SessionObjects& objects,
                  SessionPlan* out, Diag* diag);
 
-// Plans the session of the model's head that predicts further tokens, likewise. REQUIRES: the model
+// Plans the session of the model's multi-token prediction head, likewise. REQUIRES: the model
 // has one.
 Status PlanMtp(const Model& model, const SessionPlan& target, const SessionObjects& objects,
                SessionPlan* out, Diag* diag);

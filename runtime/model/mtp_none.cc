@@ -1,4 +1,4 @@
-// Without ARENITE_SPECULATION a head that predicts further tokens is not read.
+// Without ARENITE_SPECULATION a multi-token prediction head is not read.
 #include "runtime/model/mtp.h"
 
 namespace arn {

@@ -8,8 +8,7 @@
 //   on the backend  after a run that left them there, or after a token chosen there
 //   on both         after they were read from the backend
 //
-// Those that a run wrote to the host may be read from the backend too, until others take their
-// place there.
+// Logits that a run wrote to the host can also be read from the backend, until the next run.
 #pragma once
 
 #include <cstdint>

@@ -7,16 +7,6 @@ namespace {
 
 constexpr double kTolerance = 2e-4;  // as golden_test.cc
 
-arn_session_options Options(uint32_t backend, uint32_t chunk) {
-  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  options.backend = backend;
-  options.kv_type = ARN_KV_F32;
-  options.prefill_chunk = chunk;
-  options.n_threads = 2;
-  options.all_logits = 1;
-  return options;
-}
-
 class EncoderGoldenTest : public EncoderCaseTest {
  protected:
   // Returns the group of the encoder's keys and values, the last one of the plan.
@@ -45,7 +35,7 @@ TEST_P(EncoderGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
     for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
       for (const uint32_t chunk : {1u, 7u, 64u}) {
         SCOPED_TRACE(testing::Message() << "backend " << backend << ", chunks of " << chunk);
-        const SessionPtr session = NewSession(model.get(), Options(backend, chunk));
+        const SessionPtr session = NewSession(model.get(), GoldenOptions(backend, chunk));
         ASSERT_NE(nullptr, session);
         ASSERT_TRUE(EncodeInput(golden_, session.get()));
         const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), chunk, ids);
@@ -61,7 +51,7 @@ TEST_P(EncoderGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
 TEST_P(EncoderGoldenTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferencesTokens) {
   for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
     SCOPED_TRACE(backend);
-    const SessionPtr session = Encoded(Options(backend, 0));
+    const SessionPtr session = Encoded(GoldenOptions(backend, 0));
     ASSERT_NE(nullptr, session);
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
     ASSERT_TRUE(EncodeInput(golden_, session.get()));
@@ -77,7 +67,7 @@ TEST_P(EncoderGoldenTest, Generate_AfterEncodingAgainAndRewinding_GivesTheRefere
 }
 
 TEST_P(EncoderGoldenTest, NoCache_GivesTheReferencesTokens) {
-  arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+  arn_session_options options = GoldenOptions(ARN_BACKEND_CPU, 0);
   options.no_cache = 1;
   const SessionPtr session = Encoded(options);
   ASSERT_NE(nullptr, session);
@@ -85,7 +75,7 @@ TEST_P(EncoderGoldenTest, NoCache_GivesTheReferencesTokens) {
 }
 
 TEST_P(EncoderGoldenTest, Forks_ShareTheEncoderOutputUntilTheyGetTheirOwn) {
-  arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+  arn_session_options options = GoldenOptions(ARN_BACKEND_CPU, 0);
   options.max_sequences = 3;
   const SessionPtr session = Encoded(options);
   ASSERT_NE(nullptr, session);
@@ -111,7 +101,7 @@ TEST_P(EncoderGoldenTest, SavedAndRestored_ContinuesWithoutTheEncoder) {
   for (const uint32_t kv_type : {ARN_KV_F32, ARN_KV_INT8, ARN_KV_INT4}) {
     for (const bool from_file : {false, true}) {
       SCOPED_TRACE(testing::Message() << "KV type " << kv_type << ", from a file: " << from_file);
-      arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+      arn_session_options options = GoldenOptions(ARN_BACKEND_CPU, 0);
       options.kv_type = kv_type;
       options.max_sequences = 3;
       const SessionPtr session = Encoded(options);
@@ -173,7 +163,7 @@ TEST_P(EncoderGoldenTest, SavedAndRestored_ContinuesWithoutTheEncoder) {
 TEST_P(EncoderGoldenTest, TypeOfTheEncodersKeysAndValues_IsChosenApart) {
   const std::vector<int32_t> ids = golden_.all_ids();
   const auto error_of = [&](uint32_t kv_type, uint32_t encoder_type, uint64_t* pool_bytes) {
-    arn_session_options options = Options(ARN_BACKEND_REFERENCE, 64);
+    arn_session_options options = GoldenOptions(ARN_BACKEND_REFERENCE, 64);
     options.kv_type = kv_type;
     options.encoder_kv_type = encoder_type;
     *pool_bytes = EncoderGroup(options).page_bytes;
@@ -186,7 +176,7 @@ TEST_P(EncoderGoldenTest, TypeOfTheEncodersKeysAndValues_IsChosenApart) {
     }
     return error_sum;
   };
-  const SessionPtr session = Encoded(Options(ARN_BACKEND_REFERENCE, 64));
+  const SessionPtr session = Encoded(GoldenOptions(ARN_BACKEND_REFERENCE, 64));
   ASSERT_NE(nullptr, session);
   exact_ = AllLogits(session.get(), golden_.vocab(), 64, ids);
   uint64_t f32 = 0, f16 = 0, int8 = 0, as_keys = 0;
@@ -210,7 +200,7 @@ TEST_P(EncoderGoldenTest, Beams_OneIsGreedy_SeveralAreNoWorse) {
   float scores[2] = {};
   const uint32_t counts[2] = {1, 4};
   for (uint32_t i = 0; i < 2; ++i) {
-    arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+    arn_session_options options = GoldenOptions(ARN_BACKEND_CPU, 0);
     options.max_sequences = counts[i];
     const SessionPtr session = Encoded(options);
     ASSERT_NE(nullptr, session);
@@ -243,7 +233,7 @@ TEST_P(EncoderGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
   const std::vector<int32_t> ids = golden_.all_ids();
   std::vector<float> logits[2];
   for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
-    arn_session_options options = Options(backend, 64);
+    arn_session_options options = GoldenOptions(backend, 64);
     options.kv_type = ARN_KV_INT8;
     const SessionPtr session = NewSession(model.get(), options);
     ASSERT_NE(nullptr, session);
@@ -264,7 +254,7 @@ TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
   EXPECT_EQ(golden_.feature_width, info.encoder_feature_width);
   ASSERT_EQ(1u, info.n_start_ids);
   EXPECT_EQ(golden_.prompt[0], static_cast<int32_t>(info.start_ids[0]));
-  arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+  arn_session_options options = GoldenOptions(ARN_BACKEND_CPU, 0);
   options.encoder_rows = info.encoder_rows + 1;
   char error[256];
   arn_session* none = nullptr;

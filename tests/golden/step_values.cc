@@ -40,7 +40,7 @@ StepValues::StepValues(const std::filesystem::path& bundle, const Backend* backe
   options.all_logits = true;
   options.n_threads = 2;
   if (of_mtp && model_->mtp == nullptr) {
-    ADD_FAILURE() << "the model has no head that predicts further tokens";
+    ADD_FAILURE() << "the model has no multi-token prediction head";
     CloseModel(model_);
     model_ = nullptr;
     return;

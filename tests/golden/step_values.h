@@ -15,7 +15,7 @@ class StepValues {
  public:
   // Opens the bundle and plans one sequence of `context` tokens with an f32 cache. On failure the
   // test fails and is_open() is false; no other method may be called then.
-  // of_mtp: of the model's head that predicts further tokens, which it must have.
+  // of_mtp: of the model's multi-token prediction head, which it must have.
   StepValues(const std::filesystem::path& bundle, const Backend* backend, uint32_t context,
              bool of_mtp = false);
   ~StepValues();

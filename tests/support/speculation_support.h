@@ -107,6 +107,31 @@ inline void ExpectSameTexts(arn_session* plain, arn_session* guessing, uint32_t 
   }
 }
 
+// Generates at least n tokens in calls that the callback cancels at every fifth token. Returns the
+// ids that it received.
+inline std::vector<int32_t> GenerateWithCancels(arn_session* session, size_t n) {
+  struct User {
+    arn_session* session;
+    std::vector<int32_t> ids;
+  } user = {session, {}};
+  for (uint32_t calls = 0; calls < 100 && user.ids.size() < n; ++calls) {
+    arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+    options.max_tokens = 40;
+    options.ignore_eos = 1;
+    options.user = &user;
+    options.callback = [](void* to, int32_t id, const char*, size_t) -> int32_t {
+      auto& u = *static_cast<User*>(to);
+      u.ids.push_back(id);
+      if (u.ids.size() % 5 == 3) arn_session_cancel(u.session);
+      return 0;
+    };
+    const arn_status status = arn_session_generate(session, &options, nullptr);
+    EXPECT_TRUE(status == ARN_OK || status == ARN_CANCELLED);
+  }
+  EXPECT_GE(user.ids.size(), n);
+  return user.ids;
+}
+
 inline BundleBytes Bundle(DType weights, const std::vector<TinyLayer>& layers, uint64_t seed = 1) {
   TinyBundle bundle;
   bundle.vocab = kVocab;

@@ -266,7 +266,7 @@ TEST_F(AdapterTest, Speculation_GivesTheSameTokens) {
   EXPECT_EQ(expected, generate());
 }
 
-// A head that predicts further tokens guesses for the model without adapters alone.
+// A multi-token prediction head guesses for the model without adapters alone.
 TEST(AdapterMtp, AHeadIsRefusedByName_AndLeftOutOfAuto) {
   TinyBundle bundle = BaseOptions();
   bundle.mtp = TinyMtp::kRandom;

@@ -279,25 +279,7 @@ TEST_F(Mtp, Cancel_LosesNothing) {
         random_.get(), Options(ARN_KV_INT8, guesses ? ARN_SPECULATE_MTP : ARN_SPECULATE_NONE));
     const std::vector<int32_t> prompt = Prompt(70);
     ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
-    struct User {
-      arn_session* session;
-      std::vector<int32_t>* ids;
-    } user = {session.get(), &texts[guesses]};
-    for (uint32_t n = 0; texts[guesses].size() < 120; ++n) {
-      ASSERT_LT(n, 100u);
-      arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
-      options.max_tokens = 40;
-      options.ignore_eos = 1;
-      options.user = &user;
-      options.callback = [](void* to, int32_t id, const char*, size_t) -> int32_t {
-        auto& u = *static_cast<User*>(to);
-        u.ids->push_back(id);
-        if (u.ids->size() % 5 == 3) arn_session_cancel(u.session);
-        return 0;
-      };
-      const arn_status status = arn_session_generate(session.get(), &options, nullptr);
-      ASSERT_TRUE(status == ARN_OK || status == ARN_CANCELLED);
-    }
+    texts[guesses] = GenerateWithCancels(session.get(), 120);
   }
   EXPECT_EQ(texts[0], texts[1]);
 }
@@ -350,7 +332,7 @@ TEST_F(Mtp, WhatCannotWork_IsRefusedByName) {
     EXPECT_NE(std::string::npos, std::string(error).find(words)) << error;
   };
   refused(without.get(), Options(ARN_KV_INT8, ARN_SPECULATE_MTP), ARN_UNSUPPORTED,
-          "no head that predicts further tokens");
+          "no multi-token prediction head");
   refused(random_.get(), Options(ARN_KV_INT8, ARN_SPECULATE_MTP, without.get()), ARN_BAD_ARGUMENT,
           "a draft model is given, but speculation is 4");
   refused(random_.get(), Options(ARN_KV_INT4, ARN_SPECULATE_MTP), ARN_UNSUPPORTED,
