@@ -100,7 +100,8 @@ void ThreadPool::Run(size_t n, Body body, void* context) {
     parts_[p].left.store(uint64_t{run} << 32 | tasks, std::memory_order_release);
   }
   // seq_cst with sleepers_: a thread going to sleep sees the new run, or is seen here and woken.
-  runs_.store(run, std::memory_order_seq_cst);
+  // exchange(), because QEMU on x86 does not keep AArch64's stlr and a later ldar in order.
+  runs_.exchange(run, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     pthread_mutex_lock(&mutex_);
     pthread_cond_broadcast(&wake_);
@@ -115,8 +116,8 @@ void ThreadPool::AwaitLastTasks() {
   if (SpinUntil(kAwaitNs, all_done)) return;
   pthread_mutex_lock(&mutex_);
   // seq_cst with unfinished_: the thread that finishes the last task sees this flag, or its result
-  // is seen here.
-  is_awaited_.store(true, std::memory_order_seq_cst);
+  // is seen here. exchange(): see Run().
+  is_awaited_.exchange(true, std::memory_order_seq_cst);
   while (!all_done()) pthread_cond_wait(&finished_, &mutex_);
   is_awaited_.store(false, std::memory_order_relaxed);
   pthread_mutex_unlock(&mutex_);
