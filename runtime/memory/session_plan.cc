@@ -153,9 +153,7 @@ Status ApplySpeculationDefaults(const Model& model, const Backend& backend, Sess
   }
   ARN_TRY(CheckStatesBesideQuantisedPages(model.spec, *options, diag));
   if (options->speculation == Speculation::kMtp) ARN_TRY(CheckMtp(model, backend, *options, diag));
-  // The steps of a scheduler do not ask it.
-  const bool takes_mtp = options->speculation == Speculation::kAuto && options->draft == nullptr &&
-                         options->max_requests == 0;
+  const bool takes_mtp = options->speculation == Speculation::kAuto && options->draft == nullptr;
   if (takes_mtp && CanUseMtp(model, backend, *options)) {
     options->speculation = static_cast<Speculation>(static_cast<uint32_t>(Speculation::kNgram) |
                                                     static_cast<uint32_t>(Speculation::kMtp));

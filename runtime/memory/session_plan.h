@@ -218,7 +218,7 @@ struct SessionPlan {
   Slice active_adapters;      // ActiveAdapter [max_sequences, options.adapters]
   Slice sampling_lists;       // u32 [max_sequences + 1, sampling_words]; the last are scratch
   NgramPlan ngrams;           // empty without guesses from texts
-  Slice guesses;              // SequenceGuesses [NgramPlan::n]; empty without speculation
+  Slice guesses;              // SequenceGuesses [sequences of a run]; empty without speculation
   Slice draft;                // block of a session of the draft model; empty without one
   MtpPlan mtp;
   uint64_t speculation_bytes = 0;  // of all these, and of logits that only guesses need

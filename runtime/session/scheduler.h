@@ -144,6 +144,12 @@ class Scheduler {
   // number.
   uint32_t AddGuesses(Span<SessionPart> parts, const SharedGuessPolicy::Plain& plain,
                       uint32_t most);
+  uint32_t AddGuessesAlone(SessionPart* part, uint32_t most);
+  // Makes so many ids behind the part's its guesses. Returns their number.
+  static uint32_t Append(SessionPart* part, uint32_t n_guesses);
+  // Returns how many tokens may follow those that a reply has.
+  static uint32_t WantedAfter(const RequestRecord& record);
+  int32_t* PlacesBehind(const SessionPart& part) const;
   // Returns the reply that may have guesses behind this part; null: none.
   RequestRecord* GuessesAfter(const SessionPart& part) const;
   void DropGuesses(Span<SessionPart> parts);

@@ -185,7 +185,7 @@ Status Scheduler::RunTogether(StepCounts* out) {
   const Span<SessionPart> run(parts, n_parts);
   const uint32_t n_plain = n_rows + n_again;
   uint32_t n_guesses = 0;
-  if (speculator_.CanShare() && n_plain < step_rows_) {
+  if (speculator_.CanGuess() && n_plain < step_rows_) {
     const SharedGuessPolicy::Plain plain{n_plain, n_again, static_cast<uint32_t>(n_parts),
                                          sequences_.HasState()};
     n_guesses = AddGuesses(run, plain, step_rows_ - n_plain);
@@ -209,7 +209,7 @@ Status Scheduler::RunTogether(StepCounts* out) {
   core_.stats.decode_ns += ns * n_of_replies / n_rows;
   core_.stats.prefill_ns += ns - ns * n_of_replies / n_rows;
   const uint32_t n_all = n_plain + n_guesses;
-  if (n_of_replies == n_rows) speculator_.AddTime(n_all, n_guesses, ns);
+  if (n_of_replies == n_rows) speculator_.AddTime(n_parts, n_all, n_guesses, ns);
   if (n_guesses != 0) {
     StartGuesses(run);
     guesses_.proposed += n_guesses;

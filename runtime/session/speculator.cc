@@ -11,7 +11,8 @@ namespace arn {
 Status Speculator::Init(const SessionPlan& wanted, Diag* diag) {
   const SessionPlan& plan = core_.plan;
   if (plan.options.max_guesses == 0) return Status::kOk;
-  guesses_ = {core_.memory.As<SequenceGuesses>(plan.guesses), Max(1u, plan.ngrams.n)};
+  guesses_ = {core_.memory.As<SequenceGuesses>(plan.guesses),
+              plan.guesses.bytes / sizeof(SequenceGuesses)};
   for (uint32_t i = 0; i < guesses_.size(); ++i) {
     new (&guesses_[i]) SequenceGuesses();
     guesses_[i].ngrams.Init(plan.ngrams, core_.memory, i);
@@ -62,8 +63,9 @@ uint32_t Speculator::MostGuesses(uint32_t sequence, uint32_t known, uint32_t wan
   return rows <= others ? 0 : Min(Min(wanted, room), rows - others);
 }
 
-uint32_t Speculator::Ask(Drafter* drafter, Span<const int32_t> ids, uint32_t most, int32_t* out) {
-  SequenceGuesses& of = Of(sequence_);
+uint32_t Speculator::Ask(Drafter* drafter, uint32_t sequence, Span<const int32_t> ids,
+                         uint32_t most, int32_t* out) {
+  SequenceGuesses& of = Of(sequence);
   const Offer offer = drafter->Look(ids, most);
   const uint32_t n =
       core_.plan.options.guesses_always ? offer.n : policy_.Choose(offer, of.situation);
@@ -83,17 +85,17 @@ Span<const int32_t> Speculator::WithKnown(uint32_t sequence, Span<const int32_t>
   return {history, length + known.size()};
 }
 
-uint32_t Speculator::Guess(uint32_t sequence, int32_t id, uint32_t most, int32_t* out,
-                           bool* certain) {
-  const Span<const int32_t> ids = WithKnown(sequence, {&id, 1});
-  const bool has_ngrams = core_.plan.ngrams.n_slots != 0;
-  uint32_t n = has_ngrams ? Ask(&Of(sequence).ngrams, ids, most, out) : 0;
-  if (n == 0 && draft_ != nullptr) n = Ask(draft_, ids, most, out);
-  if (n == 0 && mtp_ != nullptr) n = Ask(mtp_, ids, most, out);
+uint32_t Speculator::Guess(uint32_t sequence, Span<const int32_t> known, uint32_t most,
+                           int32_t* out, bool* certain) {
   *certain = false;
+  if (IsTooFar(sequence, known)) return 0;
+  const Span<const int32_t> ids = WithKnown(sequence, known);
+  uint32_t n = HasNgrams() ? Ask(&Of(sequence).ngrams, sequence, ids, most, out) : 0;
+  if (n == 0 && draft_ != nullptr) n = Ask(draft_, sequence, ids, most, out);
+  if (n == 0 && mtp_ != nullptr) n = Ask(mtp_, sequence, ids, most, out);
   if (!constrainer_.Has(sequence)) return n;
   uint32_t n_certain = 0;
-  n = constrainer_.Narrow(sequence, id, {out, most}, n, &n_certain);
+  n = constrainer_.Narrow(sequence, known[0], {out, most}, n, &n_certain);
   *certain = n == n_certain;
   return n;
 }
@@ -117,7 +119,7 @@ Status Speculator::RunChosen(uint32_t sequence, int32_t id, uint32_t wanted) {
   const uint32_t pending = of.situation.pending;
   const uint32_t most = MostGuesses(sequence, 1, wanted);
   bool is_certain = false;
-  uint32_t n = most == 0 ? 0 : Guess(sequence, id, most, ids + 1, &is_certain);
+  uint32_t n = most == 0 ? 0 : Guess(sequence, {&id, 1}, most, ids + 1, &is_certain);
   if (n != 0) {
     const Growth growth{sequence, pending + 1 + n};
     const Status reserved = cache().Reserve({&growth, 1});
@@ -230,19 +232,30 @@ void Speculator::Settle(uint32_t sequence) {
 }
 
 void Speculator::BeginText(uint32_t sequence) {
-  if (!CanShare()) return;
+  if (!CanGuess()) return;
   Of(sequence).ngrams.Reset();
   Of(sequence).odds = GuessOdds();
+}
+
+uint32_t Speculator::ProposeAlone(uint32_t sequence, Span<const int32_t> known, uint32_t wanted,
+                                  Span<int32_t> out) {
+  SequenceGuesses& of = Of(sequence);
+  const uint32_t most = Min(static_cast<uint32_t>(out.size()),
+                            MostGuesses(sequence, static_cast<uint32_t>(known.size()), wanted));
+  if (most == 0) return 0;
+  of.situation = SituationOf(sequence, wanted);
+  of.is_shared = false;
+  const uint32_t n = Guess(sequence, known, most, out.data(), &of.is_certain);
+  if (n != 0) cache().HoldStates(sequence);
+  return n;
 }
 
 SharedGuessPolicy::Share Speculator::Look(uint32_t sequence, Span<const int32_t> known,
                                           uint32_t wanted) {
   SequenceGuesses& of = Of(sequence);
-  const auto n_known = static_cast<uint32_t>(known.size());
   SharedGuessPolicy::Share share;
-  // A constraint looks ahead behind one token.
-  if (n_known != 1 && constrainer_.Has(sequence)) return share;
-  const uint32_t most = MostGuesses(sequence, n_known, wanted);
+  if (!HasNgrams() || IsTooFar(sequence, known)) return share;
+  const uint32_t most = MostGuesses(sequence, static_cast<uint32_t>(known.size()), wanted);
   if (most == 0) return share;
   of.situation = SituationOf(sequence, wanted);
   of.offer = of.ngrams.Look(WithKnown(sequence, known), most);
@@ -288,7 +301,13 @@ uint32_t Speculator::Propose(uint32_t sequence, Span<const int32_t> known, Span<
 
 void Speculator::StartAhead(uint32_t sequence, uint32_t n, uint32_t row) {
   Start(sequence, n, row);
-  n_shared_ += n;
+  if (Of(sequence).is_shared) n_shared_ += n;
+}
+
+void Speculator::AddTime(size_t sequences, uint32_t rows, uint32_t guesses, uint64_t ns) {
+  if (sequences == 1 && rows <= kMaxGuesses + 1) policy_.AddTime(rows, ns);
+  // Guesses of a lone sequence are not the shared account's.
+  if (sequences != 1 || guesses == 0) shared_policy_.AddTime(rows, guesses, ns);
 }
 
 void Speculator::EndShared() {

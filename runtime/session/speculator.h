@@ -7,8 +7,9 @@
 // Since a row's logits do not depend on the others in its run (docs/architecture.md, "The same
 // result"), tokens and random numbers are those of plain decoding.
 //
-// A generation guesses alone. In the steps of a scheduler several sequences share a run, and its
-// guesses (SharedGuessPolicy); there only the n-grams propose.
+// A generation guesses alone, and so does a reply that has a scheduler's step for itself. Where
+// several sequences share a run, they share its guesses (SharedGuessPolicy), and only the n-grams
+// propose.
 #pragma once
 
 #include <cstdint>
@@ -76,16 +77,18 @@ class Speculator {
   // when the generation ends.
   void Settle() { Settle(sequence_); }
 
-  // Runs of several sequences, each with guesses of its own.
+  // The steps of a scheduler.
 
   // True if they may have guesses.
-  bool CanShare() const {
-    return core_.plan.options.max_guesses != 0 && core_.plan.ngrams.n_slots != 0 && CanVerify();
-  }
+  bool CanGuess() const { return core_.plan.options.max_guesses != 0 && CanVerify(); }
   // Forgets what another text of the sequence has taught.
   void BeginText(uint32_t sequence);
-  // Looks for guesses of the tokens after `known`, which come next and have not run. `wanted`:
-  // tokens that may follow them.
+  // Writes guesses of the tokens after `known`, which come next and have not run, for a run of this
+  // sequence alone, and holds the states for it. `wanted`: tokens that may follow them. Returns the
+  // number of guesses.
+  uint32_t ProposeAlone(uint32_t sequence, Span<const int32_t> known, uint32_t wanted,
+                        Span<int32_t> out);
+  // Looks for guesses as for ProposeAlone(), for a run of several sequences.
   SharedGuessPolicy::Share Look(uint32_t sequence, Span<const int32_t> known, uint32_t wanted);
   // Sets n of the shares, of which those behind a Look() have some.
   void ShareOut(const SharedGuessPolicy::Plain& plain, uint32_t most, size_t first,
@@ -97,10 +100,8 @@ class Speculator {
   void Unpropose(uint32_t sequence) { cache().DropHeld(sequence); }
   // Their run is over: they may be chosen. row: of the run's logits, that of the token before them.
   void StartAhead(uint32_t sequence, uint32_t n, uint32_t row);
-  // A run that was shared has taken this long; guesses: of its rows.
-  void AddTime(uint32_t rows, uint32_t guesses, uint64_t ns) {
-    shared_policy_.AddTime(rows, guesses, ns);
-  }
+  // A run of so many sequences has taken this long; guesses: of its rows.
+  void AddTime(size_t sequences, uint32_t rows, uint32_t guesses, uint64_t ns);
   // All guesses of the last shared run are settled.
   void EndShared();
   void Settle(uint32_t sequence);
@@ -108,15 +109,22 @@ class Speculator {
  private:
   SequenceGuesses& Of(uint32_t sequence) { return guesses_[guesses_.size() == 1 ? 0 : sequence]; }
   bool CanVerify() const;
+  bool HasNgrams() const { return core_.plan.ngrams.n_slots != 0; }
   GuessPolicy::Situation SituationOf(uint32_t sequence, uint32_t wanted) const;
 
   // Returns the tokens of a sequence with those known to follow, in its history.
   Span<const int32_t> WithKnown(uint32_t sequence, Span<const int32_t> known);
-  // Collects guesses of the tokens after `id`. Returns their number. *certain: all of them follow
-  // from the constraint.
-  uint32_t Guess(uint32_t sequence, int32_t id, uint32_t most, int32_t* out, bool* certain);
+  // Collects guesses of the tokens after those known. Returns their number. *certain: all of them
+  // follow from the constraint.
+  uint32_t Guess(uint32_t sequence, Span<const int32_t> known, uint32_t most, int32_t* out,
+                 bool* certain);
   // Asks one drafter, if it may have guesses that pay. Returns their number.
-  uint32_t Ask(Drafter* drafter, Span<const int32_t> ids, uint32_t most, int32_t* out);
+  uint32_t Ask(Drafter* drafter, uint32_t sequence, Span<const int32_t> ids, uint32_t most,
+               int32_t* out);
+  // True if a constraint prevents guesses behind these tokens: it looks ahead behind one.
+  bool IsTooFar(uint32_t sequence, Span<const int32_t> known) {
+    return known.size() != 1 && constrainer_.Has(sequence);
+  }
   // known: tokens that run before them.
   uint32_t MostGuesses(uint32_t sequence, uint32_t known, uint32_t wanted) const;
   Status RunAhead(uint32_t sequence, Span<const int32_t> ids);

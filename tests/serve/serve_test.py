@@ -103,6 +103,13 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
     self.assertEqual(memory["total"], memory["constants"] + memory["kv"] + memory["activations"] +
                      memory["io"])
 
+  def test_a_draft_model_guesses_for_a_lone_reply(self):
+    fields = {"max_tokens": 40, "ignore_eos": True, "temperature": 0}
+    expected = self.server.complete("A cat", **fields).json["choices"][0]["text"]
+    started = self.start("--speculate", "draft", "--draft", self.bundle)
+    self.assertEqual(expected, started.complete("A cat", **fields).json["choices"][0]["text"])
+    self.assertGreater(started.metric("guesses_accepted_total"), 0)
+
   def test_the_page_needs_nothing_else(self):
     reply = self.server.get("/")
     self.assertIn("text/html", reply.headers["content-type"])

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -85,6 +86,25 @@ inline bool HasState(const Shape& shape) {
     if (layer.mixer != TinyMixer::kAttention) return true;
   }
   return false;
+}
+
+inline std::vector<Shape> Join(const std::initializer_list<std::vector<Shape>>& lists) {
+  std::vector<Shape> all;
+  for (const std::vector<Shape>& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+// Returns every fourth of `shapes` under an emulator, which is slow, and else all of them: how
+// layers fit together is the same on every CPU; their kernels are not.
+inline std::vector<Shape> ForThisCpu(const std::vector<Shape>& shapes) {
+#ifdef ARN_EMULATED
+  constexpr size_t kStep = 4;
+#else
+  constexpr size_t kStep = 1;
+#endif
+  std::vector<Shape> chosen;
+  for (size_t i = 0; i < shapes.size(); i += kStep) chosen.push_back(shapes[i]);
+  return chosen;
 }
 
 inline std::string ShapeName(const testing::TestParamInfo<Shape>& info) { return info.param.name; }

@@ -143,6 +143,7 @@ inline std::vector<int32_t> Alone(const arn_model* model, arn_session_options op
   options.kv_tokens = 0;
   options.max_requests = 0;
   options.speculation = ARN_SPECULATE_NONE;
+  options.draft = nullptr;
   options.max_guesses = options.guess_always = 0;
   const SessionPtr session = NewSession(model, options);
   EXPECT_EQ(ARN_OK, arn_session_set_adapters(session.get(), asked.adapters.data(),
@@ -189,8 +190,10 @@ inline void CheckAsAlone(const arn_model* model, const arn_session_options& opti
                                  << " tokens, " << asked.n_kept << " kept";
 }
 
-inline BundleBytes Bundle(DType weights, const std::vector<TinyLayer>& layers) {
+inline BundleBytes Bundle(DType weights, const std::vector<TinyLayer>& layers,
+                          TinyMtp mtp = TinyMtp::kNone) {
   TinyBundle bundle;
+  bundle.mtp = mtp;
   bundle.vocab = kVocab;
   bundle.weights = weights;
   bundle.layer_kinds = layers;

@@ -17,9 +17,10 @@ namespace {
 constexpr size_t kMaxScoredBytes = 256 * 1024;
 
 arn_session_options SessionOptions(const ServeArguments& arguments, const Model& model,
-                                   const Adapters& adapters) {
+                                   const Adapters& adapters, const Draft& draft) {
   arn_session_options options = ToSessionOptions(arguments.session);
   adapters.AddTo(&options);
+  draft.AddTo(&options);
   options.constraint_bytes = ParseBytes(arguments.constraint_memory, "--constraint-memory");
   serve::ReserveForRequests(model.get(), &options);
   // Bundles without what constraints need generate without them, and libraries too.
@@ -116,7 +117,8 @@ bool SpeechModel::WritesSpeech(const Model& model) {
 TextModel::TextModel(Model opened, const ServeArguments& arguments, serve::Metrics* metrics)
     : model(std::move(opened)),
       adapters(model, arguments.adapters),
-      session(WithImages(model, SessionOptions(arguments, model, adapters))),
+      draft(arguments.session),
+      session(WithImages(model, SessionOptions(arguments, model, adapters, draft))),
       images(session.embedding_rows == 0 ? nullptr
                                          : std::make_unique<serve::ImageReader>(model, session)),
       prompter(model, images.get()),

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tools/arenite/adapters.h"
+#include "tools/arenite/draft.h"
 #include "tools/serve/image_reader.h"
 #include "tools/serve/prompter.h"
 #include "tools/serve/scheduler.h"
@@ -51,6 +52,7 @@ struct TextModel {
 
   const Model model;
   const Adapters adapters;
+  const Draft draft;
   const arn_session_options session;
   const std::unique_ptr<serve::ImageReader> images;  // null: the model or the backend takes none
   const serve::Prompter prompter;

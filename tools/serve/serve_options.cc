@@ -72,11 +72,7 @@ void AddServeOptions(CLI::App* sub, ServeArguments* arguments) {
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddPoolOptions(sub, &arguments->session);
   AddSnapshotOptions(sub, &arguments->session);
-  sub->add_option("--speculate", arguments->session.speculate,
-                  "Where guesses of the next tokens come from, in rows that a step has left over: "
-                  "none, or ngram (each reply's text so far)")
-      ->check(CLI::IsMember({"none", "ngram"}))
-      ->capture_default_str();
+  AddSpeculateOptions(sub, &arguments->session);
   sub->add_option("--constraint-memory", arguments->constraint_memory,
                   "Bytes for each sequence's compiled constraint; they are committed as they are "
                   "used")

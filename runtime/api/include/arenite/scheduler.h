@@ -32,9 +32,9 @@ extern "C" {
  * arn_session_cancel ends a step, from any thread. A session that is to be restored is restored
  * before.
  *
- * If the session has speculation that guesses from the text (ARN_SPECULATE_NGRAM or _AUTO), its
- * guesses take rows of a step that are left over: then a step may bring several tokens of a
- * request. A draft model, or the head of ARN_SPECULATE_MTP, guesses nothing in steps. */
+ * If the session has speculation, its guesses take rows of a step that are left over: then a step
+ * may bring several tokens of a request. For a request that runs alone, all that guesses in a
+ * generation does; several requests guess from their texts only (ARN_SPECULATE_NGRAM or _AUTO). */
 typedef struct arn_scheduler arn_scheduler;
 
 /* Called in a step, or in arn_scheduler_restore_sequence, before a sequence that no request runs in

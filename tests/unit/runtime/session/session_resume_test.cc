@@ -37,15 +37,6 @@ BundleBytes Bundle(const std::vector<TinyLayer>& layers) {
   return MakeTinyBundle(bundle);
 }
 
-std::vector<Shape> AllShapes() {
-  std::vector<Shape> shapes = Shapes();
-  for (const Shape& shape : StateShapes()) shapes.push_back(shape);
-  for (const Shape& shape : LinearShapes()) shapes.push_back(shape);
-  for (const Shape& shape : WidthShapes()) shapes.push_back(shape);
-  for (const Shape& shape : StateWidthShapes()) shapes.push_back(shape);
-  return shapes;
-}
-
 void Sample(arn_session* session, uint64_t seed) {
   arn_sampling sampling = ARN_SAMPLING_INIT;
   sampling.temperature = seed == 0 ? 0.0f : 1.0f;
@@ -286,7 +277,10 @@ TEST_P(ResumeTest, FullContext_GivesTheTokenBehindIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, ResumeTest, testing::ValuesIn(AllShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Layers, ResumeTest,
+                         testing::ValuesIn(Join({Shapes(), StateShapes(), LinearShapes(),
+                                                 WidthShapes(), StateWidthShapes()})),
+                         ShapeName);
 
 TEST(Resume_FullContext, Batch_GivesEachItsLast) {
   const BundleBytes bytes = Bundle({{}, {}});

@@ -67,14 +67,6 @@ size_t FirstDifference(const std::vector<float>& a, const std::vector<float>& b)
   return i;
 }
 
-std::vector<Shape> AllShapes() {
-  std::vector<Shape> all = Shapes();
-  for (const auto& more : {StateShapes(), LinearShapes(), WidthShapes(), StateWidthShapes()}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
-}
-
 class SessionRowsTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(SessionRowsTest, AnyChunkAndThreads_GiveTheBitsOfTokenByToken) {
@@ -132,7 +124,10 @@ TEST_P(SessionRowsTest, OtherSequences_ChangeNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, SessionRowsTest, testing::ValuesIn(AllShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Layers, SessionRowsTest,
+                         testing::ValuesIn(Join({Shapes(), StateShapes(), LinearShapes(),
+                                                 WidthShapes(), StateWidthShapes()})),
+                         ShapeName);
 
 }  // namespace
 }  // namespace arn::test

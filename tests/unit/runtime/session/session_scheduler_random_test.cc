@@ -114,14 +114,6 @@ class Crowd {
   uint64_t n_shared_ = 0, n_accepted_ = 0, n_rejected_ = 0;
 };
 
-std::vector<Shape> SomeShapes() {
-  std::vector<Shape> all = Shapes();
-  for (const auto& more : {StateShapes(), LinearShapes(), WidthShapes()}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
-}
-
 class SchedulerShapesTest : public testing::TestWithParam<Shape> {};
 
 // Random requests join, leave, pause and share, with every budget of rows, without guesses and with
@@ -157,7 +149,45 @@ TEST_P(SchedulerShapesTest, RandomRequests_GetTheTokensOfOneAlone) {
   EXPECT_GT(n_rejected, 20u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, SchedulerShapesTest, testing::ValuesIn(SomeShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(
+    Layers, SchedulerShapesTest,
+    testing::ValuesIn(Join({Shapes(), StateShapes(), LinearShapes(), WidthShapes()})), ShapeName);
+
+// Lone replies have guesses of a draft model or of the model's own head, between steps that several
+// share.
+TEST(SchedulerModelGuessesTest, RandomRequests_GetTheTokensOfOneAlone) {
+  const std::vector<TinyLayer> full(2);
+  const std::vector<TinyLayer> hybrid = {
+      {.mixer = TinyMixer::kDelta}, {}, {.mixer = TinyMixer::kScan}};
+  const BundleBytes draft_bytes = Bundle(DType::kF16, {{}});
+  const ModelPtr draft = OpenBytes(draft_bytes);
+  uint32_t seed = 1 + 100 * static_cast<uint32_t>(GTEST_FLAG_GET(random_seed));
+  uint64_t n_accepted = 0, n_rejected = 0;
+  for (const std::vector<TinyLayer>& layers : {full, hybrid}) {
+    for (const TinyMtp mtp : {TinyMtp::kNone, TinyMtp::kRandom, TinyMtp::kRight}) {
+      const BundleBytes bytes = Bundle(DType::kF16, layers, mtp);
+      const ModelPtr model = OpenBytes(bytes);
+      for (const bool has_ngrams : {false, true}) {
+        for (const uint32_t n_sequences : {1u, 3u}) {
+          arn_session_options options = Guessing(Options(n_sequences));
+          const bool has_draft = mtp == TinyMtp::kNone;
+          options.speculation = has_ngrams  ? ARN_SPECULATE_AUTO
+                                : has_draft ? ARN_SPECULATE_DRAFT
+                                            : ARN_SPECULATE_MTP;
+          options.draft = has_draft ? draft.get() : nullptr;
+          options.state_snapshots = seed % 3 * 2;
+          Crowd crowd(seed++, 0);
+          crowd.Run(model.get(), options, seed % 2 == 0 ? 0 : 5, 14);
+          n_accepted += crowd.n_accepted();
+          n_rejected += crowd.n_rejected();
+          ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed - 1;
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_accepted, 200u);
+  EXPECT_GT(n_rejected, 200u);
+}
 
 TEST(SchedulerAdaptersTest, RandomRequests_GetTheirOwn) {
   const BundleBytes bytes = Bundle(DType::kF16, {{}, {}});

@@ -159,6 +159,35 @@ TEST_F(SchedulerTest, LongPrompt_DelaysNoReplyByMoreThanTheBudget) {
   CheckAsAlone(model_.get(), options, *prompt);
 }
 
+// A draft model that is the model itself is always right, and so is a head made to be.
+TEST_F(SchedulerTest, LoneReply_HasGuessesOfModels) {
+  const BundleBytes with_head = Bundle(DType::kF16, {{}, {}}, TinyMtp::kRight);
+  const ModelPtr own_head = OpenBytes(with_head);
+  for (const bool has_draft : {true, false}) {
+    arn_session_options options = Guessing(Options(3));
+    options.speculation = has_draft ? ARN_SPECULATE_DRAFT : ARN_SPECULATE_MTP;
+    options.draft = has_draft ? model_.get() : nullptr;
+    options.max_guesses = 4;
+    const arn_model* const model = has_draft ? model_.get() : own_head.get();
+    const SessionPtr session = NewSession(model, options);
+    const SchedulerPtr scheduler = NewScheduler(session.get());
+    const auto asked = Ask(SomeIds(20, kVocab), 50);
+    ASSERT_EQ(ARN_OK, Submit(scheduler.get(), asked.get()));
+    int n_steps = 0;
+    while (!asked->has_ended) {
+      Step(scheduler.get());
+      TakeEvents(scheduler.get());
+      ++n_steps;
+    }
+    // The prompt's run leaves the first of 50; each of the others brings five.
+    EXPECT_EQ(1 + 10, n_steps) << (has_draft ? "draft" : "head");
+    const arn_scheduler_info info = Info(scheduler.get());
+    EXPECT_EQ(info.guesses_proposed, info.guesses_accepted);
+    EXPECT_GT(Stats(session.get()).draft_ns, 0u);
+    CheckAsAlone(model, options, *asked);
+  }
+}
+
 // Guesses take rows that nobody else wants, and all who have some get a part of them.
 TEST_F(SchedulerTest, Guesses_TakeWhatIsLeft) {
   arn_session_options options = Guessing(Options(5));

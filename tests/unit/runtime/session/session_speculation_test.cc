@@ -66,21 +66,8 @@ TEST_P(SpeculationTest, Sampling_TheSameTokensForTheSameSeed) {
   EXPECT_GT(accepted, 20u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, SpeculationTest, testing::ValuesIn([] {
-                           std::vector<Shape> all = Shapes();
-                           const std::vector<Shape> widths = WidthShapes();
-                           all.insert(all.end(), widths.begin(), widths.end());
-                           return all;
-                         }()),
-                         ShapeName);
-
-std::vector<Shape> AllStateShapes() {
-  std::vector<Shape> all = StateShapes();
-  for (const auto& more : {LinearShapes(), StateWidthShapes()}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
-}
+INSTANTIATE_TEST_SUITE_P(Layers, SpeculationTest,
+                         testing::ValuesIn(ForThisCpu(Join({Shapes(), WidthShapes()}))), ShapeName);
 
 // Recurrent states go back to those before the run, and the rows up to the last right guess run
 // again with the next ones.
@@ -124,7 +111,9 @@ TEST_P(SpeculationStateTest, GreedyAndSampled_TheSameTokens) {
   EXPECT_GT(again, 50u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, SpeculationStateTest, testing::ValuesIn(AllStateShapes()),
+INSTANTIATE_TEST_SUITE_P(Layers, SpeculationStateTest,
+                         testing::ValuesIn(ForThisCpu(Join({StateShapes(), LinearShapes(),
+                                                            StateWidthShapes()}))),
                          ShapeName);
 
 // What comes after a generation whose last guesses were wrong: another prompt, a fork, a saved

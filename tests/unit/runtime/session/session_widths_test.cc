@@ -62,12 +62,6 @@ double Difference(const std::vector<float>& a, const std::vector<float>& b) {
   return largest;
 }
 
-std::vector<Shape> AllShapes() {
-  std::vector<Shape> shapes = WidthShapes();
-  for (const Shape& shape : StateWidthShapes()) shapes.push_back(shape);
-  return shapes;
-}
-
 class SessionWidthsTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(SessionWidthsTest, EveryKvType_TheCpuAgreesWithTheReference) {
@@ -154,7 +148,8 @@ TEST(SessionWidths_Limit, TooManyWidths_AreRefused) {
   EXPECT_NE(nullptr, OpenBytes(fewer).get());
 }
 
-INSTANTIATE_TEST_SUITE_P(Widths, SessionWidthsTest, testing::ValuesIn(AllShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Widths, SessionWidthsTest,
+                         testing::ValuesIn(Join({WidthShapes(), StateWidthShapes()})), ShapeName);
 
 }  // namespace
 }  // namespace arn::test
