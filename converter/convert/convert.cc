@@ -10,7 +10,6 @@
 
 #include "converter/base/error.h"
 #include "converter/family/families.h"
-#include "converter/family/mtp.h"
 #include "converter/family/text_tower.h"
 #include "converter/family/vision_family.h"
 #include "converter/gguf/gguf_lora.h"
@@ -22,6 +21,7 @@
 #include "converter/hf/json_file.h"
 #include "converter/hf/lora.h"
 #include "converter/hf/quantised/methods.h"
+#include "converter/tensors/find_mtp.h"
 #include "converter/write/bundle_writer.h"
 #include "converter/write/chat_section.h"
 #include "converter/write/held_rows.h"

@@ -67,9 +67,13 @@ struct TensorNames {
   // decoder's with attention. Null: the head is left out.
   const char* extra_head = nullptr;
   const TensorNames* mtp = nullptr;
-  const char* mtp_embedding_norm = nullptr;  // of those names
+  // Of those names. With "{}" the head is the layer behind the decoder's last.
+  const char* mtp_prefix = nullptr;
+  const char* mtp_embedding_norm = nullptr;
   const char* mtp_hidden_norm = nullptr;
   const char* mtp_fc = nullptr;  // [hidden, 2 hidden]: of the embedding, then of the row
+  const char* mtp_embedding_copy = nullptr;  // the decoder's own, stored again
+  const char* mtp_head_copy = nullptr;
   const char* embedding;
   const char* other_embedding = nullptr;  // another name that it may have
   const char* positions = nullptr;
@@ -419,6 +423,9 @@ struct DecoderSpec {
   VisionSpec vision;
   // Multi-token prediction head: its layers, their kinds and names. Null: none.
   std::shared_ptr<const DecoderSpec> mtp;
+  // Of such a head: its first layer in the names of tensors, and fbs::Mtp.own_rows_before_norm.
+  uint32_t first_layer = 0;
+  bool own_rows_before_norm = false;
 
   // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the
   // projection.

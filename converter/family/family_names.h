@@ -538,6 +538,7 @@ inline constexpr TensorNames kSampleEncoderNames = {
 
 inline constexpr TensorNames kMtpNames = {
     .prefix = "mtp.",
+    .mtp_prefix = "mtp.",
     .mtp_embedding_norm = "mtp.pre_fc_norm_embedding",
     .mtp_hidden_norm = "mtp.pre_fc_norm_hidden",
     .mtp_fc = "mtp.fc",

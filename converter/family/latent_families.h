@@ -17,7 +17,10 @@ constexpr TensorNames WithLatentAttention(TensorNames names) {
   return names;
 }
 inline constexpr TensorNames kLatentNames = WithLatentAttention(kDecoderNames);
-inline constexpr TensorNames kLatentExpertNames = WithLatentAttention(kCorrectedRouterNames);
+inline constexpr TensorNames kLatentExpertMtpNames =
+    AsNextLayer(WithLatentAttention(WithCorrectedRouter()));
+inline constexpr TensorNames kLatentExpertNames =
+    WithMtp(WithLatentAttention(WithCorrectedRouter()), &kLatentExpertMtpNames);
 
 inline constexpr LatentFamily kDeepseek2Latent = {.kv_rank = 512,
                                                   .query_rank = 1536,
@@ -48,7 +51,9 @@ constexpr TensorNames WithIndexer(TensorNames names) {
   names.unused_in_layers = "model.layers.{}.self_attn.indexer.";
   return names;
 }
-inline constexpr TensorNames kIndexedLatentNames = WithIndexer(kLatentExpertNames);
+inline constexpr TensorNames kIndexedLatentMtpNames = WithIndexer(kLatentExpertMtpNames);
+inline constexpr TensorNames kIndexedLatentNames =
+    WithMtp(WithIndexer(kLatentExpertNames), &kIndexedLatentMtpNames);
 
 inline constexpr LatentFamily kIndexedLatent = {.kv_rank = 512,
                                                 .query_rank = 1536,

@@ -24,10 +24,31 @@ constexpr TensorNames WithCorrectedRouter() {
   names.router_correction = "model.layers.{}.mlp.gate.e_score_correction_bias";
   return names;
 }
-inline constexpr TensorNames kCorrectedRouterNames = WithCorrectedRouter();
+
+// A multi-token prediction head that is stored as one layer more, with a copy of what it shares
+// (DeepSeek-V3, arXiv:2412.19437, section 2.2).
+constexpr TensorNames AsNextLayer(TensorNames names) {
+  names.mtp_prefix = "model.layers.{}.";
+  names.mtp_embedding_norm = "model.layers.{}.enorm";
+  names.mtp_hidden_norm = "model.layers.{}.hnorm";
+  names.mtp_fc = "model.layers.{}.eh_proj";
+  names.mtp_embedding_copy = "model.layers.{}.embed_tokens";
+  names.mtp_head_copy = "model.layers.{}.shared_head.head";
+  names.final_norm = "model.layers.{}.shared_head.norm";
+  return names;
+}
+
+constexpr TensorNames WithMtp(TensorNames names, const TensorNames* mtp) {
+  names.mtp = mtp;
+  return names;
+}
+
+inline constexpr TensorNames kCorrectedRouterMtpNames = AsNextLayer(WithCorrectedRouter());
+inline constexpr TensorNames kCorrectedRouterNames =
+    WithMtp(WithCorrectedRouter(), &kCorrectedRouterMtpNames);
 
 constexpr TensorNames WithRouterStatistics() {
-  TensorNames names = kCorrectedRouterNames;
+  TensorNames names = WithCorrectedRouter();
   names.extra_head = "model.mtp_";
   names.router_correction = "model.layers.{}.mlp.moe_statics.e_score_correction_bias";
   return names;
@@ -35,7 +56,7 @@ constexpr TensorNames WithRouterStatistics() {
 inline constexpr TensorNames kRouterStatisticsNames = WithRouterStatistics();
 
 constexpr TensorNames WithCorrectionOutside() {
-  TensorNames names = kCorrectedRouterNames;
+  TensorNames names = WithCorrectedRouter();
   names.extra_head = "mtp.";
   names.router_correction = "model.layers.{}.mlp.e_score_correction_bias";
   return names;
@@ -43,7 +64,7 @@ constexpr TensorNames WithCorrectionOutside() {
 inline constexpr TensorNames kExaoneExpertNames = WithCorrectionOutside();
 
 constexpr TensorNames WithExpertBias() {
-  TensorNames names = kCorrectedRouterNames;
+  TensorNames names = WithCorrectedRouter();
   names.router = "model.layers.{}.mlp.router.gate";
   names.router_correction = "model.layers.{}.mlp.expert_bias";
   names.shared_gate = "model.layers.{}.mlp.shared_mlp.gate_proj";
@@ -121,7 +142,7 @@ constexpr TensorNames WithExpertsOf(TensorNames names, const TensorNames& expert
 inline constexpr TensorNames kPostNormExpertNames = WithExpertsOf(kPostNormNames, kExpertNames);
 
 constexpr TensorNames WithGatedAttentionAndExperts() {
-  TensorNames names = WithExpertsOf(kDecoderNames, kCorrectedRouterNames);
+  TensorNames names = WithExpertsOf(kDecoderNames, WithCorrectedRouter());
   names.router = "model.layers.{}.mlp.router.gate";
   names.router_correction = "model.layers.{}.mlp.expert_bias";
   names.attention_gate = "model.layers.{}.self_attn.gate_proj";

@@ -196,14 +196,16 @@ TensorPlan Planner::Make() {
   return std::move(plan_);
 }
 
-// Leaves out the layers behind the last: transformers does not build them either.
+// Leaves out the layers behind the last, but for one that is the head: transformers does not build
+// them either.
 void Planner::LeaveOutExtraLayers() {
   const std::string pattern = spec_.names->attention_norm == nullptr
                                   ? std::string(spec_.names->attention_post_norm)
                                   : std::string(spec_.names->attention_norm);
   const std::string start = pattern.substr(0, pattern.find("{}"));
   const auto n_layers = static_cast<uint32_t>(spec_.layer_kinds.size());
-  for (uint32_t i = n_layers; i < n_layers + spec_.n_extra_layers; ++i) {
+  const bool has_mtp = spec_.mtp != nullptr && spec_.mtp->first_layer == n_layers;
+  for (uint32_t i = n_layers + (has_mtp ? 1 : 0); i < n_layers + spec_.n_extra_layers; ++i) {
     const std::string prefix = start + std::to_string(i) + ".";
     if (const size_t n = sources_.LeaveOut(prefix)) {
       warnings_->push_back(

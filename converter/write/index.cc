@@ -133,7 +133,8 @@ Offset<fbs::Mtp> BuildMtp(const DecoderSpec& mtp, const MtpTensors& tensors,
   const auto kinds_vector = builder->CreateVector(kinds);
   return fbs::CreateMtp(*builder, kinds_vector, builder->CreateVector(layers),
                         tensors.embedding_norm, tensors.hidden_norm, tensors.fc_embedding,
-                        tensors.fc_hidden, tensors.final_norm, mtp.final_norm_epsilon);
+                        tensors.fc_hidden, tensors.final_norm, mtp.final_norm_epsilon,
+                        mtp.own_rows_before_norm);
 }
 
 static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kPatchBudget));

@@ -119,7 +119,8 @@ struct Program {
   // False: once.
   bool splits_rows = false;
   uint32_t max_rank = 0;  // of the adapters' changes; 0: no kAdapt steps
-  // Rows behind the final norm, which the last step leaves for the caller; kNoValue: none.
+  // Rows of the last layer, as a rule behind the final norm, which the last step leaves for the
+  // caller; kNoValue: none.
   ValueId final_rows = kNoValue;
   Slice logits;  // Region::kIo, [max_logit_rows, vocab] f32
 };

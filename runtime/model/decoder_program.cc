@@ -241,7 +241,8 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   logits.weight = spec.head;
   builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
   const uint32_t n_steps = builder.n_steps();
-  if (kHasMtp && with_rows != nullptr) {
+  const bool adds_norm = kHasMtp && with_rows != nullptr && !spec.final_rows_before_norm;
+  if (adds_norm) {
     NormParams norm;
     norm.kind = spec.final_norm_kind;
     norm.weight = spec.final_norm;
@@ -270,7 +271,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   if (!kHasMtp || with_rows == nullptr) return Status::kOk;
   *with_rows = *out;
   with_rows->steps = steps.subspan(0, builder.n_steps());
-  with_rows->final_rows = v.normed;
+  with_rows->final_rows = adds_norm ? v.normed : v.x;
   return Status::kOk;
 }
 

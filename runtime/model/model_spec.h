@@ -203,6 +203,7 @@ struct ModelSpec {
   WeightId final_norm = kNoWeight;
   WeightId final_norm_bias = kNoWeight;
   float final_norm_epsilon = 0.0f;
+  bool final_rows_before_norm = false;  // Program::final_rows, if it leaves them
   WeightId head = kNoWeight;
   float logits_factor = 1.0f;
   float logits_softcap = 0.0f;

@@ -87,6 +87,7 @@ Status ReadMtpSpec(const fbs::Mtp& mtp, const ModelSpec& model, Arena* arena, Mo
   out->logits_softcap = model.logits_softcap;
   ARN_TRY(CheckEpsilon("mtp.norm_epsilon", mtp.norm_epsilon(), diag));
   out->final_norm_epsilon = mtp.norm_epsilon();
+  out->final_rows_before_norm = mtp.own_rows_before_norm();
   HiddenInputSpec& input = out->hidden_input;
   input.norm_epsilon = mtp.norm_epsilon();
   Shapes shapes(model.weights, diag);

@@ -49,7 +49,7 @@ class SideModel {
   Status Run(Span<const int32_t> ids, Span<const float> features, LogitRows logit_rows);
   // Returns the likeliest token after the last run, which had logits.
   int32_t Best();
-  // Returns row `row` of the last run behind the final norm. REQUIRES: Program::final_rows.
+  // Returns row `row` of the last run. REQUIRES: Program::final_rows.
   const float* FinalRow(size_t row) const;
   // Adds what ran to the session's statistics. Failures are forgotten: without guesses the text
   // goes on.

@@ -3,12 +3,13 @@
 
   make_mtp_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
 
-Needs transformers 5, torch and numpy. transformers does not build these heads: head() is an
+Needs transformers 5, torch and numpy. transformers does not build these heads: Head is an
 independent implementation of the published arithmetic (DeepSeek-V3, arXiv:2412.19437, section 2.2,
-with the norms and names of Qwen3-Next's checkpoints). The rows of the decoder and the greedy
-continuation are transformers'. Checkpoints, weights and the fields of a file are those of
-make_goldens.py, but logits and argmax are the head's: row i is of the decoder's row i behind its
-final norm and of token i + 1.
+with the norms and names of Qwen3-Next's checkpoints). NextLayerHead is the same with the names of
+DeepSeek's and GLM's checkpoints; its layer is transformers', of a model with one layer more. The
+rows of the decoder and the greedy continuation are transformers'. Checkpoints, weights and the
+fields of a file are those of make_goldens.py, but logits and argmax are the head's: row i is of the
+decoder's row i behind its final norm and of token i + 1.
 """
 
 import math
@@ -23,7 +24,8 @@ from make_goldens import (
 
 # Cases of make_goldens.py whose decoder the head is behind.
 NAMES = ("delta_rule", "delta_rule_odd", "delta_rule_fused", "delta_rule_experts",
-         "delta_rule_fused_experts")
+         "delta_rule_fused_experts", "router_groups", "latent_attention",
+         "latent_attention_layer_types", "latent_indexed")
 
 
 def head_shapes(c, shapes):
@@ -122,16 +124,74 @@ class Head:
     x = x + (self.experts(normed) if has_experts else self.block(normed, "layers.0.mlp."))
     return self.norm(x, "norm")
 
+  def logits(self, rows):
+    return self.model.lm_head(rows)
+
+
+class NextLayerHead:
+  """The layer behind the last; its own rows are those before its norm."""
+
+  def __init__(self, c, shapes, model, seed, amplitude):
+    self.c, self.model, self.n = c, model, c["num_hidden_layers"]
+    deeper = make_model(one_layer_more(c))
+    fill(deeper, {"amplitude": amplitude, "dtype": "F32"}, seed)
+    self.layer, self.rotary = deeper.model.layers[self.n], deeper.model.rotary_emb
+    self.w = {name: torch.from_numpy(values(name, math.prod(shape), seed, amplitude)).reshape(shape)
+              for name, shape in shapes.items() if name.startswith(f"model.layers.{self.n}.")}
+
+  def __getitem__(self, name):
+    return self.w[f"model.layers.{self.n}.{name}.weight"]
+
+  def norm(self, x, name):
+    scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.c["rms_norm_eps"])
+    return x * scale * self[name]
+
+  def rows(self, hidden, ids):
+    """As Head.rows()."""
+    embedded = self.model.model.embed_tokens(torch.tensor(ids))
+    x = torch.cat([self.norm(embedded, "enorm"), self.norm(hidden, "hnorm")], -1)
+    x = (x @ self["eh_proj"].T)[None]
+    positions = torch.arange(len(ids))[None]
+    mask = torch.full((len(ids), len(ids)), -math.inf).triu(1)[None, None]
+    made = self.layer(x, attention_mask=mask, position_ids=positions,
+                      position_embeddings=self.rotary(x, positions))
+    return (made[0] if isinstance(made, tuple) else made)[0]
+
+  def logits(self, rows):
+    return self.model.lm_head(self.norm(rows, "shared_head.norm"))
+
+
+def one_layer_more(c):
+  by_layer = {key: [*value, value[-1]] for key, value in c.items()
+              if key in ("layer_types", "mlp_layer_types", "indexer_types")}
+  return {**c, **by_layer, "num_hidden_layers": c["num_hidden_layers"] + 1}
+
+
+def next_layer_shapes(c):
+  width, n = c["hidden_size"], c["num_hidden_layers"]
+  start = f"model.layers.{n}."
+  return {
+      **{name: shape for name, shape in stored_shapes(make_model(one_layer_more(c))).items()
+         if name.startswith(start)},
+      f"{start}enorm.weight": [width],
+      f"{start}hnorm.weight": [width],
+      f"{start}eh_proj.weight": [width, 2 * width],
+      f"{start}shared_head.norm.weight": [width],
+  }
+
 
 @torch.no_grad()
 def make(name, find_seeds):
   c, seed, changes = CASES[name]
+  if "n_routed_experts" in c:
+    c = {**c, "num_nextn_predict_layers": 1}
   changes = {k: v for k, v in changes.items() if k in DEFAULTS}
   case = {"name": name, "config": c, "old_config": old_config(c), **DEFAULTS, **changes,
           "base_seed": seed, "amplitude": amplitude_of(c)}
   model = make_model(c)
   shapes = stored_shapes(model)
-  case["tensors"] = {**shapes, **head_shapes(c, shapes)}
+  is_next_layer = "n_routed_experts" in c
+  case["tensors"] = {**shapes, **(next_layer_shapes(c) if is_next_layer else head_shapes(c, shapes))}
   prompt = prompt_of(c, len(name))
   if find_seeds:
     case["base_seed"] = pick_seed(model, case, prompt)
@@ -139,13 +199,14 @@ def make(name, find_seeds):
   ids, margin = greedy(model, prompt)
   if margin < MIN_MARGIN or len(set(ids[len(prompt):])) < MIN_DISTINCT:
     raise SystemExit(f"{name}: margin {margin:.4f}: use --find-seeds")
-  head = Head(c, case["tensors"], model, case["base_seed"], case["amplitude"])
+  head = (NextLayerHead if is_next_layer else Head)(
+      c, case["tensors"], model, case["base_seed"], case["amplitude"])
   hidden = model.model(input_ids=torch.tensor([ids]), use_cache=False).last_hidden_state[0]
   # Row n: the head's own row in place of the decoder's, behind its own guess.
   rows = head.rows(hidden[:-1], ids[1:])
-  guess = int(model.lm_head(rows[-1]).argmax())
+  guess = int(head.logits(rows[-1]).argmax())
   again = head.rows(torch.cat([hidden[:-1], rows[-1:]]), [*ids[1:], guess])
-  logits = model.lm_head(again).double()
+  logits = head.logits(again).double()
   stride = 7
   positions = sorted({0, 1, 7, 8, 15, len(prompt) - 1, len(ids) - 2, len(ids) - 1})
   case |= {

@@ -97,6 +97,17 @@ INSTANTIATE_TEST_SUITE_P(Cases, MtpGoldenTest, testing::ValuesIn(GoldenNames("mt
                            return name;
                          });
 
+bool HasHead(const fs::path& bundle) {
+  const ModelPtr model = OpenModel(bundle);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.speculation = ARN_SPECULATE_MTP;
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  const arn_status status = arn_session_plan(model.get(), &options, nullptr, 0, &plan);
+  EXPECT_EQ(status == ARN_OK, plan.draft_weights_bytes != 0);
+  EXPECT_TRUE(status == ARN_OK || status == ARN_UNSUPPORTED) << status;
+  return status == ARN_OK;
+}
+
 // Without the head the bundle has the tensors of the decoder alone.
 TEST(MtpConversion, NoMtp_LeavesTheHeadOut) {
   ARN_NEEDS_CONVERTER();
@@ -108,13 +119,34 @@ TEST(MtpConversion, NoMtp_LeavesTheHeadOut) {
                             folder / "without.arn", {"--weights", "int8", "--no-mtp"}));
   EXPECT_LT(fs::file_size(folder / "without.arn") + 64 * 64 * 2,
             fs::file_size(folder / "with.arn"));
-  const ModelPtr with = OpenModel(folder / "with.arn"), without = OpenModel(folder / "without.arn");
-  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  options.speculation = ARN_SPECULATE_MTP;
-  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
-  EXPECT_EQ(ARN_OK, arn_session_plan(with.get(), &options, nullptr, 0, &plan));
-  EXPECT_GT(plan.draft_weights_bytes, 0u);
-  EXPECT_EQ(ARN_UNSUPPORTED, arn_session_plan(without.get(), &options, nullptr, 0, &plan));
+  EXPECT_TRUE(HasHead(folder / "with.arn"));
+  EXPECT_FALSE(HasHead(folder / "without.arn"));
+}
+
+// A head that is stored as one layer more has copies of what it shares with the decoder.
+TEST(MtpConversion, CopiesOfSharedTensors_MustBeEqual) {
+  ARN_NEEDS_CONVERTER();
+  const GoldenCase golden = LoadGolden("mtp/router_groups");
+  const std::string layer =
+      "model.layers." + std::to_string(golden.config["num_hidden_layers"].get<int>()) + ".";
+  const TempFolder folder;
+  const auto convert = [&](const char* name, const std::function<void(TinyTensors&)>& edit) {
+    return ConvertGolden(golden, ConfigStyle::kTransformers5, folder / "checkpoint", folder / name,
+                         {"--weights", "int8"}, edit);
+  };
+  ASSERT_TRUE(convert("plain.arn", {}));
+  const auto add_copies = [&](TinyTensors& tensors) {
+    tensors[layer + "embed_tokens.weight"] = tensors["model.embed_tokens.weight"];
+    tensors[layer + "shared_head.head.weight"] = tensors["lm_head.weight"];
+  };
+  ASSERT_TRUE(convert("copies.arn", add_copies));
+  EXPECT_EQ(fs::file_size(folder / "plain.arn"), fs::file_size(folder / "copies.arn"));
+  ASSERT_TRUE(convert("changed.arn", [&](TinyTensors& tensors) {
+    add_copies(tensors);
+    tensors[layer + "shared_head.head.weight"].bytes[7] ^= 1;
+  }));
+  EXPECT_TRUE(HasHead(folder / "copies.arn"));
+  EXPECT_FALSE(HasHead(folder / "changed.arn"));
 }
 
 }  // namespace
