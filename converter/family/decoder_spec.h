@@ -67,8 +67,7 @@ struct TensorNames {
   // decoder's with attention. Null: the head is left out.
   const char* extra_head = nullptr;
   const TensorNames* mtp = nullptr;
-  // Of those names. With "{}" the head is the layer behind the decoder's last.
-  const char* mtp_prefix = nullptr;
+  const char* mtp_prefix = nullptr;  // of those names; with "{}": of the layer behind the last
   const char* mtp_embedding_norm = nullptr;
   const char* mtp_hidden_norm = nullptr;
   const char* mtp_fc = nullptr;  // [hidden, 2 hidden]: of the embedding, then of the row
@@ -423,9 +422,8 @@ struct DecoderSpec {
   VisionSpec vision;
   // Multi-token prediction head: its layers, their kinds and names. Null: none.
   std::shared_ptr<const DecoderSpec> mtp;
-  // Of such a head: its first layer in the names of tensors, and fbs::Mtp.own_rows_before_norm.
-  uint32_t first_layer = 0;
-  bool own_rows_before_norm = false;
+  uint32_t first_layer = 0;           // of such a head, in the names of tensors
+  bool own_rows_before_norm = false;  // fbs::Mtp
 
   // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the
   // projection.

@@ -306,7 +306,7 @@ void Speculator::StartAhead(uint32_t sequence, uint32_t n, uint32_t row) {
 
 void Speculator::AddTime(size_t sequences, uint32_t rows, uint32_t guesses, uint64_t ns) {
   if (sequences == 1 && rows <= kMaxGuesses + 1) policy_.AddTime(rows, ns);
-  // Guesses of a lone sequence are not the shared account's.
+  // Leaves guesses of one sequence out of the shared account.
   if (sequences != 1 || guesses == 0) shared_policy_.AddTime(rows, guesses, ns);
 }
 
