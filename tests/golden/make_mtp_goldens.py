@@ -191,7 +191,8 @@ def make(name, find_seeds):
   model = make_model(c)
   shapes = stored_shapes(model)
   is_next_layer = "n_routed_experts" in c
-  case["tensors"] = {**shapes, **(next_layer_shapes(c) if is_next_layer else head_shapes(c, shapes))}
+  added = next_layer_shapes(c) if is_next_layer else head_shapes(c, shapes)
+  case["tensors"] = {**shapes, **added}
   prompt = prompt_of(c, len(name))
   if find_seeds:
     case["base_seed"] = pick_seed(model, case, prompt)
