@@ -22,7 +22,7 @@ from .image import Image, ImageEncoder, ImageInfo
 from .model import Detokenizer, Model
 from .options import *
 from .reply import Event, Reply
-from .scheduler import Request, Scheduler, SchedulerEvent, SchedulerInfo
+from .scheduler import Request, Scheduler, SchedulerEvent, SchedulerInfo, StepResult
 from .session import Session
 from .transcriber import Segment, Transcriber, Transcript
 

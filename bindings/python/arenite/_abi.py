@@ -421,8 +421,8 @@ class arn_request(Struct):
 class arn_step_result(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_rows", c_uint32), ("n_prompt_rows", c_uint32),
       ("n_chosen", c_uint32), ("n_running", c_uint32), ("n_waiting", c_uint32),
-      ("n_guess_rows", c_uint32)]
-  _initial_ = (0, 0, 0, 0, 0, 0)
+      ("n_guess_rows", c_uint32), ("n_put_off", c_uint32)]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_scheduler_event(Struct):
