@@ -112,11 +112,11 @@ SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber
   if (!translates) {
     read.request.language = LanguageOf(&fields, transcriber);
     CheckGranularities(&fields);
-    read.streams = fields.Bool("stream").value_or(false);
   } else if (!transcriber.can_translate()) {
     throw ApiError(501, "invalid_request_error", "the model does not translate", "model",
                    "unsupported_endpoint");
   }
+  read.streams = fields.Bool("stream").value_or(false);
   read.form = FormOf(fields.Text("response_format").value_or("json"));
   if (!transcriber.has_timestamps() && (read.form == Form::kSrt || read.form == Form::kVtt)) {
     throw BadField("response_format", "has times, and the model writes none");
@@ -129,8 +129,8 @@ SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber
   }
   fields.Ignore({"chunking_strategy"});  // windows are the model's
   fields.End();
-  if (read.streams && read.form != Form::kJson && read.form != Form::kText) {
-    throw BadField("stream", "is true: expected json or text as response_format");
+  if (read.streams && (read.form == Form::kSrt || read.form == Form::kVtt)) {
+    throw BadField("stream", "is true: expected json, text or verbose_json as response_format");
   }
   read.request.sound = FileOf(request);
   return read;
@@ -146,16 +146,24 @@ std::string TextOf(const std::vector<TranscriptSegment>& segments) {
   return tool::Trimmed(text);
 }
 
+Json PlainJson(const std::vector<TranscriptSegment>& segments, const SpeechResult& result) {
+  return {{"text", TextOf(segments)}, {"usage", Usage(result)}};
+}
+
+Json SegmentJson(size_t id, const TranscriptSegment& segment) {
+  return {{"id", id},
+          {"start", segment.start_s},
+          {"end", segment.end_s},
+          {"text", segment.text},
+          {"tokens", segment.ids},
+          {"temperature", 0.0}};
+}
+
 Json VerboseJson(const std::vector<TranscriptSegment>& segments, const SpeechResult& result,
                  bool translates) {
   Json list = Json::array();
   for (const TranscriptSegment& segment : segments) {
-    list.push_back({{"id", list.size()},
-                    {"start", segment.start_s},
-                    {"end", segment.end_s},
-                    {"text", segment.text},
-                    {"tokens", segment.ids},
-                    {"temperature", 0.0}});
+    list.push_back(SegmentJson(list.size(), segment));
   }
   return {{"task", translates ? "translate" : "transcribe"},
           {"language", result.language},
@@ -169,7 +177,7 @@ HttpReply Whole(Form form, std::vector<TranscriptSegment> segments, const Speech
                 bool translates) {
   HttpReply reply;
   if (form == Form::kJson) {
-    reply.body = Dump({{"text", TextOf(segments)}, {"usage", Usage(result)}});
+    reply.body = Dump(PlainJson(segments, result));
     return reply;
   }
   if (form == Form::kVerboseJson) {
@@ -195,14 +203,22 @@ HttpReply Whole(Form form, std::vector<TranscriptSegment> segments, const Speech
 
 std::string Frame(const Json& value) { return "data: " + Dump(value) + "\n\n"; }
 
-HttpReply Stream(std::shared_ptr<Transcription> transcription, Transcriber* transcriber) {
+// With verbose_json each segment has an event of its own, and the last event has all of its fields.
+HttpReply Stream(std::shared_ptr<Transcription> transcription, Form form, bool translates,
+                 Transcriber* transcriber) {
   HttpReply reply;
   reply.type = "text/event-stream";
   reply.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
   const auto segments = std::make_shared<std::vector<TranscriptSegment>>();
-  reply.stream = [transcription, segments](std::string* out) {
+  const bool is_verbose = form == Form::kVerboseJson;
+  reply.stream = [transcription, segments, is_verbose, translates](std::string* out) {
     const Transcription::News news = transcription->Take(kPatience);
     for (const TranscriptSegment& segment : news.segments) {
+      if (is_verbose) {
+        Json event = SegmentJson(segments->size(), segment);
+        event["type"] = "transcript.text.segment";
+        *out += Frame(event);
+      }
       segments->push_back(segment);
       if (segment.text.empty()) continue;
       *out += Frame({{"type", "transcript.text.delta"}, {"delta", segment.text}});
@@ -212,9 +228,10 @@ HttpReply Stream(std::shared_ptr<Transcription> transcription, Transcriber* tran
       return false;
     }
     if (!news.result) return true;
-    *out += Frame({{"type", "transcript.text.done"},
-                   {"text", TextOf(*segments)},
-                   {"usage", Usage(*news.result)}});
+    Json last = is_verbose ? VerboseJson(*segments, *news.result, translates)
+                           : PlainJson(*segments, *news.result);
+    last["type"] = "transcript.text.done";
+    *out += Frame(last);
     return false;
   };
   reply.on_end = [transcription, transcriber] { transcriber->Cancel(transcription); };
@@ -230,7 +247,9 @@ HttpReply AnswerSpeech(const HttpRequest& request, bool translates, Transcriber*
   std::vector<TranscriptSegment> segments;
   for (;;) {
     if (fields.streams) {
-      if (transcription->HasBegun(kPatience)) return Stream(transcription, transcriber);
+      if (transcription->HasBegun(kPatience)) {
+        return Stream(transcription, fields.form, translates, transcriber);
+      }
     } else {
       Transcription::News news = transcription->Take(kPatience);
       if (news.error) throw ApiError(*news.error);
