@@ -118,6 +118,40 @@ class TranscriberAlone(SpeechCase):
       self.assertEqual(whole["text"], "".join(deltas).strip())
       self.assertEqual({"type": "transcript.text.done", **whole}, events[-1])
 
+  def test_words_are_those_of_the_command(self):
+    segments = json.loads(self.command("--format", "json", "--words"))["segments"]
+    expected = [{"word": word["text"].strip(), "start": word["start"], "end": word["end"]}
+                for segment in segments for word in segment["words"] if word["text"].strip()]
+    self.assertGreater(len(expected), 2)
+    fields = {"response_format": "verbose_json", "timestamp_granularities[]": ["word"]}
+    found = self.ask(TRANSCRIBE, fields, self.sound).json
+    self.assertEqual(expected, found["words"])
+    self.assertNotIn("segments", found)
+    fields["timestamp_granularities[]"] = ["segment", "word"]
+    both = self.ask(TRANSCRIBE, fields, self.sound).json
+    self.assertEqual(expected, both["words"])
+    self.assertEqual(len(segments), len(both["segments"]))
+    self.assertNotIn("words", self.ask(TRANSCRIBE, {"response_format": "verbose_json"},
+                                       self.sound).json)
+    reply = self.ask(TRANSCRIBE, {**fields, "stream": "true"}, self.sound)
+    events = [json.loads(line[len("data: "):]) for line in reply.text.split("\n\n") if line]
+    self.assertEqual(expected, [word for event in events
+                                if event["type"] == "transcript.text.segment"
+                                for word in event["words"]])
+    self.assertEqual(expected, events[-1]["words"])
+    for format_ in ("srt", "vtt"):
+      text = self.ask(TRANSCRIBE, {**fields, "response_format": format_}, self.sound).text
+      self.assertEqual(len(expected), text.count(" --> "))
+      self.assertEqual(self.command("--format", format_, "--words"), text)
+    lines = self.command("--timestamps", "--words").splitlines()
+    self.assertEqual(len(expected), len(lines))
+    for word, line in zip(expected, lines):
+      self.assertTrue(line.endswith("] " + word["word"]), line)
+    refused = subprocess.run([ARENITE, "transcribe", self.bundle, self.path, "--words"],
+                             capture_output=True, text=True)
+    self.assertEqual(1, refused.returncode)
+    self.assertIn("--words: text is without times", refused.stderr)
+
   def test_mistakes_name_the_field(self):
     for fields, file, status, param, word in [
         ({"response_format": "json"}, None, 400, "file", "missing"),
@@ -135,7 +169,9 @@ class TranscriberAlone(SpeechCase):
         ({"temperature": "0.4"}, self.sound, 400, "temperature", "greedily"),
         ({"temperature": "warm"}, self.sound, 400, "temperature", "a number"),
         ({"timestamp_granularities[]": ["word"]}, self.sound, 400, "timestamp_granularities",
-         "words"),
+         "verbose_json"),
+        ({"timestamp_granularities[]": ["letter"]}, self.sound, 400, "timestamp_granularities",
+         "expected segment or word"),
         ({"languages": "en"}, self.sound, 400, "languages", "did you mean language?")]:
       with self.subTest(fields=fields, word=word):
         self.assert_refused(self.send(TRANSCRIBE, fields, file), status, param, word)
@@ -213,6 +249,9 @@ class BesideText(SpeechCase):
           self.send(TRANSLATE, {}, wav(signal(1000)), to=both), 501, "model", "translate")
       self.assert_refused(self.send(TRANSCRIBE, {"language": "en"}, wav(signal(1000)), to=both),
                           400, "language", "one language")
+      fields = {"response_format": "verbose_json", "timestamp_granularities[]": ["word"]}
+      self.assert_refused(self.send(TRANSCRIBE, fields, wav(signal(1000)), to=both), 400,
+                          "timestamp_granularities", "alignment_heads")
       self.assertEqual(0, both.end(), both.errors)
 
       alone = server.Server(ARENITE, str(text))

@@ -346,6 +346,7 @@ Json Api::TranscriberJson() const {
           {"languages", transcriber->languages()},
           {"can_translate", transcriber->can_translate()},
           {"has_timestamps", transcriber->has_timestamps()},
+          {"has_word_times", transcriber->has_word_times()},
           {"bytes", transcriber->bytes()}};
 }
 

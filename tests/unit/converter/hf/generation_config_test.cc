@@ -195,6 +195,7 @@ TEST_F(GenerationTest, Transcription_NamesLanguagesAndTasks) {
   expected.exists = true;
   expected.no_timestamps_id = 40;
   expected.max_initial_timestamp = 50;
+  expected.alignment_heads = {{1, 2}};
   json english = whisper;
   english["is_multilingual"] = false;
   EXPECT_EQ(expected, Read(english).transcription);
@@ -213,6 +214,11 @@ TEST_F(GenerationTest, TranscriptionThatCannotBe_IsAnError) {
               AllOf(HasSubstr("no_timestamps_token_id"), HasSubstr("99")));
   EXPECT_THAT(ErrorOf({{"lang_to_id", {{"<|en|>", 100}}}}), HasSubstr("lang_to_id"));
   EXPECT_THAT(ErrorOf({{"lang_to_id", {1, 2}}}), HasSubstr("lang_to_id"));
+  for (const json& heads :
+       {json(3), json{1, 2}, json{{1, 2, 3}}, json{{1, -1}}, json{{65536, 0}}}) {
+    EXPECT_THAT(ErrorOf({{"alignment_heads", heads}}),
+                AllOf(HasSubstr("alignment_heads"), HasSubstr("pairs of a layer and a head")));
+  }
   EXPECT_THAT(
       ErrorOf({{"no_timestamps_token_id", 40}, {"lang_to_id", {{"<|unpronounceable|>", 1}}}}),
       HasSubstr("at most 11 letters"));
