@@ -185,7 +185,7 @@ GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
   spec.options = ReadSamplingOptions({sampling, vocab, !spec.start_ids.empty(),
                                       [&](const char* key) { return own_ids.Ids(key); }});
   WarnOfNotApplied(sampling, !spec.start_ids.empty(), warnings);
-  spec.transcription = ReadTranscription(sampling, &config, vocab);
+  spec.transcription = ReadTranscription(sampling, &config, vocab, warnings);
   if (!generation) return spec;
   std::vector<std::string> unknown;
   for (const std::string& key : generation->Unread()) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "converter/base/error.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
@@ -38,7 +39,8 @@ const nlohmann::json* TokenMap(ConfigReader* from, const char* key, uint32_t voc
   return map;
 }
 
-std::vector<AlignmentHead> AlignmentHeads(ConfigReader* from) {
+std::vector<AlignmentHead> AlignmentHeads(ConfigReader* from, ConfigReader* config,
+                                          std::vector<std::string>* warnings) {
   std::vector<AlignmentHead> heads;
   const nlohmann::json* list = from->Find("alignment_heads");
   if (list == nullptr) return heads;
@@ -52,12 +54,24 @@ std::vector<AlignmentHead> AlignmentHeads(ConfigReader* from) {
     if (is_valid) heads.push_back({(*pair)[0].get<uint16_t>(), (*pair)[1].get<uint16_t>()});
   }
   if (!is_valid) from->FailKey("alignment_heads", "pairs of a layer and a head");
+  const int64_t n_layers = config->Int("decoder_layers").value_or(INT64_MAX);
+  const int64_t n_heads = config->Int("decoder_attention_heads").value_or(INT64_MAX);
+  for (const AlignmentHead& head : heads) {
+    if (head.layer < n_layers && head.head < n_heads) continue;
+    warnings->push_back(Format(
+        "%s: alignment_heads has [%u, %u], the decoder has %lld layers of %lld heads: words will "
+        "have no times",
+        from->label().c_str(), head.layer, head.head, static_cast<long long>(n_layers),
+        static_cast<long long>(n_heads)));
+    return {};
+  }
   return heads;
 }
 
 }  // namespace
 
-TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, uint32_t vocab) {
+TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, uint32_t vocab,
+                                    std::vector<std::string>* warnings) {
   TranscriptionSpec spec;
   const bool is_multilingual = from->Bool("is_multilingual", true);
   const nlohmann::json* languages = TokenMap(from, "lang_to_id", vocab);
@@ -66,7 +80,7 @@ TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, ui
   if (latest && (*latest < 0 || *latest > INT32_MAX)) {
     from->FailKey("max_initial_timestamp_index", "a whole number, 0 or more");
   }
-  std::vector<AlignmentHead> heads = AlignmentHeads(from);
+  std::vector<AlignmentHead> heads = AlignmentHeads(from, config, warnings);
   const std::optional<int64_t> no_timestamps = from->Int("no_timestamps_token_id");
   if (!no_timestamps) return spec;
   if (*no_timestamps < 0 || *no_timestamps + 1 >= int64_t{vocab}) {

@@ -42,8 +42,10 @@ struct TranscriptionSpec {
 // Reads no_timestamps_token_id, lang_to_id, task_to_id, is_multilingual,
 // max_initial_timestamp_index and alignment_heads, and of config.json median_filter_width. Without
 // the first there is no transcription; with is_multilingual false the prompt names neither language
-// nor task. Throws ConvertError for an id that is not in the vocabulary, and for a value of another
-// form.
-TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, uint32_t vocab);
+// nor task. Warns of heads that the decoder does not have (distilled checkpoints may name those of
+// their teacher) and takes none. Throws ConvertError for an id that is not in the vocabulary, and
+// for a value of another form.
+TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, uint32_t vocab,
+                                    std::vector<std::string>* warnings);
 
 }  // namespace arn::convert

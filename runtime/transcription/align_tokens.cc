@@ -64,8 +64,9 @@ void Average(const HeardWeights& w, uint32_t median, float* filtered) {
     for (uint32_t t = 0; t < w.n_tokens; ++t) {
       FilterMedian(w.Row(head, t), w.n_rows, median, filtered);
       float* sum = w.Row(0, t);
-      for (uint32_t r = 0; r < w.n_rows; ++r)
+      for (uint32_t r = 0; r < w.n_rows; ++r) {
         sum[r] = head == 0 ? filtered[r] : sum[r] + filtered[r];
+      }
     }
   }
   for (uint32_t t = 0; t < w.n_tokens; ++t) {

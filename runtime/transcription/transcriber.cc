@@ -283,8 +283,10 @@ Status Transcriber::TextOf(const Job& job, Segment* segment) {
     is_open = state.pending_size != 0;
   }
   if (tokenizer != nullptr) add(tokenizer->DecodeFinish(&state, room()));
-  if (is_open)
-    pieces[n_pieces - 1].bytes = static_cast<uint32_t>(used) - pieces[n_pieces - 1].offset;
+  if (is_open) {
+    Word& last = pieces[n_pieces - 1];
+    last.bytes = static_cast<uint32_t>(used) - last.offset;
+  }
   if (!fits) {
     return diag_.Fail(Status::kInternal, "the text of %zu tokens exceeds %zu bytes",
                       segment->ids.size(), text.size());

@@ -473,8 +473,10 @@ TEST_F(SpeechTest, Command_BenchMeasuresTheEncoderToo) {
 
 TEST_F(SpeechTest, Command_RefusesWithTheReason) {
   Open("multilingual");
-  EXPECT_THAT(RunArenite({"inspect", bundle_}).out,
-              HasSubstr("speech      5 languages, translated to English too, windows of 1 s\n"));
+  EXPECT_THAT(
+      RunArenite({"inspect", bundle_}).out,
+      HasSubstr(
+          "speech      5 languages, translated to English too, times of words, windows of 1 s\n"));
   const std::string sound = WriteWav(MakeSignal(2000), 1000);
   ProcessResult made = RunArenite({"transcribe", bundle_, sound});
   EXPECT_EQ(1, made.exit_code);

@@ -209,6 +209,31 @@ TEST_F(GenerationTest, Transcription_NamesLanguagesAndTasks) {
   EXPECT_EQ(TranscriptionSpec(), Read(without).transcription);
 }
 
+// Distilled checkpoints may have those of their teacher.
+TEST_F(GenerationTest, AlignmentHeadsThatTheDecoderHasNot_AreLeftOutWithAWarning) {
+  const json whisper = {{"no_timestamps_token_id", 40}, {"alignment_heads", {{1, 2}, {7, 0}}}};
+  json config = {{"decoder_layers", 8}, {"decoder_attention_heads", 3}};
+  const std::vector<AlignmentHead> heads = {{1, 2}, {7, 0}};
+  EXPECT_EQ(heads, Read(whisper, config).transcription.alignment_heads);
+  EXPECT_THAT(warnings_, IsEmpty());
+  config["decoder_layers"] = 2;
+  EXPECT_THAT(Read(whisper, config).transcription.alignment_heads, IsEmpty());
+  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("generation_config.json: alignment_heads"),
+                                           HasSubstr("[7, 0]"), HasSubstr("2 layers of 3 heads"))));
+}
+
+TEST_F(GenerationTest, MedianFilterWidth_IsThatOfTheConfig) {
+  const json whisper = {{"no_timestamps_token_id", 40}, {"alignment_heads", {{1, 2}}}};
+  EXPECT_EQ(7u, Read(whisper).transcription.alignment_median);
+  EXPECT_EQ(5u, Read(whisper, {{"median_filter_width", 5}}).transcription.alignment_median);
+  for (const int width : {0, 8, 33}) {
+    EXPECT_THAT(test::ErrorOf([&] {
+                  Read(whisper, {{"median_filter_width", width}});
+                }),
+                AllOf(HasSubstr("median_filter_width"), HasSubstr("an odd number from 1 to 31")));
+  }
+}
+
 TEST_F(GenerationTest, TranscriptionThatCannotBe_IsAnError) {
   EXPECT_THAT(ErrorOf({{"no_timestamps_token_id", 99}}),
               AllOf(HasSubstr("no_timestamps_token_id"), HasSubstr("99")));
