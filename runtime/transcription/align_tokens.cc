@@ -8,7 +8,7 @@
 namespace arn {
 namespace {
 
-enum Warp : uint8_t { kBoth, kToken, kAudio };  // which of the two goes on
+enum class Warp : uint8_t { kBoth, kToken, kAudio };  // which of the two goes on
 
 // Subtracts a row's mean over the tokens, and divides by its standard deviation.
 void Normalise(const HeardWeights& w, uint32_t head, float* mean, float* deviation) {
@@ -85,17 +85,17 @@ void FindSteps(const HeardWeights& w, float* before, float* now, uint8_t* steps)
     for (uint32_t t = 1; t <= w.n_tokens; ++t) {
       const float both = before[t - 1], token = now[t - 1], audio = before[t];
       float cost = audio;
-      Warp step = kAudio;
+      Warp step = Warp::kAudio;
       if (both < token && both < audio) {
         cost = both;
-        step = kBoth;
+        step = Warp::kBoth;
       } else if (token < both && token < audio) {
         cost = token;
-        step = kToken;
+        step = Warp::kToken;
       }
       now[t] =
           static_cast<float>(static_cast<double>(cost) - static_cast<double>(w.Row(0, t - 1)[r]));
-      steps[size_t{r} * w.n_tokens + t - 1] = step;
+      steps[size_t{r} * w.n_tokens + t - 1] = static_cast<uint8_t>(step);
     }
     float* const other = before;
     before = now;
@@ -117,9 +117,9 @@ void AlignTokens(const HeardWeights& weights, uint32_t median, const AlignScratc
   uint32_t t = weights.n_tokens, r = weights.n_rows;
   while (t > 0 && r > 0) {
     out_rows[t - 1] = r - 1;
-    const uint8_t step = scratch.steps[size_t{r - 1} * weights.n_tokens + t - 1];
-    t -= step == kAudio ? 0 : 1;
-    r -= step == kToken ? 0 : 1;
+    const auto step = static_cast<Warp>(scratch.steps[size_t{r - 1} * weights.n_tokens + t - 1]);
+    t -= step == Warp::kAudio ? 0 : 1;
+    r -= step == Warp::kToken ? 0 : 1;
   }
 }
 

@@ -313,6 +313,29 @@ class SpeechPage(SpeechCase):
       browser.close()
 
 
+class WithoutTimes(SpeechCase):
+  title = "samples"
+
+  @classmethod
+  def start_server(cls, folder):
+    bundle, _ = convert(cls.options[1], pathlib.Path(folder), "samples")
+    return server.Server(cls.options[0], str(bundle))
+
+  def test_text_is_one_paragraph_without_subtitles(self):
+    browser = self.open()
+    sound = wav(signal(12345))
+    browser.run(DROP, "a.wav", base64.b64encode(sound).decode())
+    browser.wait_for("transcripts.length === 1 && !running")
+    whole = self.ask(sound, response_format="verbose_json").json
+    self.assertTrue(whole["text"])
+    self.assertEqual(whole["text"],
+                     browser.run("return document.querySelector('p.text').textContent.trim()"))
+    self.assertEqual(["Copy", "Text", "JSON"], browser.run(
+        "return [...document.querySelectorAll('.actions button')].map((b) => b.textContent)"))
+    self.assertEqual([], browser.run("return [...document.querySelectorAll('.segments')]"))
+    self.assertEqual([], browser.problems())
+
+
 class Dictation(SpeechCase):
 
   @classmethod
