@@ -83,8 +83,7 @@ constexpr const char* kHarmlessGenerationKeys[] = {
     "chat_format",
     "max_window_size",
     "trust_remote_code",
-    // Speech models: prompts that callers make, and where words are aligned.
-    "alignment_heads",
+    // Speech models: prompts that callers make.
     "forced_decoder_ids",
     "median_filter_width",
     "prev_sot_token_id",
@@ -186,7 +185,7 @@ GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
   spec.options = ReadSamplingOptions({sampling, vocab, !spec.start_ids.empty(),
                                       [&](const char* key) { return own_ids.Ids(key); }});
   WarnOfNotApplied(sampling, !spec.start_ids.empty(), warnings);
-  spec.transcription = ReadTranscription(sampling, vocab);
+  spec.transcription = ReadTranscription(sampling, &config, vocab, warnings);
   if (!generation) return spec;
   std::vector<std::string> unknown;
   for (const std::string& key : generation->Unread()) {

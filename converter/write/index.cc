@@ -414,10 +414,18 @@ Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
   if (!speech.languages.empty()) {
     languages = builder->CreateVectorOfStructs(SpeechLanguages(speech));
   }
-  return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
-                               generation.top_k, generation.top_p, generation.min_p, eos_ids,
-                               bos_id, generation.pad_id, bos_ids, start_ids, options_vector,
-                               speech.exists ? &transcription : nullptr, languages);
+  Offset<flatbuffers::Vector<const fbs::AlignmentHead*>> heads = 0;
+  if (!speech.alignment_heads.empty()) {
+    std::vector<fbs::AlignmentHead> stored;
+    for (const AlignmentHead& head : speech.alignment_heads) {
+      stored.emplace_back(head.layer, head.head);
+    }
+    heads = builder->CreateVectorOfStructs(stored);
+  }
+  return fbs::CreateGeneration(
+      *builder, generation.do_sample, generation.temperature, generation.top_k, generation.top_p,
+      generation.min_p, eos_ids, bos_id, generation.pad_id, bos_ids, start_ids, options_vector,
+      speech.exists ? &transcription : nullptr, languages, heads, speech.alignment_median);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

@@ -83,6 +83,7 @@ struct RunArgs;
 struct AttentionObserver {
   void (*before)(void* user, const RunArgs& args, Span<const Step> steps) = nullptr;
   void* user = nullptr;
+  const AttentionObserver* next = nullptr;  // called after it
 };
 
 enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
@@ -147,8 +148,10 @@ struct RunArgs {
 
 // steps: those that are left.
 inline void NotifyAttentionObserver(const RunArgs& args, Span<const Step> steps) {
-  if (kHasKvFiles && args.attention_observer != nullptr && steps[0].op() == Op::kAttention) {
-    args.attention_observer->before(args.attention_observer->user, args, steps);
+  if (steps[0].op() != Op::kAttention) return;
+  for (const AttentionObserver* observer = args.attention_observer; observer != nullptr;
+       observer = observer->next) {
+    observer->before(observer->user, args, steps);
   }
 }
 

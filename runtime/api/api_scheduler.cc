@@ -162,6 +162,7 @@ arn_status arn_scheduler_step(arn_scheduler* scheduler, arn_step_result* out_res
     out.n_running = counts.n_running;
     out.n_waiting = counts.n_waiting;
     out.n_guess_rows = counts.n_guess_rows;
+    out.n_put_off = counts.n_put_off;
     const Status written = WriteStruct(out, out_result);
     return status == Status::kOk ? written : status;
   });

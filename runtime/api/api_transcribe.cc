@@ -8,6 +8,14 @@ namespace arn::api {
 namespace {
 
 static_assert(ARN_SAMPLE_RATE == kSampleRate);
+// Words are passed on as they are.
+static_assert(sizeof(arn_word) == sizeof(Word) && alignof(arn_word) == alignof(Word) &&
+              offsetof(arn_word, start_s) == offsetof(Word, start_s) &&
+              offsetof(arn_word, end_s) == offsetof(Word, end_s) &&
+              offsetof(arn_word, offset) == offsetof(Word, offset) &&
+              offsetof(arn_word, bytes) == offsetof(Word, bytes) &&
+              offsetof(arn_word, first_id) == offsetof(Word, first_id) &&
+              offsetof(arn_word, n_ids) == offsetof(Word, n_ids));
 
 Transcriber* ToTranscriber(arn_transcriber* handle) {
   return reinterpret_cast<Transcriber*>(handle);
@@ -17,7 +25,11 @@ Status ReadTranscriberOptions(const arn_transcriber_options* options, Transcribe
                               Diag* diag) {
   arn_transcriber_options read = ARN_TRANSCRIBER_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_transcriber_options", &read, diag));
+  if (read.words > 1) {
+    return diag->Fail(Status::kBadArgument, "words is %u, expected 0 or 1", read.words);
+  }
   out->sequence = read.sequence;
+  out->has_words = read.words == 1;
   return Status::kOk;
 }
 
@@ -55,7 +67,9 @@ int32_t OnSegment(void* user, const Segment& segment) {
                            segment.text.data,
                            segment.text.size,
                            segment.ids.data(),
-                           static_cast<uint32_t>(segment.ids.size())};
+                           static_cast<uint32_t>(segment.ids.size()),
+                           static_cast<uint32_t>(segment.words.size()),
+                           reinterpret_cast<const arn_word*>(segment.words.data())};
   return to.on_segment(to.user, &out);
 }
 
@@ -69,10 +83,14 @@ Status Transcribe(Transcriber* transcriber, Span<const float> samples,
   Diag* diag = transcriber->diag();
   arn_transcribe_options read = ARN_TRANSCRIBE_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_transcribe_options", &read, diag));
-  if (read.translate > 1 || read.no_timestamps > 1) {
-    return diag->Fail(Status::kBadArgument, "%s is %u, expected 0 or 1",
-                      read.translate > 1 ? "translate" : "no_timestamps",
-                      read.translate > 1 ? read.translate : read.no_timestamps);
+  const struct {
+    const char* name;
+    uint32_t value;
+  } switches[] = {
+      {"translate", read.translate}, {"no_timestamps", read.no_timestamps}, {"words", read.words}};
+  for (const auto& one : switches) {
+    if (one.value <= 1) continue;
+    return diag->Fail(Status::kBadArgument, "%s is %u, expected 0 or 1", one.name, one.value);
   }
   if (samples.data() == nullptr && !samples.empty()) {
     return diag->Fail(Status::kBadArgument, "samples is NULL");
@@ -81,6 +99,7 @@ Status Transcribe(Transcriber* transcriber, Span<const float> samples,
   if (read.language != nullptr) request.language = {read.language, std::strlen(read.language)};
   request.translates = read.translate == 1;
   request.has_timestamps = read.no_timestamps == 0;
+  request.has_words = read.words == 1;
   if (read.on_segment != nullptr) request.on_segment = OnSegment;
   if (read.on_progress != nullptr) request.on_progress = OnProgress;
   request.user = &read;
@@ -106,6 +125,7 @@ arn_status arn_transcribe_get_info(const arn_model* model, arn_transcribe_info* 
   info.can_translate = spec.translate_id == TranscriptionSpec::kNoToken ? 0 : 1;
   info.window_samples = spec.window_samples;
   info.has_timestamps = spec.takes_samples ? 0 : 1;
+  info.has_word_times = spec.n_alignment_heads == 0 ? 0 : 1;
   return ToC(WriteStruct(info, out_info));
 }
 

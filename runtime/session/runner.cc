@@ -54,7 +54,8 @@ Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitR
   executor_.Observe(&args);
   int32_t best = LogitsState::kNoToken;
   AskForLogits(&args, &best);
-  args.attention_observer = pager_.attention_observer();
+  args.attention_observer =
+      attention_observer_.before != nullptr ? &attention_observer_ : pager_.attention_observer();
   pager_.BeforeEdits(args.edits);
   const Status status = executor_.Run(args);
   throttle_.End();

@@ -55,6 +55,11 @@ class Runner {
 
   // Notifies it of every run of one sequence with a cache. Null: nobody. It must outlive the part.
   void SetObserver(RunObserver* observer) { observer_ = observer; }
+  // Calls `before` (AttentionObserver) in every run. Null: nobody. REQUIRES: a backend in use with
+  // host_kv.
+  void ObserveAttention(decltype(AttentionObserver::before) before, void* user) {
+    attention_observer_ = {before, user, pager_.attention_observer()};
+  }
 
   // Pages of a KV file, if the session has one.
   KvPager& pager() { return pager_; }
@@ -85,6 +90,7 @@ class Runner {
   Recompute& recompute_;
   KvPager pager_;
   RunObserver* observer_ = nullptr;
+  AttentionObserver attention_observer_;
   bool is_cancellable_ = true;  // false while a token runs again that is already in its sequence
 };
 

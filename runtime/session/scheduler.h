@@ -43,6 +43,7 @@ struct StepCounts {
   uint32_t n_prompt_rows = 0;  // part of them: of prompts
   uint32_t n_guess_rows = 0;   // part of them: of guesses
   uint32_t n_chosen = 0;       // tokens that were chosen
+  uint32_t n_put_off = 0;      // replies whose constraint has not done its work
   uint32_t n_running = 0;      // requests that have a sequence now
   uint32_t n_waiting = 0;      // for one
 };

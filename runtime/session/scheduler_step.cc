@@ -266,6 +266,7 @@ Status Scheduler::ChooseAll(StepCounts* out) {
     // It goes on with it in the next step; the others do not wait.
     if (status != Status::kOk && session_.constrainer.IsPutOff(record.sequence)) {
       status = Status::kOk;
+      ++out->n_put_off;
       continue;
     }
     if (status != Status::kOk) End(&record, 0, status);

@@ -186,6 +186,16 @@ Status Session::Select(uint32_t sequence) {
   return Status::kOk;
 }
 
+Status Session::ObserveAttention(decltype(AttentionObserver::before) before, void* user) {
+  if (before != nullptr && executor_.backend().host_kv == nullptr) {
+    return core_.diag.Fail(Status::kUnsupported,
+                           "backend %s keeps what attention reads on a device",
+                           executor_.backend().name);
+  }
+  runner_.ObserveAttention(before, user);
+  return Status::kOk;
+}
+
 Status Session::Trim(uint64_t* out_bytes) {
   *out_bytes = 0;
   if (owned_.empty()) {

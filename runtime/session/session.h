@@ -136,6 +136,10 @@ class Session {
     return kv_writer_.Append(ids, keys, values);
   }
 
+  // Calls `before` ahead of each attention to tokens or encoder rows, on the thread of the call.
+  // Null: nobody. kUnsupported: the backend in use keeps its values on a device.
+  Status ObserveAttention(decltype(AttentionObserver::before) before, void* user);
+
   // Ends the call in progress, or the next one; callable from any thread.
   void Cancel() { core_.cancel.store(1, std::memory_order_relaxed); }
   void ClearCancel() { core_.ClearCancel(); }
@@ -148,6 +152,7 @@ class Session {
   // tokens.
   const Model& model() const { return core_.model; }
   const SessionPlan& plan() const { return core_.plan; }
+  const Memory& memory() const { return core_.memory; }
   const SessionStats& stats() const { return core_.stats; }
   void ResetStats();
   uint64_t create_ns() const { return create_ns_; }

@@ -6,9 +6,34 @@
 
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
+#include "runtime/transcription/cross_weights.h"
 #include "runtime/transcription/sample_windows.h"
 
 namespace arn {
+namespace {
+
+constexpr uint32_t kFramesPerRow = 2;  // of features, to a row of the encoder's output
+
+// Calls `recorder` in the session's runs, for its lifetime. Null: does nothing.
+class Recording {
+ public:
+  Recording(Session* session, CrossWeights* recorder) : session_(*session), recorder_(recorder) {}
+  ~Recording() {
+    if (recorder_ != nullptr) (void)session_.ObserveAttention(nullptr, nullptr);
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  Status Begin() {
+    if (recorder_ == nullptr) return Status::kOk;
+    return session_.ObserveAttention(CrossWeights::Before, recorder_);
+  }
+
+ private:
+  Session& session_;
+  CrossWeights* const recorder_;
+};
+
+}  // namespace
 
 struct Transcriber::Job {
   PaddedAudio audio;
@@ -19,6 +44,7 @@ struct Transcriber::Job {
   int32_t prompt[kMaxPrompt] = {};
   uint32_t n_prompt = 0;
   uint64_t frame = 0;            // where the window begins
+  bool has_spaces = true;        // between words
   Span<const int32_t> ids = {};  // of the window
 };
 
@@ -76,7 +102,13 @@ Status Transcriber::Check(const Job& job) {
   if (job.request.translates && plan_.spec.translate_id == TranscriptionSpec::kNoToken) {
     return diag_.Fail(Status::kUnsupported, "the model does not translate");
   }
-  return Status::kOk;
+  if (!job.request.has_words) return Status::kOk;
+  if (!plan_.options.has_words) {
+    return diag_.Fail(Status::kBadState,
+                      "words: the transcriber was created without memory for them");
+  }
+  CrossWeights none(session_, plan_.spec, 0, {});  // tries whether the runs can be observed
+  return FromSession(Recording(&session_, &none).Begin());
 }
 
 float Transcriber::Largest(const PaddedAudio& audio) {
@@ -143,6 +175,8 @@ Status Transcriber::MakePrompt(Job* job) {
     ARN_TRY(DetectLanguage(job, &language));
   }
   job->out->language = language.name;
+  job->has_spaces =
+      job->request.translates || !HasNoSpaces({language.name, std::strlen(language.name)});
   const int32_t ids[kMaxPrompt] = {
       spec.start_id, language.id, job->request.translates ? spec.translate_id : spec.transcribe_id,
       rules_.has_timestamps || spec.takes_samples ? TranscriptionSpec::kNoToken
@@ -157,6 +191,14 @@ Status Transcriber::Generate(const Job& job, Span<const int32_t>* out_ids) {
   ARN_TRY(FromSession(session_.Prefill(Span<const int32_t>(job.prompt, job.n_prompt))));
   const Span<int32_t> ids = As<int32_t>(plan_.ids);
   const uint32_t most = plan_.context_tokens - job.n_prompt;
+  HeardWeights weights;
+  weights.data = As<float>(plan_.weights).data();
+  weights.n_heads = plan_.spec.n_alignment_heads;
+  weights.most_tokens = most;
+  weights.stride = model_.spec.encoder.max_rows;
+  CrossWeights heard(session_, plan_.spec, job.n_prompt, weights);
+  Recording recording(&session_, job.request.has_words ? &heard : nullptr);
+  ARN_TRY(FromSession(recording.Begin()));
   const uint32_t sequence = plan_.options.sequence;
   uint32_t n = 0;
   for (;;) {
@@ -172,51 +214,105 @@ Status Transcriber::Generate(const Job& job, Span<const int32_t>* out_ids) {
         session_.StepBatch(Span<const uint32_t>(&sequence, 1), Span<const int32_t>(&id, 1))));
   }
   *out_ids = {ids.data(), n};
+  if (job.request.has_words) Align(job, n, heard.weights());
   return Status::kOk;
 }
 
-Status Transcriber::TextOf(Span<const int32_t> ids, StringView* out) {
-  *out = StringView();
-  if (model_.tokenizer == nullptr) return Status::kOk;
+void Transcriber::Align(const Job& job, uint32_t n, HeardWeights weights) {
+  const Span<uint32_t> rows = As<uint32_t>(plan_.token_rows).subspan(0, n);
+  // Leaves the zeros behind the audio out.
+  const uint64_t n_frames = CeilDiv(job.audio.pcm.size(), uint64_t{kHopSamples}) - job.frame;
+  weights.n_rows = static_cast<uint32_t>(Min<uint64_t>(weights.n_rows, n_frames / kFramesPerRow));
+  weights.n_tokens = Min(weights.n_tokens, n);
+  std::memset(rows.data(), 0, n * sizeof(uint32_t));
+  if (weights.n_tokens == 0 || weights.n_rows == 0) return;
+  const AlignScratch scratch = {As<float>(plan_.align_floats), As<uint8_t>(plan_.align_steps)};
+  AlignTokens(weights, plan_.spec.alignment_median, scratch, rows);
+  // The last token of a full context has not run.
+  for (uint32_t i = weights.n_tokens; i < n; ++i) rows[i] = rows[i - 1];
+}
+
+double Transcriber::SecondsOf(const Job& job, uint32_t frame) {
+  constexpr double kFramesPerSecond = static_cast<double>(kSampleRate) / kHopSamples;
+  const double length =
+      static_cast<double>(job.audio.pcm.size()) / static_cast<double>(kSampleRate);
+  return Min(static_cast<double>(job.frame + frame) / kFramesPerSecond, length);
+}
+
+void Transcriber::TimeWords(const Job& job, size_t first, Segment* segment) {
+  const Span<const uint32_t> rows = As<uint32_t>(plan_.token_rows);
+  const Span<Word> words = As<Word>(plan_.words);
+  for (size_t i = 0; i < segment->words.size(); ++i) {
+    // As transformers has it, a token is heard from the row of the one before it to its own.
+    const size_t begin = first + words[i].first_id;
+    const uint32_t start = begin == 0 ? 0 : rows[begin - 1];
+    words[i].start_s = SecondsOf(job, kFramesPerRow * start);
+    words[i].end_s = SecondsOf(job, kFramesPerRow * rows[begin + words[i].n_ids - 1]);
+  }
+}
+
+Status Transcriber::TextOf(const Job& job, Segment* segment) {
+  const Tokenizer* const tokenizer = model_.tokenizer;
   const Span<char> text = As<char>(plan_.text);
+  const Span<Word> pieces = As<Word>(plan_.words);
   Tokenizer::DecodeState state;
-  size_t used = 0;
+  size_t used = 0, n_pieces = 0;
+  bool fits = true, is_open = false;  // is_open: the last piece ends within a character
   const auto room = [&] { return text.subspan(used, text.size() - used); };
-  bool fits = true;
-  for (const int32_t id : ids) {
-    if (rules_.IsTime(id)) continue;
-    const size_t bytes = model_.tokenizer->DecodeToken(&state, id, /*skip_special=*/true, room());
+  const auto add = [&](size_t bytes) {
     fits = fits && bytes <= room().size();
     if (fits) used += bytes;
+  };
+  for (uint32_t i = 0; i < segment->ids.size(); ++i) {
+    const int32_t id = segment->ids[i];
+    if (rules_.IsTime(id)) continue;
+    const size_t before = used;
+    if (tokenizer != nullptr) {
+      add(tokenizer->DecodeToken(&state, id, /*skip_special=*/true, room()));
+      if (used == before && state.pending_size == 0) continue;
+    }
+    if (!job.request.has_words) continue;
+    if (!is_open) {
+      pieces[n_pieces] = Word();
+      pieces[n_pieces].offset = static_cast<uint32_t>(before);
+      pieces[n_pieces++].first_id = i;
+    }
+    Word& piece = pieces[n_pieces - 1];
+    piece.bytes = static_cast<uint32_t>(used) - piece.offset;
+    piece.n_ids = i + 1 - piece.first_id;
+    is_open = state.pending_size != 0;
   }
-  const size_t rest = model_.tokenizer->DecodeFinish(&state, room());
-  fits = fits && rest <= room().size();
+  if (tokenizer != nullptr) add(tokenizer->DecodeFinish(&state, room()));
+  if (is_open) {
+    Word& last = pieces[n_pieces - 1];
+    last.bytes = static_cast<uint32_t>(used) - last.offset;
+  }
   if (!fits) {
-    return diag_.Fail(Status::kInternal, "the text of %zu tokens exceeds %zu bytes", ids.size(),
-                      text.size());
+    return diag_.Fail(Status::kInternal, "the text of %zu tokens exceeds %zu bytes",
+                      segment->ids.size(), text.size());
   }
-  *out = {text.data(), used + rest};
+  segment->text = {text.data(), used};
+  // Without a tokenizer each token is a word.
+  if (tokenizer != nullptr) {
+    n_pieces = JoinWords(segment->text, job.has_spaces, pieces.subspan(0, n_pieces));
+  }
+  segment->words = pieces.subspan(0, n_pieces);
   return Status::kOk;
 }
 
 Status Transcriber::Emit(Job* job, const SegmentPart& part) {
-  const double length =
-      static_cast<double>(job->audio.pcm.size()) / static_cast<double>(kSampleRate);
-  const auto seconds = [&](uint32_t frame) {
-    constexpr double kFramesPerSecond = static_cast<double>(kSampleRate) / kHopSamples;
-    return Min(static_cast<double>(job->frame + frame) / kFramesPerSecond, length);
-  };
   Segment segment;
-  segment.start_s = seconds(part.start_frame);
-  segment.end_s = seconds(part.end_frame);
+  segment.start_s = SecondsOf(*job, part.start_frame);
+  segment.end_s = SecondsOf(*job, part.end_frame);
   segment.ids = job->ids.subspan(part.first, part.n);
-  return EmitSegment(job, &segment);
+  return EmitSegment(job, part.first, &segment);
 }
 
-Status Transcriber::EmitSegment(Job* job, Segment* segment) {
+Status Transcriber::EmitSegment(Job* job, size_t first, Segment* segment) {
   ++job->out->n_segments;
   if (job->request.on_segment == nullptr) return Status::kOk;
-  ARN_TRY(TextOf(segment->ids, &segment->text));
+  ARN_TRY(TextOf(*job, segment));
+  if (job->request.has_words) TimeWords(*job, first, segment);
   const InCallback in_callback = session_.BeginCallback();
   if (job->request.on_segment(job->request.user, *segment) == 0) return Status::kOk;
   return diag_.Fail(Status::kCancelled, "ended by the callback after %u segments",
@@ -285,7 +381,7 @@ Status Transcriber::RunSampleWindows(Job* job) {
     segment.start_s = static_cast<double>(begin) / kSampleRate;
     segment.end_s = static_cast<double>(end) / kSampleRate;
     segment.ids = job->ids;
-    ARN_TRY(EmitSegment(job, &segment));
+    ARN_TRY(EmitSegment(job, 0, &segment));
   }
   return ReportProgress(*job, pcm.size());
 }

@@ -4,6 +4,10 @@
 //   samples --LogMel--> features --session--> encoder output, logits --ChooseToken--> ids
 //     --CutSegments--> segments --tokenizer--> text
 //
+// With words the weights of some heads of cross-attention are recorded as the tokens run:
+//
+//   weights --AlignTokens--> a row of audio for each id;  ids --JoinWords--> words
+//
 // Follows transformers' WhisperGenerationMixin.generate (models/whisper/generation_whisper.py),
 // greedy and without thresholds or text of the windows before. Long audio goes window by window;
 // each begins where the last finished segment ended. A window that would begin behind the last
@@ -19,9 +23,11 @@
 #include "platform/base/span.h"
 #include "runtime/audio/log_mel.h"
 #include "runtime/session/session.h"
+#include "runtime/transcription/align_tokens.h"
 #include "runtime/transcription/segments.h"
 #include "runtime/transcription/token_rules.h"
 #include "runtime/transcription/transcriber_plan.h"
+#include "runtime/transcription/words.h"
 
 namespace arn {
 
@@ -31,12 +37,14 @@ struct Segment {
   double end_s = 0.0;       // not behind the audio's end
   StringView text;          // UTF-8 as the tokenizer decodes it; empty without a tokenizer
   Span<const int32_t> ids;  // with the times around the text
+  Span<const Word> words;   // if they were asked for
 };
 
 struct TranscribeRequest {
   StringView language;  // "en"; empty: detected, if the model has languages
   bool translates = false;
   bool has_timestamps = true;  // if the model writes times
+  bool has_words = false;
   // Called for each segment, and at the beginning of each window and at the end with the samples
   // that are done. A non-zero result ends the call with kCancelled. Either may be null.
   int32_t (*on_segment)(void* user, const Segment& segment) = nullptr;
@@ -64,7 +72,9 @@ class Transcriber {
 
   // Transcribes samples f32 at kSampleRate. *out is filled on failure, too. kBadArgument: no
   // sample, one that is not finite, or a language that the model does not have. kUnsupported: the
-  // model does not translate. kCancelled: by a callback or the session.
+  // model does not translate, or words of a session whose backend keeps its values on a device.
+  // kBadState: words, and the plan has no memory for them. kCancelled: by a callback or the
+  // session.
   Status Run(Span<const float> pcm, const TranscribeRequest& request, TranscribeResult* out);
 
   // Clears the last error. kBadState within a callback.
@@ -97,9 +107,18 @@ class Transcriber {
   Status RunSampleWindows(Job* job);
   Status EncodeSamples(Span<const float> pcm);
   Status Emit(Job* job, const SegmentPart& part);
-  Status EmitSegment(Job* job, Segment* segment);
+  // `first`: the segment's first id in the window.
+  Status EmitSegment(Job* job, size_t first, Segment* segment);
   Status ReportProgress(const Job& job, uint64_t done);
-  Status TextOf(Span<const int32_t> ids, StringView* out);
+  // Joins the ids to text, and its words if the job has some; their times are not set.
+  Status TextOf(const Job& job, Segment* segment);
+  // Sets the rows of audio with which the window's n tokens begin, from the weights of those that
+  // ran.
+  void Align(const Job& job, uint32_t n, HeardWeights weights);
+  // Sets the times of a segment's words. `first`: its first id in the window.
+  void TimeWords(const Job& job, size_t first, Segment* segment);
+  // Seconds of a frame of the window, at most the audio's length.
+  static double SecondsOf(const Job& job, uint32_t frame);
   // Copies the session's message.
   Status FromSession(Status status);
   template <typename T>

@@ -1,5 +1,6 @@
 #include "runtime/transcription/transcriber_plan.h"
 
+#include "runtime/transcription/align_tokens.h"
 #include "runtime/transcription/transcriber.h"
 
 namespace arn {
@@ -30,11 +31,17 @@ Status PlanTranscriber(const Model& model, const SessionOptions& session,
     return diag->Fail(Status::kBadArgument, "the session has context_tokens %u, expected %u",
                       session.context_tokens, kLeastContext);
   }
+  if (options.has_words && spec.n_alignment_heads == 0) {
+    return diag->Fail(Status::kUnsupported,
+                      "words: the checkpoint does not say which heads tell when a word was heard "
+                      "(alignment_heads of its generation_config.json)");
+  }
   out->context_tokens = session.context_tokens;
   const uint64_t tokens = session.context_tokens;
   const uint64_t piece_bytes = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   const uint64_t n_features =
       spec.takes_samples ? spec.least_samples : uint64_t{spec.window_frames} * spec.n_mels;
+  const uint64_t word_tokens = options.has_words ? tokens : 0;
   Layout layout;
   const struct {
     Slice* slice;
@@ -46,6 +53,13 @@ Status PlanTranscriber(const Model& model, const SessionOptions& session,
       {&out->ids, tokens * sizeof(int32_t)},
       // One more for what an unfinished character becomes at the end.
       {&out->text, (tokens + 1) * piece_bytes},
+      {&out->weights, word_tokens * spec.n_alignment_heads * window_rows * sizeof(float)},
+      {&out->align_floats,
+       options.has_words ? AlignScratch::Floats(session.context_tokens, window_rows) * sizeof(float)
+                         : 0},
+      {&out->align_steps, word_tokens * window_rows},
+      {&out->token_rows, word_tokens * sizeof(uint32_t)},
+      {&out->words, word_tokens * sizeof(Word)},
   };
   bool fits = true;
   for (const auto& part : parts) {

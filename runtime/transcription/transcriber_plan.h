@@ -13,7 +13,8 @@
 namespace arn {
 
 struct TranscriberOptions {
-  uint32_t sequence = 0;  // of the session
+  uint32_t sequence = 0;   // of the session
+  bool has_words = false;  // with memory to find when words were heard
 };
 
 struct TranscriberPlan {
@@ -25,6 +26,11 @@ struct TranscriberPlan {
   Slice suppressed;             // a bit per id of the vocabulary
   Slice ids;                    // int32 [context_tokens], of a window
   Slice text;                   // of a segment; empty without a tokenizer
+  // The slices of words are empty without them.
+  Slice weights;  // f32 [n_alignment_heads, context_tokens, max_rows of the encoder]
+  Slice align_floats, align_steps;  // AlignScratch
+  Slice token_rows;                 // u32 [context_tokens]: of the audio, of a window's tokens
+  Slice words;                      // Word [context_tokens], of a segment
   uint64_t total_bytes = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/transcription/transcription_spec.h"
 
 #include "runtime/audio/log_mel.h"
+#include "runtime/transcription/align_tokens.h"
 
 namespace arn {
 namespace {
@@ -29,6 +30,34 @@ Status ReadSampleTranscription(const Model& model, TranscriptionSpec* out, Diag*
   out->window_frames = out->window_samples = static_cast<uint32_t>(rule.most(encoder.max_rows));
   out->least_samples = static_cast<uint32_t>(rule.most(1)) - rule.optional;
   out->n_mels = encoder.feature_width;
+  return Status::kOk;
+}
+
+// Returns the layer's heads of cross-attention.
+uint32_t CrossHeads(const Model& model, uint32_t index) {
+  const LayerSpec& layer = model.spec.layers[index];
+  return layer.cross_q == kNoWeight ? 0 : model.spec.kinds[layer.kind].n_heads;
+}
+
+Status ReadAlignment(const Model& model, TranscriptionSpec* out, Diag* diag) {
+  const fbs::Generation& generation = *model.bundle.index->generation();
+  const auto* heads = generation.alignment_heads();
+  if (heads == nullptr) return Status::kOk;
+  out->alignment_median = generation.alignment_median();
+  if (out->alignment_median % 2 == 0 || out->alignment_median > kMaxMedian) {
+    return diag->Fail(Status::kBadBundle, "alignment_median is %u, expected an odd number up to %u",
+                      out->alignment_median, kMaxMedian);
+  }
+  const auto n_layers = static_cast<uint32_t>(model.spec.layers.size());
+  for (const fbs::AlignmentHead* head : *heads) {
+    const bool is_layer = head->layer() < n_layers;
+    const uint32_t n_heads = is_layer ? CrossHeads(model, head->layer()) : 0;
+    if (head->head() < n_heads) continue;
+    return diag->Fail(Status::kBadBundle,
+                      "alignment_heads: layer %u has %u heads of cross-attention, not head %u",
+                      head->layer(), n_heads, head->head());
+  }
+  out->n_alignment_heads = heads->size();
   return Status::kOk;
 }
 
@@ -64,6 +93,7 @@ Status ReadMelTranscription(const Model& model, const fbs::Transcription& table,
     }
     out->n_languages = languages->size();
   }
+  ARN_TRY(ReadAlignment(model, out, diag));
   out->window_frames = static_cast<uint32_t>(encoder.frames.most(encoder.max_rows));
   out->window_samples = out->window_frames * kHopSamples;
   out->n_mels = encoder.feature_width;
@@ -101,6 +131,11 @@ Status ReadTranscription(const Model& model, TranscriptionSpec* out, Diag* diag)
 SpeechLanguage LanguageAt(const Model& model, uint32_t index) {
   const fbs::SpeechLanguage* language = model.bundle.index->generation()->languages()->Get(index);
   return {NameOf(*language), static_cast<int32_t>(language->id())};
+}
+
+AlignmentHead AlignmentHeadAt(const Model& model, uint32_t index) {
+  const fbs::AlignmentHead* head = model.bundle.index->generation()->alignment_heads()->Get(index);
+  return {head->layer(), head->head()};
 }
 
 }  // namespace arn

@@ -25,8 +25,10 @@ struct TranscriptionSpec {
   bool takes_samples = false;
   uint32_t window_frames = 0;  // of features
   uint32_t n_mels = 0;
-  uint32_t window_samples = 0;  // longest audio that is heard at once
-  uint32_t least_samples = 0;   // shorter audio is followed by zeros
+  uint32_t window_samples = 0;     // longest audio that is heard at once
+  uint32_t least_samples = 0;      // shorter audio is followed by zeros
+  uint32_t n_alignment_heads = 0;  // 0: words have no times
+  uint32_t alignment_median = 0;   // odd, at most kMaxMedian
 
   int32_t first_time_id() const { return no_timestamps_id + 1; }
 };
@@ -41,5 +43,12 @@ struct SpeechLanguage {
 };
 // REQUIRES: ReadTranscription() succeeded, index < n_languages.
 SpeechLanguage LanguageAt(const Model& model, uint32_t index);
+
+// A head of cross-attention whose weights tell when a token was heard.
+struct AlignmentHead {
+  uint32_t layer = 0, head = 0;
+};
+// REQUIRES: ReadTranscription() succeeded, index < n_alignment_heads.
+AlignmentHead AlignmentHeadAt(const Model& model, uint32_t index);
 
 }  // namespace arn

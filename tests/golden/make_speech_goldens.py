@@ -5,7 +5,8 @@ generate() makes of the signal of tests/unit/audio/signal.h.
   make_speech_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
 
 Uses the formulas of make_goldens.py. Each case has several runs: the number of samples, what was
-asked for, the language (as found, or as given), and the segments. Windows that begin behind the
+asked for, the language (as found, or as given), and the segments, with the time of each token where
+the checkpoint has alignment_heads. Windows that begin behind the
 last sample are left out, and times end with the audio: of audio shorter than a window, generate()
 also transcribes the silence that it is padded with. Models that take samples have windows of 30 s,
 which end in the middle of the quietest tenth of a second of their last quarter.
@@ -54,7 +55,8 @@ def generation(**changes):
 MULTILINGUAL = generation(
     is_multilingual=True, max_initial_timestamp_index=20,
     lang_to_id={"<|en|>": 502, "<|zh|>": 503, "<|de|>": 504, "<|es|>": 505, "<|yue|>": 506},
-    task_to_id={"translate": 507, "transcribe": 508})
+    task_to_id={"translate": 507, "transcribe": 508},
+    alignment_heads=[[0, 1], [1, 0], [1, 3]])
 # Samples, and generate()'s arguments.
 RUNS = [
     (9000, {"language": "en", "task": "transcribe", "return_timestamps": True}),
@@ -133,12 +135,16 @@ def run(model, extractor, samples, arguments):
   is_short = samples <= 2 * model.config.max_source_positions * 160
   features = extractor(signal(samples), sampling_rate=RATE, truncation=False,
                        padding="max_length" if is_short else "longest",
-                       return_tensors="pt").input_features
-  model.generate(features, **arguments)
+                       return_attention_mask=True, return_tensors="pt")
+  has_words = hasattr(model.generation_config, "alignment_heads")
+  model.generate(features.input_features, attention_mask=features.attention_mask,
+                 return_token_timestamps=has_words, **arguments)
   length = samples / RATE
   windows = [(start, found) for start, found in RECORDER.windows if start < length]
   segments = [{"start": rounded(min(float(s["start"]), length)),
-               "end": rounded(min(float(s["end"]), length)), "ids": s["tokens"].tolist()}
+               "end": rounded(min(float(s["end"]), length)), "ids": s["tokens"].tolist(),
+               **({"times": [round(min(max(float(t), 0), length), 4)
+                             for t in s["token_timestamps"]]} if has_words else {})}
               for _, found in windows for s in found]
   names = {v: k[2:-2] for k, v in getattr(model.generation_config, "lang_to_id", {}).items()}
   is_named = getattr(model.generation_config, "is_multilingual", False)

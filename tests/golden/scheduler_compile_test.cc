@@ -100,6 +100,7 @@ class SchedulerCompileTest : public testing::Test {
   bool Step() {
     arn_step_result result = ARN_STEP_RESULT_INIT;
     EXPECT_EQ(ARN_OK, arn_scheduler_step(scheduler_, &result));
+    n_put_off_ += result.n_put_off;
     arn_scheduler_event event = ARN_SCHEDULER_EVENT_INIT;
     while (arn_scheduler_next_event(scheduler_, &event) == ARN_OK) {
       auto& reply = *static_cast<Reply*>(event.user);
@@ -116,6 +117,7 @@ class SchedulerCompileTest : public testing::Test {
   arn_sampling sampling_ = ARN_SAMPLING_INIT;
   SessionPtr session_;
   arn_scheduler* scheduler_ = nullptr;
+  uint32_t n_put_off_ = 0;
 };
 
 // Two requests share the constraint, one of which has run some tokens without it.
@@ -185,9 +187,13 @@ TEST_F(SchedulerCompileTest, CostlyTokens_TakeSeveralSteps) {
   while (!costly.has_ended) {
     const size_t n_costly = costly.ids.size(), n_plain = plain.ids.size();
     const bool was_running = n_plain != 0 && !plain.has_ended;
+    n_put_off_ = 0;
     Step();
     EXPECT_TRUE(!was_running || plain.has_ended || plain.ids.size() > n_plain);
-    n_waits += n_costly != 0 && costly.ids.size() == n_costly && !costly.has_ended ? 1 : 0;
+    if (n_costly == 0) continue;
+    const bool waits = costly.ids.size() == n_costly && !costly.has_ended;
+    EXPECT_EQ(waits ? 1u : 0u, n_put_off_);
+    n_waits += waits ? 1 : 0;
   }
   EXPECT_GT(n_waits, 0);
 

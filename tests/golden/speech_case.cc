@@ -25,7 +25,12 @@ SpeechCase LoadSpeech(const std::string& name) {
     made.has_timestamps = run.at("timestamps");
     made.n_windows = run.at("windows");
     for (const nlohmann::json& segment : run.at("segments")) {
-      made.segments.push_back({segment.at("start"), segment.at("end"), segment.at("ids"), ""});
+      made.segments.push_back({segment.at("start"),
+                               segment.at("end"),
+                               segment.at("ids"),
+                               "",
+                               segment.value("times", std::vector<double>()),
+                               {}});
     }
     out.runs.push_back(std::move(made));
   }
@@ -42,13 +47,20 @@ bool ConvertSpeech(const SpeechCase& c, const std::string& tokenizer, const fs::
   return ConvertGolden(c.golden, ConfigStyle::kTransformers5, folder, bundle, options);
 }
 
-TranscriberPtr NewTranscriber(arn_session* session, void* memory, uint64_t bytes) {
+TranscriberPtr NewTranscriber(arn_session* session, void* memory, uint64_t bytes,
+                              const arn_transcriber_options* options) {
   char error[512] = "";
   arn_transcriber* transcriber = nullptr;
-  EXPECT_EQ(ARN_OK, arn_transcriber_create(session, nullptr, memory, bytes, error, sizeof error,
+  EXPECT_EQ(ARN_OK, arn_transcriber_create(session, options, memory, bytes, error, sizeof error,
                                            &transcriber))
       << error;
   return TranscriberPtr(transcriber);
+}
+
+TranscriberPtr NewWordTranscriber(arn_session* session) {
+  arn_transcriber_options options = ARN_TRANSCRIBER_OPTIONS_INIT;
+  options.words = 1;
+  return NewTranscriber(session, nullptr, 0, &options);
 }
 
 arn_transcribe_options OptionsOf(const SpeechRun& run) {
@@ -59,14 +71,19 @@ arn_transcribe_options OptionsOf(const SpeechRun& run) {
   return options;
 }
 
-SpeechFound Transcribe(arn_transcriber* transcriber, const SpeechRun& run) {
+SpeechFound Transcribe(arn_transcriber* transcriber, const SpeechRun& run, bool has_words) {
   SpeechFound found;
   arn_transcribe_options options = OptionsOf(run);
   options.user = &found;
+  options.words = has_words ? 1 : 0;
   options.on_segment = [](void* user, const arn_segment* s) {
     static_cast<SpeechFound*>(user)->segments.push_back(
-        {s->start_s, s->end_s, std::vector<int32_t>(s->ids, s->ids + s->n_ids),
-         std::string(s->text == nullptr ? "" : s->text, s->text_bytes)});
+        {s->start_s,
+         s->end_s,
+         std::vector<int32_t>(s->ids, s->ids + s->n_ids),
+         std::string(s->text == nullptr ? "" : s->text, s->text_bytes),
+         {},
+         std::vector<arn_word>(s->words, s->words + s->n_words)});
     return 0;
   };
   const std::vector<float> pcm = MakeSignal(run.n_samples);

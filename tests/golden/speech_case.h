@@ -18,6 +18,8 @@ struct SpeechSegment {
   double end_s = 0;
   std::vector<int32_t> ids;
   std::string text;
+  std::vector<double> times;    // of each id; empty: the checkpoint has no heads for them
+  std::vector<arn_word> words;  // as found, if they were asked for
 };
 
 struct SpeechRun {
@@ -47,7 +49,10 @@ struct DestroyTranscriber {
 };
 using TranscriberPtr = std::unique_ptr<arn_transcriber, DestroyTranscriber>;
 // Returns null and fails the test with the library's message on error.
-TranscriberPtr NewTranscriber(arn_session* session, void* memory = nullptr, uint64_t bytes = 0);
+TranscriberPtr NewTranscriber(arn_session* session, void* memory = nullptr, uint64_t bytes = 0,
+                              const arn_transcriber_options* options = nullptr);
+// With memory for words.
+TranscriberPtr NewWordTranscriber(arn_session* session);
 
 // The options that ask for what the run did.
 arn_transcribe_options OptionsOf(const SpeechRun& run);
@@ -58,7 +63,7 @@ struct SpeechFound {
   arn_transcribe_result result = ARN_TRANSCRIBE_RESULT_INIT;
   std::vector<SpeechSegment> segments;
 };
-SpeechFound Transcribe(arn_transcriber* transcriber, const SpeechRun& run);
+SpeechFound Transcribe(arn_transcriber* transcriber, const SpeechRun& run, bool has_words = false);
 void ExpectFound(const SpeechRun& run, const SpeechFound& found);
 
 }  // namespace arn::test

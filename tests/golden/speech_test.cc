@@ -1,5 +1,6 @@
 // Speech to text: the tokens and times of transformers' generate(), from samples to segments, by
 // the C API and by the command arenite transcribe.
+#include <cmath>
 #include <cstring>
 
 #include "gmock/gmock.h"
@@ -162,24 +163,136 @@ TEST_F(SpeechTest, CallersMemory_OfThePlansSize_Suffices) {
   ASSERT_NE(nullptr, session_);
   char error[256] = "";
   uint64_t bytes = 0;
+  arn_transcriber_options with_words = ARN_TRANSCRIBER_OPTIONS_INIT;
+  with_words.words = 1;
   ASSERT_EQ(ARN_OK,
-            arn_transcriber_plan(model_.get(), &options, nullptr, error, sizeof error, &bytes))
+            arn_transcriber_plan(model_.get(), &options, &with_words, error, sizeof error, &bytes))
       << error;
   constexpr size_t kAlign = 64, kBehind = 256;
   std::vector<unsigned char> block(bytes + kAlign + kBehind, 0xA5);
   const size_t skip = (kAlign - reinterpret_cast<uintptr_t>(block.data()) % kAlign) % kAlign;
   arn_transcriber* refused = nullptr;
-  EXPECT_EQ(ARN_OUT_OF_MEMORY, arn_transcriber_create(session_.get(), nullptr, block.data() + skip,
-                                                      bytes - 1, error, sizeof error, &refused));
+  EXPECT_EQ(ARN_OUT_OF_MEMORY,
+            arn_transcriber_create(session_.get(), &with_words, block.data() + skip, bytes - 1,
+                                   error, sizeof error, &refused));
   EXPECT_EQ(ARN_BAD_ARGUMENT,
-            arn_transcriber_create(session_.get(), nullptr, block.data() + skip + 1, bytes, error,
-                                   sizeof error, &refused));
+            arn_transcriber_create(session_.get(), &with_words, block.data() + skip + 1, bytes,
+                                   error, sizeof error, &refused));
   EXPECT_EQ(nullptr, refused);
-  transcriber_ = NewTranscriber(session_.get(), block.data() + skip, bytes);
+  transcriber_ = NewTranscriber(session_.get(), block.data() + skip, bytes, &with_words);
   ASSERT_NE(nullptr, transcriber_);
-  ExpectFound(case_.runs[0], Transcribe(transcriber_.get(), case_.runs[0]));
+  for (const SpeechRun& run : case_.runs) {
+    ExpectFound(run, Transcribe(transcriber_.get(), run, /*has_words=*/true));
+  }
   transcriber_.reset();
   for (size_t i = skip + bytes; i < block.size(); ++i) ASSERT_EQ(0xA5, block[i]) << i;
+}
+
+// Without a tokenizer each token of the text is a word.
+TEST_F(SpeechTest, Words_HaveTheReferencesTimes) {
+  Open("multilingual");
+  arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_transcribe_get_info(model_.get(), &info));
+  EXPECT_EQ(1u, info.has_word_times);
+  constexpr double kNear = 0.0201;
+  size_t n_words = 0, n_exact = 0;
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    session_ = NewSession(model_.get(), Options(backend));
+    ASSERT_NE(nullptr, session_);
+    transcriber_ = NewWordTranscriber(session_.get());
+    ASSERT_NE(nullptr, transcriber_);
+    for (const SpeechRun& run : case_.runs) {
+      SCOPED_TRACE(testing::Message() << run.n_samples << " samples, '" << run.given << "'");
+      const SpeechFound found = Transcribe(transcriber_.get(), run, /*has_words=*/true);
+      ExpectFound(run, found);
+      ASSERT_EQ(run.segments.size(), found.segments.size());
+      for (size_t i = 0; i < run.segments.size(); ++i) {
+        const SpeechSegment& expected = run.segments[i];
+        size_t n_text = 0;
+        for (const int32_t id : expected.ids) n_text += id < 500 ? 1 : 0;
+        ASSERT_EQ(n_text, found.segments[i].words.size());
+        for (const arn_word& word : found.segments[i].words) {
+          ASSERT_EQ(1u, word.n_ids);
+          EXPECT_LT(expected.ids[word.first_id], 500);
+          EXPECT_NEAR(expected.times[word.first_id], word.end_s, kNear);
+          if (word.first_id == 0) continue;
+          EXPECT_NEAR(expected.times[word.first_id - 1], word.start_s, kNear);
+          n_exact += std::abs(expected.times[word.first_id] - word.end_s) < 1e-6 ? 1 : 0;
+          ++n_words;
+        }
+      }
+      // Only when they are asked for.
+      for (const SpeechSegment& segment : Transcribe(transcriber_.get(), run).segments) {
+        EXPECT_TRUE(segment.words.empty());
+      }
+    }
+    transcriber_.reset();
+  }
+  EXPECT_GT(n_words, 100u);
+  EXPECT_GT(n_exact, n_words * 98 / 100);
+}
+
+TEST_F(SpeechTest, Words_AreTheText) {
+  Open("multilingual", kTokenizer);
+  session_ = NewSession(model_.get(), Options(ARN_BACKEND_CPU));
+  ASSERT_NE(nullptr, session_);
+  transcriber_ = NewWordTranscriber(session_.get());
+  ASSERT_NE(nullptr, transcriber_);
+  size_t n_words = 0;
+  for (const SpeechRun& run : case_.runs) {
+    for (const SpeechSegment& segment : Transcribe(transcriber_.get(), run, true).segments) {
+      std::string text;
+      double time = 0;
+      for (const arn_word& word : segment.words) {
+        EXPECT_EQ(text.size(), word.offset);
+        text += segment.text.substr(word.offset, word.bytes);
+        EXPECT_LE(word.start_s, word.end_s);
+        EXPECT_LE(time, word.start_s);
+        time = word.start_s;
+        EXPECT_LE(word.first_id + word.n_ids, segment.ids.size());
+      }
+      EXPECT_EQ(segment.text, text);
+      n_words += segment.words.size();
+    }
+  }
+  EXPECT_GT(n_words, 10u);
+}
+
+TEST_F(SpeechTest, Words_AreRefusedWithTheReason) {
+  Open("multilingual");
+  Start();
+  arn_transcribe_options options = ARN_TRANSCRIBE_OPTIONS_INIT;
+  options.words = 1;
+  EXPECT_THAT(Refused(ARN_BAD_STATE, {0.0f}, options), HasSubstr("without memory"));
+  options.words = 2;
+  EXPECT_THAT(Refused(ARN_BAD_ARGUMENT, {0.0f}, options), HasSubstr("words is 2"));
+  arn_transcriber_options with = ARN_TRANSCRIBER_OPTIONS_INIT;
+  char error[256] = "";
+  uint64_t bytes = 0, bytes_with = 0;
+  const arn_session_options session = Options(ARN_BACKEND_CPU);
+  ASSERT_EQ(ARN_OK,
+            arn_transcriber_plan(model_.get(), &session, &with, error, sizeof error, &bytes));
+  with.words = 1;
+  ASSERT_EQ(ARN_OK,
+            arn_transcriber_plan(model_.get(), &session, &with, error, sizeof error, &bytes_with));
+  EXPECT_GE(bytes_with - bytes, 3u * 40 * 50 * sizeof(float));  // heads, tokens, rows
+  with.words = 3;
+  EXPECT_EQ(ARN_BAD_ARGUMENT,
+            arn_transcriber_plan(model_.get(), &session, &with, error, sizeof error, &bytes));
+  EXPECT_THAT(error, HasSubstr("words is 3"));
+
+  Open("english");
+  arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_transcribe_get_info(model_.get(), &info));
+  EXPECT_EQ(0u, info.has_word_times);
+  with.words = 1;
+  EXPECT_EQ(ARN_UNSUPPORTED,
+            arn_transcriber_plan(model_.get(), &session, &with, error, sizeof error, &bytes));
+  EXPECT_THAT(error, HasSubstr("alignment_heads"));
+  const ProcessResult refused =
+      RunArenite({"transcribe", bundle_, WriteWav({0.0f, 0.1f}), "--words"});
+  EXPECT_EQ(1, refused.exit_code);
+  EXPECT_THAT(refused.err, HasSubstr("--words: "));
 }
 
 TEST_F(SpeechTest, Text_IsThatOfTheSegmentsTokens) {
@@ -360,8 +473,10 @@ TEST_F(SpeechTest, Command_BenchMeasuresTheEncoderToo) {
 
 TEST_F(SpeechTest, Command_RefusesWithTheReason) {
   Open("multilingual");
-  EXPECT_THAT(RunArenite({"inspect", bundle_}).out,
-              HasSubstr("speech      5 languages, translated to English too, windows of 1 s\n"));
+  EXPECT_THAT(
+      RunArenite({"inspect", bundle_}).out,
+      HasSubstr(
+          "speech      5 languages, translated to English too, times of words, windows of 1 s\n"));
   const std::string sound = WriteWav(MakeSignal(2000), 1000);
   ProcessResult made = RunArenite({"transcribe", bundle_, sound});
   EXPECT_EQ(1, made.exit_code);

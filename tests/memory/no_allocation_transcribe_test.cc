@@ -18,15 +18,16 @@ TEST(NoAllocationTranscribeTest, ShortAndLongAudio) {
   session_options.n_threads = 2;
   const SessionPtr session = NewSession(model.get(), session_options);
   ASSERT_NE(nullptr, session);
-  const TranscriberPtr transcriber = NewTranscriber(session.get());
+  const TranscriberPtr transcriber = NewWordTranscriber(session.get());
   ASSERT_NE(nullptr, transcriber);
   for (const SpeechRun& run : c.runs) {
     const std::vector<float> pcm = MakeSignal(run.n_samples);
     arn_transcribe_options options = OptionsOf(run);
+    options.words = 1;
     size_t n_bytes = 0;
     options.user = &n_bytes;
     options.on_segment = [](void* user, const arn_segment* segment) {
-      *static_cast<size_t*>(user) += segment->text_bytes;
+      *static_cast<size_t*>(user) += segment->text_bytes + segment->n_words;
       return 0;
     };
     arn_transcribe_result result = ARN_TRANSCRIBE_RESULT_INIT;

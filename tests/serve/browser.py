@@ -26,10 +26,10 @@ def free_port():
 class Browser:
   """WebDriver, as far as this needs it."""
 
-  def __init__(self, driver_port, width, height, scheme):
+  def __init__(self, driver_port, width, height, scheme, *options):
     self.base = f"http://127.0.0.1:{driver_port}"
     arguments = ["--headless=new", "--no-sandbox", "--hide-scrollbars",
-                 f"--window-size={max(width, 500)},{height}"]
+                 f"--window-size={max(width, 500)},{height}", *options]
     made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
         "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}}})
     self.path = f"/session/{made['sessionId']}"
@@ -99,13 +99,20 @@ class PageCase(unittest.TestCase):
   """Tests of the page of a server of its own. `options`: (ARENITE, CONVERTER, CHECKPOINT)."""
 
   options = ()
+  pictures = None  # folder for screenshots
+  title = "fable"
+  flags = ()  # of Chromium
+
+  @classmethod
+  def start_server(cls, folder):
+    arenite, converter, checkpoint = cls.options
+    bundle = server.make_bundle(converter, checkpoint, folder)
+    return server.Server(arenite, bundle, "--sequences", "4")
 
   @classmethod
   def setUpClass(cls):
-    arenite, converter, checkpoint = cls.options
     cls.folder = tempfile.TemporaryDirectory()
-    bundle = server.make_bundle(converter, checkpoint, cls.folder.name)
-    cls.server = server.Server(arenite, bundle, "--sequences", "4")
+    cls.server = cls.start_server(cls.folder.name)
     cls.port = free_port()
     cls.driver = subprocess.Popen(["chromedriver", f"--port={cls.port}"],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -124,12 +131,18 @@ class PageCase(unittest.TestCase):
     cls.folder.cleanup()
     assert code == 0, (code, cls.server.errors)
 
-  def open(self, width=1280, height=800, scheme="light"):
-    browser = Browser(self.port, width, height, scheme)
+  def open(self, width=1280, height=800, scheme="light", host="127.0.0.1"):
+    browser = Browser(self.port, width, height, scheme, *self.flags)
     self.addCleanup(browser.close)
-    browser.open(f"http://127.0.0.1:{self.server.port}/")
-    browser.wait_for("document.title.startsWith('fable')")
+    browser.open(f"http://{host}:{self.server.port}/")
+    browser.wait_for(f"document.title.startsWith('{self.title}')")
     return browser
+
+  def keep(self, browser, name):
+    """Keeps a picture of the page, if there is a folder for it."""
+    if self.pictures:
+      self.pictures.mkdir(parents=True, exist_ok=True)
+      (self.pictures / f"{name}.png").write_bytes(browser.picture())
 
   def say(self, browser, text, n):
     """Sends a message; waits for the reply that makes n messages of them."""

@@ -9,49 +9,16 @@ import json
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import unittest
 
+import accessibility
 import browser as chromium
 
 SKIPPED = 77  # SKIP_RETURN_CODE
 TOOLS = [{"type": "function", "function": {
     "name": "find", "parameters": {"type": "object", "properties": {"what": {"enum": ["cat"]}},
                                    "required": ["what"], "additionalProperties": False}}}]
-# Notes each text that a live region gains, as a screen reader would say it.
-LISTEN = """
-window.heard = [];
-const live = '[aria-live]:not([aria-live=off]), [role=status], [role=log], [role=alert], output';
-new MutationObserver((changes) => {
-  for (const change of changes) {
-    const element = change.target.nodeType === 1 ? change.target : change.target.parentElement;
-    if (!element?.closest(live)) continue;
-    for (const node of change.addedNodes) heard.push(node.textContent);
-    if (change.type === 'characterData') heard.push(change.target.textContent);
-  }
-}).observe(document.body, {childList: true, subtree: true, characterData: true});
-"""
-VIOLATIONS = """
-const done = arguments[0];
-axe.run(document, {resultTypes: ['violations', 'incomplete']}).then((found) => done(
-    found.violations.map((v) => v.id + ': ' + v.help + ': ' + v.nodes.map((n) => n.html).join(' '))
-    .concat(found.passes.length + found.violations.length < 20 ? ['few rules ran'] : [])));
-"""
-
-
-def install_axe(folder):
-  """Returns the source of axe-core, or None."""
-  shutil.copytree(pathlib.Path(__file__).parent / "access", folder / "access")
-  if not shutil.which("npm"):
-    return None
-  installed = subprocess.run(
-      ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"],
-      cwd=folder / "access", capture_output=True, text=True)
-  if installed.returncode:
-    print(f"without axe-core: npm cannot install it\n{installed.stderr}")
-    return None
-  return (folder / "access/node_modules/axe-core/axe.min.js").read_text()
 
 
 class Access(chromium.PageCase):
@@ -60,15 +27,7 @@ class Access(chromium.PageCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.axe = install_axe(pathlib.Path(cls.folder.name))
-
-  def tree(self, browser):
-    """What Chromium tells a screen reader: (role, name, properties)."""
-    browser.devtools("Accessibility.enable")
-    nodes = browser.devtools("Accessibility.getFullAXTree")["nodes"]
-    return [(node["role"]["value"], node.get("name", {}).get("value", ""),
-             {p["name"]: p["value"].get("value") for p in node.get("properties", [])})
-            for node in nodes if not node["ignored"]]
+    cls.axe = accessibility.install_axe(pathlib.Path(cls.folder.name))
 
   def fill(self, browser):
     """All that a page can have: a reply with its reasoning, a call that waits, an error."""
@@ -93,12 +52,12 @@ class Access(chromium.PageCase):
           if settings:
             browser.click("#toggle")
           with self.subTest(width=width, scheme=scheme, settings=settings):
-            self.assertEqual([], browser.run_later(VIOLATIONS))
+            self.assertEqual([], browser.run_later(accessibility.VIOLATIONS))
 
   def test_names_and_roles(self):
     browser = self.open()
     self.fill(browser)
-    found = self.tree(browser)
+    found = accessibility.tree(browser)
     names = {(role, name) for role, name, _ in found}
     for expected in (("main", ""), ("region", "Settings and memory"), ("heading", "fable"),
                      ("region", "Conversation"), ("textbox", "Message"), ("button", "Send"),
@@ -118,10 +77,10 @@ class Access(chromium.PageCase):
   def test_a_reply_is_heard_sentence_by_sentence(self):
     browser = self.open()
     # Nothing else is live, else a reply would be heard twice, or each of its tokens.
-    live = [(role, properties["live"]) for role, _, properties in self.tree(browser)
+    live = [(role, properties["live"]) for role, _, properties in accessibility.tree(browser)
             if properties.get("live", "off") != "off"]
     self.assertEqual({("status", "polite")}, set(live))
-    browser.run(LISTEN)
+    browser.run(accessibility.LISTEN)
     self.say(browser, "Tell me a story about a fox and a hen.", 2)
     heard = browser.run("return heard")
     content, note = browser.run("return [messages[1].content, messages[1].note]")
@@ -142,7 +101,7 @@ class Access(chromium.PageCase):
     browser.run("$('tools').value = arguments[0]; window.body = requestBody; requestBody = () => "
                 "({...body(), tool_choice: 'required', parallel_tool_calls: false})",
                 json.dumps(TOOLS))
-    browser.run(LISTEN)
+    browser.run(accessibility.LISTEN)
     self.say(browser, "Find it.", 2)
     self.assertIn("Call find", " ".join(browser.run("return heard")))
 

@@ -13,7 +13,6 @@ import unittest
 
 import browser as chromium
 
-PICTURES = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
 SKIPPED = 77  # SKIP_RETURN_CODE
 TOOLS = [{"type": "function", "function": {
     "name": "find", "parameters": {"type": "object", "properties": {"what": {"enum": ["cat"]}},
@@ -22,14 +21,9 @@ SCHEMA = {"type": "object", "properties": {"name": {"enum": ["Mia", "Ben"]}}, "r
           "additionalProperties": False}
 
 
-def keep(picture, name):
-  if PICTURES:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    (PICTURES / f"{name}.png").write_bytes(picture)
-
-
 class Page(chromium.PageCase):
   options = sys.argv[1:4]
+  pictures = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
 
   def test_a_conversation_by_keyboard(self):
     browser = self.open()
@@ -106,7 +100,7 @@ class Page(chromium.PageCase):
           self.say(browser, "Tell me a story about a fox and a hen.", 2)
           self.assertEqual(width, browser.run("return innerWidth"))
           self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
-          keep(browser.picture(), f"{name}-{scheme}")
+          self.keep(browser, f"{name}-{scheme}")
           is_phone = name == "phone"
           self.assertEqual(is_phone, browser.run("return $('toggle').offsetParent !== null"))
           if is_phone:
@@ -119,7 +113,7 @@ class Page(chromium.PageCase):
           browser.run("$('pages').scrollIntoView()")
           self.assertLessEqual(browser.run("return $('settings').scrollWidth"),
                                browser.run("return $('settings').clientWidth"))
-          keep(browser.picture(), f"{name}-{scheme}-memory")
+          self.keep(browser, f"{name}-{scheme}-memory")
           luminance = browser.run(
               "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0]")
           self.assertEqual(scheme == "dark", int(luminance) < 128)

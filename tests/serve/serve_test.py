@@ -292,6 +292,18 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
     # One that waited for the schema's compilation would be one of two.
     self.assertGreater(n_short, 5)
 
+  def test_tokens_that_take_long_sit_steps_out(self):
+    # Near its end the text has to be searched for one that has all that is sought.
+    parts = ("ab", "cd", "ef", "gh", "ij", "[0-9]", "[A-Z]")
+    costly = {"type": "string", "maxLength": 24, "allOf": [{"pattern": part} for part in parts]}
+    before = self.server.metric("tokens_put_off_total")
+    reply = self.server.chat("Who?", response_format=format_of(costly), max_tokens=60,
+                             temperature=1)
+    text = json.loads(reply.json["choices"][0]["message"]["content"])
+    for part in parts:
+      self.assertRegex(text, part)
+    self.assertGreater(self.server.metric("tokens_put_off_total"), before)
+
   def test_tools(self):
     # The small model goes on calling until its tokens end, unless a stop token is likely.
     fields = {"tools": [FIND, WALK], "tool_choice": "required", "max_tokens": 200, "seed": 3,

@@ -6,7 +6,6 @@ usage: speech_test.py ARENITE CONVERTER CHECKPOINT
 
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,39 +13,10 @@ import threading
 import unittest
 
 import server
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/support"))
-
-from speech_checkpoint import signal, wav, write_checkpoint  # noqa: E402
+from speech_server import BOUNDARY, convert, form, signal, wav
 
 ARENITE, CONVERTER, CHECKPOINT = sys.argv[1:4]
-BOUNDARY = "----arenite-test-boundary"
 TRANSCRIBE, TRANSLATE = "/v1/audio/transcriptions", "/v1/audio/translations"
-
-
-def form(fields, file=None, name="file"):
-  """Returns a multipart form; a value that is a list is sent once for each of its items."""
-  parts = []
-  for key, value in fields.items():
-    for one in value if isinstance(value, list) else [value]:
-      parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n'
-                   f"{one}\r\n".encode())
-  if file is not None:
-    parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; '
-                 f'filename="a.wav"\r\nContent-Type: audio/wav\r\n\r\n'.encode() + file + b"\r\n")
-  return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode()
-
-
-def convert(folder, name):
-  """Converts the checkpoint of a golden, with a small tokenizer; returns bundle and golden."""
-  case = json.loads((ROOT / f"tests/golden/data/speech/{name}.json").read_text())
-  write_checkpoint(case, folder / name)
-  shutil.copy(ROOT / "tests/unit/text/data/byte_level_added/tokenizer.json", folder / name)
-  bundle = folder / f"{name}.arn"
-  subprocess.run([CONVERTER, folder / name, "-o", bundle, "--weights", "f32"], check=True,
-                 capture_output=True)
-  return bundle, case
 
 
 class SpeechCase(server.RefusalAssertions, unittest.TestCase):
@@ -67,7 +37,7 @@ class TranscriberAlone(SpeechCase):
   @classmethod
   def setUpClass(cls):
     cls.folder = tempfile.TemporaryDirectory()
-    cls.bundle, cls.case = convert(pathlib.Path(cls.folder.name), "multilingual")
+    cls.bundle, cls.case = convert(CONVERTER, pathlib.Path(cls.folder.name), "multilingual")
     cls.server = server.Server(ARENITE, str(cls.bundle), "--kv", "f32")
     cls.run_ = cls.case["runs"][3]
     cls.sound = wav(signal(cls.run_["samples"]))
@@ -136,6 +106,52 @@ class TranscriberAlone(SpeechCase):
     self.assertEqual("".join(event["delta"] for event in events[:-1]).strip(), whole["text"])
     self.assertEqual({"type": "transcript.text.done", **whole}, events[-1])
 
+  def test_a_verbose_stream_has_times(self):
+    for path in (TRANSCRIBE, TRANSLATE):
+      whole = self.ask(path, {"response_format": "verbose_json"}, self.sound).json
+      reply = self.ask(path, {"response_format": "verbose_json", "stream": "true"}, self.sound)
+      events = [json.loads(line[len("data: "):]) for line in reply.text.split("\n\n") if line]
+      segments = [event for event in events if event["type"] == "transcript.text.segment"]
+      self.assertEqual([{"type": "transcript.text.segment", **segment}
+                        for segment in whole["segments"]], segments)
+      deltas = [event["delta"] for event in events if event["type"] == "transcript.text.delta"]
+      self.assertEqual(whole["text"], "".join(deltas).strip())
+      self.assertEqual({"type": "transcript.text.done", **whole}, events[-1])
+
+  def test_words_are_those_of_the_command(self):
+    segments = json.loads(self.command("--format", "json", "--words"))["segments"]
+    expected = [{"word": word["text"].strip(), "start": word["start"], "end": word["end"]}
+                for segment in segments for word in segment["words"] if word["text"].strip()]
+    self.assertGreater(len(expected), 2)
+    fields = {"response_format": "verbose_json", "timestamp_granularities[]": ["word"]}
+    found = self.ask(TRANSCRIBE, fields, self.sound).json
+    self.assertEqual(expected, found["words"])
+    self.assertNotIn("segments", found)
+    fields["timestamp_granularities[]"] = ["segment", "word"]
+    both = self.ask(TRANSCRIBE, fields, self.sound).json
+    self.assertEqual(expected, both["words"])
+    self.assertEqual(len(segments), len(both["segments"]))
+    self.assertNotIn("words", self.ask(TRANSCRIBE, {"response_format": "verbose_json"},
+                                       self.sound).json)
+    reply = self.ask(TRANSCRIBE, {**fields, "stream": "true"}, self.sound)
+    events = [json.loads(line[len("data: "):]) for line in reply.text.split("\n\n") if line]
+    self.assertEqual(expected, [word for event in events
+                                if event["type"] == "transcript.text.segment"
+                                for word in event["words"]])
+    self.assertEqual(expected, events[-1]["words"])
+    for format_ in ("srt", "vtt"):
+      text = self.ask(TRANSCRIBE, {**fields, "response_format": format_}, self.sound).text
+      self.assertEqual(len(expected), text.count(" --> "))
+      self.assertEqual(self.command("--format", format_, "--words"), text)
+    lines = self.command("--timestamps", "--words").splitlines()
+    self.assertEqual(len(expected), len(lines))
+    for word, line in zip(expected, lines):
+      self.assertTrue(line.endswith("] " + word["word"]), line)
+    refused = subprocess.run([ARENITE, "transcribe", self.bundle, self.path, "--words"],
+                             capture_output=True, text=True)
+    self.assertEqual(1, refused.returncode)
+    self.assertIn("--words: text is without times", refused.stderr)
+
   def test_mistakes_name_the_field(self):
     for fields, file, status, param, word in [
         ({"response_format": "json"}, None, 400, "file", "missing"),
@@ -153,7 +169,9 @@ class TranscriberAlone(SpeechCase):
         ({"temperature": "0.4"}, self.sound, 400, "temperature", "greedily"),
         ({"temperature": "warm"}, self.sound, 400, "temperature", "a number"),
         ({"timestamp_granularities[]": ["word"]}, self.sound, 400, "timestamp_granularities",
-         "words"),
+         "verbose_json"),
+        ({"timestamp_granularities[]": ["letter"]}, self.sound, 400, "timestamp_granularities",
+         "expected segment or word"),
         ({"languages": "en"}, self.sound, 400, "languages", "did you mean language?")]:
       with self.subTest(fields=fields, word=word):
         self.assert_refused(self.send(TRANSCRIBE, fields, file), status, param, word)
@@ -198,6 +216,13 @@ class TranscriberAlone(SpeechCase):
     self.assertEqual(["multilingual"], names)
     self.assertEqual("multilingual", self.server.get("/v1/models/multilingual").json["id"])
     self.assert_refused(self.server.chat("hello"), 501, "model", "no model that makes text")
+    transcriber = self.server.status()["transcriber"]
+    self.assertEqual(("multilingual", True, True), tuple(
+        transcriber[name] for name in ("id", "can_translate", "has_timestamps")))
+    self.assertIn("yue", transcriber["languages"])
+    page = self.server.get("/")
+    self.assertIn("text/html", page.headers["content-type"])
+    self.assertEqual(page.text, self.server.get("/speech").text)
     self.assert_refused(self.server.post("/v1/embeddings", {"input": "a"}), 501, "model",
                         "--embedder")
 
@@ -207,7 +232,7 @@ class BesideText(SpeechCase):
   def test_a_server_of_text_takes_a_transcriber(self):
     with tempfile.TemporaryDirectory() as name:
       folder = pathlib.Path(name)
-      bundle, case = convert(folder, "english")
+      bundle, case = convert(CONVERTER, folder, "english")
       text = folder / "text.arn"
       subprocess.run([CONVERTER, CHECKPOINT, "-o", text], check=True, capture_output=True)
       both = server.Server(ARENITE, str(text), "--transcriber", str(bundle))
@@ -216,15 +241,22 @@ class BesideText(SpeechCase):
                         wav(signal(run["samples"])), to=both)
       self.assertEqual(200, reply.status, reply.text)
       self.assertEqual(200, both.complete("once").status)
+      self.assertEqual("english", both.status()["transcriber"]["id"])
+      self.assertNotEqual(both.get("/").text, both.get("/speech").text)
       self.assertEqual(["text", "english"],
                        [model["id"] for model in both.get("/v1/models").json["data"]])
       self.assert_refused(
           self.send(TRANSLATE, {}, wav(signal(1000)), to=both), 501, "model", "translate")
       self.assert_refused(self.send(TRANSCRIBE, {"language": "en"}, wav(signal(1000)), to=both),
                           400, "language", "one language")
+      fields = {"response_format": "verbose_json", "timestamp_granularities[]": ["word"]}
+      self.assert_refused(self.send(TRANSCRIBE, fields, wav(signal(1000)), to=both), 400,
+                          "timestamp_granularities", "alignment_heads")
       self.assertEqual(0, both.end(), both.errors)
 
       alone = server.Server(ARENITE, str(text))
+      self.assertIsNone(alone.status()["transcriber"])
+      self.assert_refused(alone.get("/speech"), 501, "model", "--transcriber")
       self.assert_refused(self.send(TRANSCRIBE, {}, wav(signal(1000)), to=alone), 501, "model",
                           "--transcriber")
       self.assertEqual(0, alone.end(), alone.errors)

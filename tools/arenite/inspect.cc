@@ -82,7 +82,9 @@ void PrintInfo(const Model& model) {
                      speech.n_languages == 0 ? "one language"
                                              : Format("%u languages", speech.n_languages).c_str(),
                      speech.can_translate != 0 ? ", translated to English too" : "",
-                     speech.has_timestamps != 0 ? "" : ", without times",
+                     speech.has_word_times != 0   ? ", times of words"
+                     : speech.has_timestamps != 0 ? ""
+                                                  : ", without times",
                      static_cast<double>(speech.window_samples) / ARN_SAMPLE_RATE);
     }
     text += Format("weights     %s, packed for %s\n", HumanBytes(info.weight_bytes).c_str(),

@@ -179,11 +179,12 @@ void Session::Check(arn_status status) const {
   throw Error(reason[0] != '\0' ? reason : arn_status_name(status));
 }
 
-TranscriberPtr NewTranscriber(const Model& model, const Session& session) {
+TranscriberPtr NewTranscriber(const Model& model, const Session& session,
+                              const arn_transcriber_options& options) {
   char error[kErrorBytes] = "";
   arn_transcriber* transcriber = nullptr;
-  const arn_status status =
-      arn_transcriber_create(session.get(), nullptr, nullptr, 0, error, sizeof error, &transcriber);
+  const arn_status status = arn_transcriber_create(session.get(), &options, nullptr, 0, error,
+                                                   sizeof error, &transcriber);
   if (status != ARN_OK) Fail(model.path(), status, error);
   return TranscriberPtr(transcriber);
 }

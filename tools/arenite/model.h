@@ -77,7 +77,8 @@ class Session {
 };
 
 // `session` must outlive it. Throws Error.
-TranscriberPtr NewTranscriber(const Model& model, const Session& session);
+TranscriberPtr NewTranscriber(const Model& model, const Session& session,
+                              const arn_transcriber_options& options);
 
 // Returns "eos", "stop", ... for ARN_FINISH_...
 const char* FinishName(uint32_t finish);

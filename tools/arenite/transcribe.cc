@@ -26,7 +26,7 @@ struct TranscribeArguments {
   std::string sound;
   std::string language = kAuto;
   std::string format = "text";
-  bool translate = false, timestamps = false, quiet = false;
+  bool translate = false, timestamps = false, words = false, quiet = false;
 };
 
 const std::vector<std::string>& FormatNames() {
@@ -90,18 +90,19 @@ class Printer {
     }
   }
   void Add(const arn_segment& segment) {
-    TranscriptSegment made;
-    made.start_s = segment.start_s;
-    made.end_s = segment.end_s;
-    made.text = Trimmed({segment.text == nullptr ? "" : segment.text, segment.text_bytes});
+    TranscriptSegment made = CopySegment(segment);
+    made.text = Trimmed(made.text);
     if (format_ == TranscriptFormat::kJson) {
-      made.ids.assign(segment.ids, segment.ids + segment.n_ids);
       segments_.push_back(std::move(made));
-      return;
+    } else if (arguments_.words) {
+      for (const TranscriptSegment& word : WordsOf(made)) PrintPart(word);
+    } else if (!made.text.empty()) {
+      PrintPart(made);
     }
-    if (made.text.empty()) return;
+  }
+  void PrintPart(const TranscriptSegment& part) {
     progress_.Clear();
-    Print(SegmentText(format_, made, ++n_printed_, arguments_.timestamps));
+    Print(SegmentText(format_, part, ++n_printed_, arguments_.timestamps));
   }
   void Show(uint64_t done, uint64_t total) {
     const auto seconds = [](uint64_t samples) {
@@ -118,8 +119,20 @@ class Printer {
   std::exception_ptr failure_;
 };
 
+void WriteWords(const std::vector<TranscriptWord>& words, JsonWriter* json) {
+  json->Key("words").BeginArray();
+  for (const TranscriptWord& word : words) {
+    json->BeginObject();
+    json->Key("start").Number(word.start_s);
+    json->Key("end").Number(word.end_s);
+    json->Key("text").String(word.text);
+    json->EndObject();
+  }
+  json->EndArray();
+}
+
 void WriteJson(const std::vector<TranscriptSegment>& segments, const arn_transcribe_result& result,
-               double audio_s, double seconds) {
+               bool has_words, double audio_s, double seconds) {
   JsonWriter json;
   json.BeginObject();
   json.Key("language").String(result.language);
@@ -140,6 +153,7 @@ void WriteJson(const std::vector<TranscriptSegment>& segments, const arn_transcr
     json.Key("end").Number(segment.end_s);
     json.Key("text").String(segment.text);
     json.Key("ids").Ids(segment.ids);
+    if (has_words) WriteWords(segment.words, &json);
     json.EndObject();
   }
   json.EndArray();
@@ -158,6 +172,13 @@ int Run(const TranscribeArguments& arguments) {
     throw Error((is_subtitles ? "--format " + arguments.format : std::string("--timestamps")) +
                 ": " + model.path() + ": the model writes no times");
   }
+  if (arguments.words && info.has_word_times == 0) {
+    throw Error("--words: " + model.path() + ": the model has no times of words (its checkpoint " +
+                "has no alignment_heads)");
+  }
+  if (arguments.words && format == TranscriptFormat::kText && !arguments.timestamps) {
+    throw Error("--words: text is without times: add --timestamps, or --format srt, vtt or json");
+  }
   CheckLanguage(model, arguments.language);
   if (arguments.translate && info.can_translate == 0) {
     throw Error("--translate: " + model.path() + ": the model does not translate");
@@ -165,13 +186,16 @@ int Run(const TranscribeArguments& arguments) {
   const std::vector<float> samples =
       ReadSoundAt(ARN_SAMPLE_RATE, ReadFile(arguments.sound), arguments.sound);
   const Session session(model, ToSessionOptions(arguments.session));
-  const TranscriberPtr transcriber = NewTranscriber(model, session);
+  arn_transcriber_options transcriber_options = ARN_TRANSCRIBER_OPTIONS_INIT;
+  transcriber_options.words = arguments.words ? 1 : 0;
+  const TranscriberPtr transcriber = NewTranscriber(model, session, transcriber_options);
   const CancelOnSignal cancel(session.get());
 
   Printer printer(arguments, format);
   arn_transcribe_options options = ARN_TRANSCRIBE_OPTIONS_INIT;
   if (arguments.language != kAuto) options.language = arguments.language.c_str();
   options.translate = arguments.translate ? 1 : 0;
+  options.words = arguments.words ? 1 : 0;
   printer.Fill(&options);
   arn_transcribe_result result = ARN_TRANSCRIBE_RESULT_INIT;
   Print(TranscriptHead(format));
@@ -187,7 +211,7 @@ int Run(const TranscribeArguments& arguments) {
   }
   const double audio_s = static_cast<double>(samples.size()) / ARN_SAMPLE_RATE;
   if (format == TranscriptFormat::kJson) {
-    WriteJson(printer.segments(), result, audio_s, seconds);
+    WriteJson(printer.segments(), result, arguments.words, audio_s, seconds);
   } else if (!arguments.quiet) {
     std::string language;
     if (result.language[0] != '\0') language = Format("language %s, ", result.language);
@@ -217,6 +241,8 @@ Command AddTranscribe(CLI::App* app) {
       ->transform(CLI::IsMember(FormatNames(), CLI::ignore_case))
       ->capture_default_str();
   sub->add_flag("--timestamps", arguments->timestamps, "With times before each line of text");
+  sub->add_flag("--words", arguments->words,
+                "With times of words: a subtitle or line for each, or words in json");
   sub->add_flag("--quiet", arguments->quiet, "Shows no progress and no summary");
   AddSessionOptions(sub, &arguments->session, "the model's");
   sub->footer(

@@ -1,6 +1,7 @@
 #include "tools/arenite/transcript.h"
 
 #include <cmath>
+#include <utility>
 
 #include "tools/cli/format.h"
 
@@ -27,6 +28,31 @@ std::string Escaped(const std::string& text) {
 }
 
 }  // namespace
+
+TranscriptSegment CopySegment(const arn_segment& segment) {
+  TranscriptSegment made;
+  made.start_s = segment.start_s;
+  made.end_s = segment.end_s;
+  if (segment.text != nullptr) made.text.assign(segment.text, segment.text_bytes);
+  made.ids.assign(segment.ids, segment.ids + segment.n_ids);
+  for (uint32_t i = 0; i < segment.n_words; ++i) {
+    const arn_word& word = segment.words[i];
+    made.words.push_back({word.start_s, word.end_s, made.text.substr(word.offset, word.bytes)});
+  }
+  return made;
+}
+
+std::vector<TranscriptSegment> WordsOf(const TranscriptSegment& segment) {
+  std::vector<TranscriptSegment> words;
+  for (const TranscriptWord& word : segment.words) {
+    TranscriptSegment made;
+    made.start_s = word.start_s;
+    made.end_s = word.end_s;
+    made.text = Trimmed(word.text);
+    if (!made.text.empty()) words.push_back(std::move(made));
+  }
+  return words;
+}
 
 std::string Trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";

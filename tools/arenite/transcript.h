@@ -6,16 +6,30 @@
 #include <string_view>
 #include <vector>
 
+#include "arenite/arenite.h"
+
 namespace arn::tool {
 
 enum class TranscriptFormat : uint8_t { kText, kSrt, kVtt, kJson };
+
+struct TranscriptWord {
+  double start_s = 0;
+  double end_s = 0;
+  std::string text;  // as the model writes it: a space comes first as a rule
+};
 
 struct TranscriptSegment {
   double start_s = 0;
   double end_s = 0;
   std::string text;  // without spaces around it
   std::vector<int32_t> ids;
+  std::vector<TranscriptWord> words;  // if they were asked for
 };
+
+// Copies a segment; its text is as the model writes it.
+TranscriptSegment CopySegment(const arn_segment& segment);
+// Returns a segment for each of its words that has text.
+std::vector<TranscriptSegment> WordsOf(const TranscriptSegment& segment);
 
 // Returns the text that comes before the first segment; "" if none does.
 std::string TranscriptHead(TranscriptFormat format);

@@ -60,7 +60,7 @@ _YES_OR_NO = {
     "is_encoder", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
     "is_performance", "is_as_wanted", "has_reasoning", "has_calls", "logits_processors",
     "drops_oldest", "is_added", "is_normalized", "has_instruction", "can_translate", "translate",
-    "no_timestamps", "makes_text", "makes_vectors", "makes_scores",
+    "has_word_times", "no_timestamps", "makes_text", "makes_vectors", "makes_scores",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {
@@ -99,6 +99,8 @@ _KINDS = {
 # Set by the bindings' own code.
 _BY_HAND = ("const arn_chat_time*", "const arn_adapter* const*", "const arn_model*",
             "arn_segment_callback", "arn_transcribe_progress", "void*")
+# Java's transcribers have no words.
+_LEFT_OUT = {("arn_transcribe_options", "words")}
 
 
 def enums(found):
@@ -132,7 +134,7 @@ def fields(struct, initial):
   for v, word in zip(struct.variables[1:], initial.initial, strict=True):
     if v.name in counts:
       continue
-    if v.type in _BY_HAND:
+    if v.type in _BY_HAND or (struct.name, v.name) in _LEFT_OUT:
       continue
     kind = "bool" if v.name in _YES_OR_NO else _KINDS[v.type]
     if v.elements == "ARN_CPU_WORDS":

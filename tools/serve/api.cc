@@ -6,7 +6,7 @@
 #include "tools/arenite/error.h"
 #include "tools/cli/format.h"
 #include "tools/serve/heap.h"
-#include "tools/serve/page.h"
+#include "tools/serve/pages.h"
 #include "tools/serve/speech_answer.h"
 
 namespace arn::serve {
@@ -48,6 +48,23 @@ ApiError NoModelFor(const std::string& what, const std::string& option) {
   return {501, "invalid_request_error",
           "this server has no model that " + what + ": arenite serve " + option + " FILE adds one",
           "model", "unsupported_endpoint"};
+}
+
+ApiError NoSpeech() { return NoModelFor("writes speech down", "--transcriber"); }
+
+HttpReply PageReply(std::string_view page) {
+  HttpReply reply;
+  reply.type = "text/html; charset=utf-8";
+  reply.body = page;
+  // The page runs what it contains, talks to its own server only, and cannot be framed. It plays
+  // the sound that it was given.
+  reply.headers = {{"Content-Security-Policy",
+                    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                    "connect-src 'self'; img-src 'self' data:; media-src blob:; base-uri 'none'; "
+                    "form-action 'none'; frame-ancestors 'none'"},
+                   {"X-Content-Type-Options", "nosniff"},
+                   {"Referrer-Policy", "no-referrer"}};
+  return reply;
 }
 
 Json OtherModelJson(const std::string& name) {
@@ -318,12 +335,27 @@ HttpReply Api::Rerank(const HttpRequest& request) {
 }
 
 HttpReply Api::Transcribe(const HttpRequest& request, bool translates) {
-  if (options_.transcriber == nullptr) throw NoModelFor("writes speech down", "--transcriber");
+  if (options_.transcriber == nullptr) throw NoSpeech();
   return AnswerSpeech(request, translates, options_.transcriber);
 }
 
+Json Api::TranscriberJson() const {
+  const Transcriber* const transcriber = options_.transcriber;
+  if (transcriber == nullptr) return nullptr;
+  return {{"id", transcriber->name()},
+          {"languages", transcriber->languages()},
+          {"can_translate", transcriber->can_translate()},
+          {"has_timestamps", transcriber->has_timestamps()},
+          {"has_word_times", transcriber->has_word_times()},
+          {"bytes", transcriber->bytes()}};
+}
+
 HttpReply Api::Status() const {
-  if (!text_) return JsonReply({{"model", nullptr}, {"memory", {{"resident", ResidentBytes()}}}});
+  if (!text_) {
+    return JsonReply({{"model", nullptr},
+                      {"transcriber", TranscriberJson()},
+                      {"memory", {{"resident", ResidentBytes()}}}});
+  }
   const SchedulerStatus status = text_->scheduler.Status();
   const arn_memory_plan& plan = status.plan;
   Json sequences = Json::array();
@@ -336,6 +368,7 @@ HttpReply Api::Status() const {
   }
   return JsonReply(
       {{"model", ModelJson()},
+       {"transcriber", TranscriberJson()},
        {"adapters", std::move(adapters)},
        {"memory",
         {{"weights", plan.weights_bytes},
@@ -373,18 +406,13 @@ void Api::AddTo(HttpServer* server) {
     });
   };
   get("/", [this](const HttpRequest&) {
+    if (!text_ && options_.transcriber != nullptr) return PageReply(SpeechPage());
     Text();  // the page writes to a model
-    HttpReply reply;
-    reply.type = "text/html; charset=utf-8";
-    reply.body = PageText();
-    // The page runs what it contains, talks to its own server only, and cannot be framed.
-    reply.headers = {{"Content-Security-Policy",
-                      "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-                      "connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
-                      "form-action 'none'; frame-ancestors 'none'"},
-                     {"X-Content-Type-Options", "nosniff"},
-                     {"Referrer-Policy", "no-referrer"}};
-    return reply;
+    return PageReply(ChatPage());
+  });
+  get("/speech", [this](const HttpRequest&) {
+    if (options_.transcriber == nullptr) throw NoSpeech();
+    return PageReply(SpeechPage());
   });
   get("/health", [](const HttpRequest&) { return JsonReply({{"status", "ok"}}); });
   get("/metrics", [this](const HttpRequest&) {

@@ -69,6 +69,7 @@ class Api {
   HttpReply Transcribe(const HttpRequest& request, bool translates);
   Json ParseLocked(const std::string& body);
   HttpReply Status() const;
+  Json TranscriberJson() const;  // null: there is none
   // Throws ApiError if there is no model that makes text.
   const TextServices& Text() const;
   const RequestReader& reader() const { return Text(), *reader_; }

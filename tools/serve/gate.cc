@@ -73,7 +73,8 @@ bool Api::Gate(const HttpRequest& request, HttpReply* reply) const {
     reply->headers.emplace_back("Access-Control-Max-Age", "600");
     return true;
   }
-  if (request.path == "/" || request.path == "/health") return false;
+  const bool is_page = request.path == "/" || request.path == "/speech";
+  if (is_page || request.path == "/health") return false;
   if (!HasKey(request)) {
     Deny(401, "an API key is needed: Authorization: Bearer KEY", "invalid_api_key", reply);
     reply->headers.emplace_back("WWW-Authenticate", "Bearer");

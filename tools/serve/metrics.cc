@@ -48,6 +48,8 @@ std::string MetricsText(const Metrics& metrics, const SchedulerStatus& status) {
   counter("decode_steps_total", "Runs of the model that decoded.", metrics.steps);
   counter("guesses_proposed_total", "Tokens that ran before they were chosen.", metrics.proposed);
   counter("guesses_accepted_total", "Those that were then chosen.", metrics.accepted);
+  counter("tokens_put_off_total", "Steps that replies sat out, while their constraints worked.",
+          metrics.put_off);
   counter("evictions_total", "Kept sequences dropped because their pages were needed.",
           metrics.evictions);
   counter("states_saved_total", "Conversations that left the memory and were kept in a file.",

@@ -19,6 +19,7 @@ struct Metrics {
   std::atomic<uint64_t> reply_tokens{0};
   std::atomic<uint64_t> steps{0};                  // runs that decoded
   std::atomic<uint64_t> proposed{0}, accepted{0};  // guesses
+  std::atomic<uint64_t> put_off{0};                // steps that a reply's constraint sat out
   std::atomic<uint64_t> busy_ns{0};                // time in the model
   std::atomic<uint64_t> evictions{0};              // kept sequences dropped for others
   std::atomic<uint64_t> states_saved{0}, states_restored{0}, states_skipped{0};

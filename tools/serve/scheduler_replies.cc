@@ -151,9 +151,10 @@ void Scheduler::Step() {
     status = arn_scheduler_step(scheduler_.get(), &result);
   }
   if (result.n_rows > result.n_prompt_rows) ++metrics_.steps;
+  metrics_.put_off += result.n_put_off;
   TakeEvents();
   // All wait for their readers, or for the pages of those.
-  if (result.n_rows + result.n_chosen == 0) {
+  if (result.n_rows + result.n_chosen + result.n_put_off == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   if (status == ARN_OK || stops_.load()) return;

@@ -18,10 +18,18 @@ constexpr std::chrono::milliseconds kPatience{100};
 
 enum class Form : uint8_t { kJson, kText, kSrt, kVtt, kVerboseJson };
 
-struct SpeechFields {
-  SpeechRequest request;
+// Wanted: what an answer is to be.
+struct Wanted {
   Form form = Form::kJson;
   bool streams = false;
+  bool translates = false;
+  bool has_segments = true;  // verbose_json has a list of them
+  bool has_words = false;    // likewise; subtitles are of words
+};
+
+struct SpeechFields {
+  SpeechRequest request;
+  Wanted wanted;
 };
 
 // Returns the parts of a form that are text as the fields of an object, whose values have the types
@@ -68,15 +76,25 @@ Form FormOf(const std::string& name) {
   return static_cast<Form>(at - std::begin(kNames));
 }
 
-void CheckGranularities(Fields* fields) {
+void ReadGranularities(Fields* fields, const Transcriber& transcriber, Wanted* out) {
   const Json* list = fields->Find("timestamp_granularities[]");
   if (list == nullptr) list = fields->Find("timestamp_granularities");
   if (list == nullptr) return;
-  for (const Json& one : *list) {
-    if (one != "segment") {
-      throw BadField("timestamp_granularities",
-                     "has " + Dump(one) + ": times are of segments, not of words");
+  out->has_segments = false;
+  const Json one = Json::array({*list});
+  for (const Json& name : list->is_array() ? *list : one) {
+    if (name == "segment") {
+      out->has_segments = true;
+    } else if (name == "word") {
+      out->has_words = true;
+    } else {
+      throw BadField("timestamp_granularities", "has " + Dump(name) + ", expected segment or word");
     }
+  }
+  if (out->has_words && !transcriber.has_word_times()) {
+    throw BadField("timestamp_granularities",
+                   "has \"word\": the model has no times of words (its checkpoint has no "
+                   "alignment_heads)");
   }
 }
 
@@ -101,6 +119,7 @@ SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber
   const Json json = TextFields(request);
   Fields fields(json, "");
   SpeechFields read;
+  Wanted& wanted = read.wanted;
   const auto model = fields.Text("model");
   if (model && *model != transcriber.name()) {
     throw ApiError(404, "invalid_request_error",
@@ -108,18 +127,23 @@ SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber
                        transcriber.name() + "\"",
                    "model", "model_not_found");
   }
-  read.request.translates = translates;
+  read.request.translates = wanted.translates = translates;
   if (!translates) {
     read.request.language = LanguageOf(&fields, transcriber);
-    CheckGranularities(&fields);
-    read.streams = fields.Bool("stream").value_or(false);
+    ReadGranularities(&fields, transcriber, &wanted);
+    read.request.has_words = wanted.has_words;
   } else if (!transcriber.can_translate()) {
     throw ApiError(501, "invalid_request_error", "the model does not translate", "model",
                    "unsupported_endpoint");
   }
-  read.form = FormOf(fields.Text("response_format").value_or("json"));
-  if (!transcriber.has_timestamps() && (read.form == Form::kSrt || read.form == Form::kVtt)) {
+  wanted.streams = fields.Bool("stream").value_or(false);
+  wanted.form = FormOf(fields.Text("response_format").value_or("json"));
+  if (!transcriber.has_timestamps() && (wanted.form == Form::kSrt || wanted.form == Form::kVtt)) {
     throw BadField("response_format", "has times, and the model writes none");
+  }
+  if (wanted.has_words && (wanted.form == Form::kJson || wanted.form == Form::kText)) {
+    throw BadField("timestamp_granularities",
+                   "has \"word\": expected verbose_json, srt or vtt as response_format");
   }
   if (!fields.Text("prompt").value_or("").empty()) {
     throw BadField("prompt", "is not supported: the model gets no text before the speech");
@@ -129,8 +153,8 @@ SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber
   }
   fields.Ignore({"chunking_strategy"});  // windows are the model's
   fields.End();
-  if (read.streams && read.form != Form::kJson && read.form != Form::kText) {
-    throw BadField("stream", "is true: expected json or text as response_format");
+  if (wanted.streams && (wanted.form == Form::kSrt || wanted.form == Form::kVtt)) {
+    throw BadField("stream", "is true: expected json, text or verbose_json as response_format");
   }
   read.request.sound = FileOf(request);
   return read;
@@ -146,63 +170,104 @@ std::string TextOf(const std::vector<TranscriptSegment>& segments) {
   return tool::Trimmed(text);
 }
 
-Json VerboseJson(const std::vector<TranscriptSegment>& segments, const SpeechResult& result,
-                 bool translates) {
-  Json list = Json::array();
-  for (const TranscriptSegment& segment : segments) {
-    list.push_back({{"id", list.size()},
-                    {"start", segment.start_s},
-                    {"end", segment.end_s},
-                    {"text", segment.text},
-                    {"tokens", segment.ids},
-                    {"temperature", 0.0}});
-  }
-  return {{"task", translates ? "translate" : "transcribe"},
-          {"language", result.language},
-          {"duration", result.seconds},
-          {"text", TextOf(segments)},
-          {"segments", std::move(list)},
-          {"usage", Usage(result)}};
+Json PlainJson(const std::vector<TranscriptSegment>& segments, const SpeechResult& result) {
+  return {{"text", TextOf(segments)}, {"usage", Usage(result)}};
 }
 
-HttpReply Whole(Form form, std::vector<TranscriptSegment> segments, const SpeechResult& result,
-                bool translates) {
-  HttpReply reply;
-  if (form == Form::kJson) {
-    reply.body = Dump({{"text", TextOf(segments)}, {"usage", Usage(result)}});
-    return reply;
+Json WordsJson(const TranscriptSegment& segment) {
+  Json list = Json::array();
+  for (const TranscriptSegment& word : tool::WordsOf(segment)) {
+    list.push_back({{"word", word.text}, {"start", word.start_s}, {"end", word.end_s}});
   }
-  if (form == Form::kVerboseJson) {
-    reply.body = Dump(VerboseJson(segments, result, translates));
-    return reply;
+  return list;
+}
+
+Json SegmentJson(size_t id, const TranscriptSegment& segment) {
+  return {{"id", id},
+          {"start", segment.start_s},
+          {"end", segment.end_s},
+          {"text", segment.text},
+          {"tokens", segment.ids},
+          {"temperature", 0.0}};
+}
+
+Json VerboseJson(const std::vector<TranscriptSegment>& segments, const SpeechResult& result,
+                 const Wanted& wanted) {
+  Json list = Json::array(), words = Json::array();
+  for (const TranscriptSegment& segment : segments) {
+    list.push_back(SegmentJson(list.size(), segment));
+    for (Json& word : WordsJson(segment)) words.push_back(std::move(word));
   }
-  reply.type = form == Form::kVtt ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
-  if (form == Form::kText) {
-    reply.body = TextOf(segments) + "\n";
-    return reply;
-  }
-  const auto format = form == Form::kSrt ? TranscriptFormat::kSrt : TranscriptFormat::kVtt;
-  reply.body = tool::TranscriptHead(format);
+  Json json = {{"task", wanted.translates ? "translate" : "transcribe"},
+               {"language", result.language},
+               {"duration", result.seconds},
+               {"text", TextOf(segments)},
+               {"usage", Usage(result)}};
+  if (wanted.has_segments) json["segments"] = std::move(list);
+  if (wanted.has_words) json["words"] = std::move(words);
+  return json;
+}
+
+// One for each segment, or for each word of it.
+std::string Subtitles(TranscriptFormat format, const std::vector<TranscriptSegment>& segments,
+                      bool has_words) {
+  std::string text = tool::TranscriptHead(format);
   uint32_t n = 0;
-  for (TranscriptSegment& segment : segments) {
-    segment.text = tool::Trimmed(segment.text);
-    if (!segment.text.empty()) {
-      reply.body += tool::SegmentText(format, segment, ++n, /*with_times=*/true);
+  const auto add = [&](TranscriptSegment part) {
+    part.text = tool::Trimmed(part.text);
+    if (!part.text.empty()) text += tool::SegmentText(format, part, ++n, /*with_times=*/true);
+  };
+  for (const TranscriptSegment& segment : segments) {
+    if (!has_words) {
+      add(segment);
+      continue;
     }
+    for (const TranscriptSegment& word : tool::WordsOf(segment)) add(word);
+  }
+  return text;
+}
+
+HttpReply Whole(const std::vector<TranscriptSegment>& segments, const SpeechResult& result,
+                const Wanted& wanted) {
+  HttpReply reply;
+  switch (wanted.form) {
+    case Form::kJson: reply.body = Dump(PlainJson(segments, result)); break;
+    case Form::kVerboseJson: reply.body = Dump(VerboseJson(segments, result, wanted)); break;
+    case Form::kText:
+      reply.type = "text/plain; charset=utf-8";
+      reply.body = TextOf(segments) + "\n";
+      break;
+    case Form::kSrt:
+      reply.type = "text/plain; charset=utf-8";
+      reply.body = Subtitles(TranscriptFormat::kSrt, segments, wanted.has_words);
+      break;
+    case Form::kVtt:
+      reply.type = "text/vtt; charset=utf-8";
+      reply.body = Subtitles(TranscriptFormat::kVtt, segments, wanted.has_words);
+      break;
   }
   return reply;
 }
 
 std::string Frame(const Json& value) { return "data: " + Dump(value) + "\n\n"; }
 
-HttpReply Stream(std::shared_ptr<Transcription> transcription, Transcriber* transcriber) {
+// With verbose_json each segment has an event of its own, and the last event has all of its fields.
+HttpReply Stream(std::shared_ptr<Transcription> transcription, const Wanted& wanted,
+                 Transcriber* transcriber) {
   HttpReply reply;
   reply.type = "text/event-stream";
   reply.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
   const auto segments = std::make_shared<std::vector<TranscriptSegment>>();
-  reply.stream = [transcription, segments](std::string* out) {
+  const bool is_verbose = wanted.form == Form::kVerboseJson;
+  reply.stream = [transcription, segments, is_verbose, wanted](std::string* out) {
     const Transcription::News news = transcription->Take(kPatience);
     for (const TranscriptSegment& segment : news.segments) {
+      if (is_verbose) {
+        Json event = SegmentJson(segments->size(), segment);
+        if (wanted.has_words) event["words"] = WordsJson(segment);
+        event["type"] = "transcript.text.segment";
+        *out += Frame(event);
+      }
       segments->push_back(segment);
       if (segment.text.empty()) continue;
       *out += Frame({{"type", "transcript.text.delta"}, {"delta", segment.text}});
@@ -212,9 +277,10 @@ HttpReply Stream(std::shared_ptr<Transcription> transcription, Transcriber* tran
       return false;
     }
     if (!news.result) return true;
-    *out += Frame({{"type", "transcript.text.done"},
-                   {"text", TextOf(*segments)},
-                   {"usage", Usage(*news.result)}});
+    Json last = is_verbose ? VerboseJson(*segments, *news.result, wanted)
+                           : PlainJson(*segments, *news.result);
+    last["type"] = "transcript.text.done";
+    *out += Frame(last);
     return false;
   };
   reply.on_end = [transcription, transcriber] { transcriber->Cancel(transcription); };
@@ -229,13 +295,15 @@ HttpReply AnswerSpeech(const HttpRequest& request, bool translates, Transcriber*
   transcriber->Submit(transcription);
   std::vector<TranscriptSegment> segments;
   for (;;) {
-    if (fields.streams) {
-      if (transcription->HasBegun(kPatience)) return Stream(transcription, transcriber);
+    if (fields.wanted.streams) {
+      if (transcription->HasBegun(kPatience)) {
+        return Stream(transcription, fields.wanted, transcriber);
+      }
     } else {
       Transcription::News news = transcription->Take(kPatience);
       if (news.error) throw ApiError(*news.error);
       std::move(news.segments.begin(), news.segments.end(), std::back_inserter(segments));
-      if (news.result) return Whole(fields.form, std::move(segments), *news.result, translates);
+      if (news.result) return Whole(segments, *news.result, fields.wanted);
     }
     if (request.is_gone()) {
       transcriber->Cancel(transcription);

@@ -13,10 +13,24 @@ constexpr size_t kErrorBytes = 1024;
 
 ApiError ServerIsEnding() { return Unavailable("the server is ending", "shutting_down"); }
 
-uint64_t PlanBytes(const tool::Model& model, const arn_session_options& options) {
+arn_transcribe_info InfoOf(const tool::Model& model) {
+  arn_transcribe_info info = ARN_TRANSCRIBE_INFO_INIT;
+  arn_transcribe_get_info(model.get(), &info);
+  return info;
+}
+
+// With memory for words if the model tells when they were heard.
+arn_transcriber_options OptionsFor(const arn_transcribe_info& info) {
+  arn_transcriber_options options = ARN_TRANSCRIBER_OPTIONS_INIT;
+  options.words = info.has_word_times;
+  return options;
+}
+
+uint64_t PlanBytes(const tool::Model& model, const arn_session_options& options,
+                   const arn_transcriber_options& own) {
   char error[kErrorBytes] = "";
   uint64_t bytes = 0;
-  if (arn_transcriber_plan(model.get(), &options, nullptr, error, sizeof error, &bytes) != ARN_OK) {
+  if (arn_transcriber_plan(model.get(), &options, &own, error, sizeof error, &bytes) != ARN_OK) {
     throw tool::Error(model.path() + ": " + error);
   }
   return bytes + model.Plan(options).total_bytes;
@@ -38,12 +52,7 @@ struct Receiver {
   static int32_t OnSegment(void* user, const arn_segment* segment) {
     auto& self = *static_cast<Receiver*>(user);
     try {
-      tool::TranscriptSegment made;
-      made.start_s = segment->start_s;
-      made.end_s = segment->end_s;
-      if (segment->text != nullptr) made.text.assign(segment->text, segment->text_bytes);
-      made.ids.assign(segment->ids, segment->ids + segment->n_ids);
-      self.to->Add(std::move(made));
+      self.to->Add(tool::CopySegment(*segment));
     } catch (...) {
       self.failure = std::current_exception();
       return 1;
@@ -105,10 +114,10 @@ void Transcription::Close() {
 Transcriber::Transcriber(const tool::Model& model, std::string name,
                          const arn_session_options& options)
     : name_(std::move(name)),
-      bytes_(PlanBytes(model, options)),
+      info_(InfoOf(model)),
+      bytes_(PlanBytes(model, options, OptionsFor(info_))),
       session_(model, options),
-      transcriber_(tool::NewTranscriber(model, session_)) {
-  arn_transcribe_get_info(model.get(), &info_);
+      transcriber_(tool::NewTranscriber(model, session_, OptionsFor(info_))) {
   const char* language = nullptr;
   for (uint32_t i = 0; arn_transcribe_language(model.get(), i, &language) == ARN_OK; ++i) {
     languages_.emplace_back(language);
@@ -178,6 +187,7 @@ void Transcriber::Transcribe(Transcription* transcription) {
   arn_transcribe_options options = ARN_TRANSCRIBE_OPTIONS_INIT;
   if (!request->language.empty()) options.language = request->language.c_str();
   options.translate = request->translates ? 1 : 0;
+  options.words = request->has_words ? 1 : 0;
   options.user = &receiver;
   options.on_segment = Receiver::OnSegment;
   arn_transcribe_result result = ARN_TRANSCRIBE_RESULT_INIT;
@@ -185,6 +195,10 @@ void Transcriber::Transcribe(Transcription* transcription) {
       arn_transcribe(transcriber_.get(), samples.data(), samples.size(), &options, &result);
   if (receiver.failure) std::rethrow_exception(receiver.failure);
   if (status == ARN_CANCELLED) throw ServerIsEnding();
+  if (status == ARN_UNSUPPORTED) {
+    throw ApiError(501, "invalid_request_error", arn_transcriber_last_error(transcriber_.get()),
+                   "timestamp_granularities");
+  }
   if (status != ARN_OK) {
     throw ApiError(500, "server_error", arn_transcriber_last_error(transcriber_.get()));
   }

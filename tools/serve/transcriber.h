@@ -21,6 +21,7 @@ struct SpeechRequest {
   std::string sound;     // bytes of a WAV or FLAC file
   std::string language;  // "": found in the first window
   bool translates = false;
+  bool has_words = false;
 };
 
 struct SpeechResult {
@@ -74,6 +75,7 @@ class Transcriber {
   const std::vector<std::string>& languages() const { return languages_; }
   bool can_translate() const { return info_.can_translate != 0; }
   bool has_timestamps() const { return info_.has_timestamps != 0; }
+  bool has_word_times() const { return info_.has_word_times != 0; }
   // Returns all memory of the session and the transcriber.
   uint64_t bytes() const { return bytes_; }
 
@@ -88,9 +90,9 @@ class Transcriber {
   void Transcribe(Transcription* transcription);
 
   const std::string name_;
-  arn_transcribe_info info_ = ARN_TRANSCRIBE_INFO_INIT;
+  const arn_transcribe_info info_;
   std::vector<std::string> languages_;
-  uint64_t bytes_ = 0;
+  const uint64_t bytes_;
   tool::Session session_;
   tool::TranscriberPtr transcriber_;
 

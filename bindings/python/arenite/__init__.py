@@ -22,9 +22,9 @@ from .image import Image, ImageEncoder, ImageInfo
 from .model import Detokenizer, Model
 from .options import *
 from .reply import Event, Reply
-from .scheduler import Request, Scheduler, SchedulerEvent, SchedulerInfo
+from .scheduler import Request, Scheduler, SchedulerEvent, SchedulerInfo, StepResult
 from .session import Session
-from .transcriber import Segment, Transcriber, Transcript
+from .transcriber import Segment, Transcriber, Transcript, Word
 
 __all__ = [
     "Adapter", "AdapterInfo", "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState",
@@ -33,6 +33,7 @@ __all__ = [
     "ImageEncoder", "ImageInfo", "Model", "NotFound", "OutOfMemory",
     "Piece", "Reply", "Request", "Scheduler", "SchedulerEvent", "SchedulerInfo", "Segment",
     "Session", "TemplateError", "TokenLogprobs", "Transcriber", "Transcript", "Unsupported",
+    "Word",
     "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

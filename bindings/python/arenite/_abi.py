@@ -421,8 +421,8 @@ class arn_request(Struct):
 class arn_step_result(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_rows", c_uint32), ("n_prompt_rows", c_uint32),
       ("n_chosen", c_uint32), ("n_running", c_uint32), ("n_waiting", c_uint32),
-      ("n_guess_rows", c_uint32)]
-  _initial_ = (0, 0, 0, 0, 0, 0)
+      ("n_guess_rows", c_uint32), ("n_put_off", c_uint32)]
+  _initial_ = (0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_scheduler_event(Struct):
@@ -470,18 +470,24 @@ class arn_session_stats_data(Struct):
 
 class arn_transcribe_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_languages", c_uint32), ("can_translate", c_uint32),
-      ("window_samples", c_uint32), ("has_timestamps", c_uint32)]
-  _initial_ = (0, 0, 0, 0)
+      ("window_samples", c_uint32), ("has_timestamps", c_uint32), ("has_word_times", c_uint32)]
+  _initial_ = (0, 0, 0, 0, 0)
 
 
 class arn_transcriber_options(Struct):
-  _fields_ = [("struct_size", c_size_t), ("sequence", c_uint32)]
-  _initial_ = (0,)
+  _fields_ = [("struct_size", c_size_t), ("sequence", c_uint32), ("words", c_uint32)]
+  _initial_ = (0, 0)
+
+
+class arn_word(Structure):
+  _fields_ = [("start_s", c_double), ("end_s", c_double), ("offset", c_uint32), ("bytes", c_uint32),
+      ("first_id", c_uint32), ("n_ids", c_uint32)]
 
 
 class arn_segment(Structure):
   _fields_ = [("struct_size", c_size_t), ("start_s", c_double), ("end_s", c_double),
-      ("text", c_char_p), ("text_bytes", c_size_t), ("ids", POINTER(c_int32)), ("n_ids", c_uint32)]
+      ("text", c_char_p), ("text_bytes", c_size_t), ("ids", POINTER(c_int32)), ("n_ids", c_uint32),
+      ("n_words", c_uint32), ("words", POINTER(arn_word))]
 
 arn_segment_callback = CFUNCTYPE(c_int32, c_void_p, POINTER(arn_segment))
 
@@ -491,8 +497,8 @@ arn_transcribe_progress = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 class arn_transcribe_options(Struct):
   _fields_ = [("struct_size", c_size_t), ("language", c_char_p), ("translate", c_uint32),
       ("no_timestamps", c_uint32), ("on_segment", arn_segment_callback),
-      ("on_progress", arn_transcribe_progress), ("user", c_void_p)]
-  _initial_ = (None, 0, 0, arn_segment_callback(0), arn_transcribe_progress(0), None)
+      ("on_progress", arn_transcribe_progress), ("user", c_void_p), ("words", c_uint32)]
+  _initial_ = (None, 0, 0, arn_segment_callback(0), arn_transcribe_progress(0), None, 0)
 
 
 class arn_transcribe_result(Struct):

@@ -50,6 +50,25 @@ class SchedulerEvent:
 
 
 @dataclasses.dataclass(frozen=True)
+class StepResult:
+  """What a step has done. arn_step_result."""
+
+  n_rows: int
+  """That ran; 0: there was nothing to do."""
+  n_prompt_rows: int
+  """Part of them: tokens of prompts."""
+  n_chosen: int
+  """Replies that went on or ended."""
+  n_running: int
+  n_waiting: int
+  n_guess_rows: int
+  """Part of n_rows: guesses."""
+  n_put_off: int
+  """Replies that did not go on, because their constraint needs more work for the next token than a
+  step does: the next steps go on with it."""
+
+
+@dataclasses.dataclass(frozen=True)
 class SchedulerInfo:
   """What a scheduler has and has counted. arn_scheduler_info."""
 
@@ -76,6 +95,8 @@ class Scheduler(Closing):
     self._session = session
     self._library = session._library
     self._requests: dict[int, Request] = {}
+    self.last_step: Optional[StepResult] = None
+    """What the last step has done; None: there was none."""
     options = _abi.arn_scheduler_options()
     options.step_rows = step_rows
     pointer, error = ctypes.c_void_p(), ErrorText()
@@ -146,7 +167,9 @@ class Scheduler(Closing):
     empty list: there is nothing to do, or a part of a prompt has run."""
     events = self._take()
     if not events:
-      self._call("arn_scheduler_step", None)
+      result = _abi.arn_step_result()
+      self._call("arn_scheduler_step", ctypes.byref(result))
+      self.last_step = from_struct(StepResult, result)
       events = self._take()
     return events
 

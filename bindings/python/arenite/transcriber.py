@@ -19,12 +19,22 @@ _Callback = Callable[[], object]
 
 
 @dataclasses.dataclass(frozen=True)
+class Word:
+  """A word and when it was heard, in seconds from the beginning of the audio."""
+  start_s: float
+  end_s: float
+  text: str  # as the model writes it: a space comes first as a rule
+  ids: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Segment:
   """A part of the speech, in seconds from the beginning of the audio."""
   start_s: float
   end_s: float
   text: str  # as the model writes it: a space comes first as a rule
   ids: tuple[int, ...]  # tokens, with the times around the text
+  words: tuple[Word, ...] = ()  # if they were asked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,15 +54,18 @@ class Transcriber(Closing):
   its own. Allows one call at a time; cancel() and close() may be called from any thread."""
 
   def __init__(self, model: Model, options: Optional[SessionOptions] = None, *,
-               kv: Union[KvType, str, None] = None, **fields: Any) -> None:
-    """The arguments are those of Session."""
+               words: bool = False, kv: Union[KvType, str, None] = None, **fields: Any) -> None:
+    """words: with memory to find when words were heard; Unsupported if the checkpoint does not
+    tell it. The other arguments are those of Session."""
     self._library = model._library
     self._session = Session(model, options, kv=kv, **fields)
     pointer, error = ctypes.c_void_p(), ErrorText()
+    own = _abi.arn_transcriber_options()
+    own.words = words
     session = self._session._handle.acquire()
     try:
       error.check(self._library.arn_transcriber_create(
-          session, None, None, 0, error.buffer, error.size, ctypes.byref(pointer)))
+          session, ctypes.byref(own), None, 0, error.buffer, error.size, ctypes.byref(pointer)))
     except BaseException:
       self._session._handle.release()
       self._session.close()
@@ -73,11 +86,12 @@ class Transcriber(Closing):
     self._session.cancel()
 
   def transcribe(self, samples: Iterable[float], *, language: str = "", translate: bool = False,
-                 timestamps: bool = True,
+                 timestamps: bool = True, words: bool = False,
                  on_segment: Optional[Callable[[Segment], object]] = None,
                  on_progress: Optional[Callable[[int, int], object]] = None) -> Transcript:
     """Transcribes samples in [-1, 1], mono, 16000 in a second; array.array("f") is fastest.
-    language: "en"; "": found in the first window. translate: into English. on_segment gets each
+    language: "en"; "": found in the first window. translate: into English. words: segments have
+    them, with times; the transcriber has to be created with words. on_segment gets each
     segment as it is heard, on_progress how many samples of all are done; an exception of theirs
     ends the call."""
     is_ready = isinstance(samples, array.array) and samples.typecode == "f"
@@ -102,6 +116,7 @@ class Transcriber(Closing):
     options = _abi.arn_transcribe_options()
     options.language, options.translate = language.encode(), translate
     options.no_timestamps = not timestamps
+    options.words = words
     options.on_segment = _abi.arn_segment_callback(
         lambda _, segment: guarded(lambda: add(segment)))
     if on_progress is not None:
@@ -126,5 +141,10 @@ def _segment(pointer: Any) -> Segment:
   at = ctypes.addressof(found) + _abi.arn_segment.text.offset
   address = ctypes.c_void_p.from_address(at).value
   text = ctypes.string_at(address, found.text_bytes) if address else b""
-  return Segment(found.start_s, found.end_s, text.decode("utf-8", "replace"),
-                 tuple(found.ids[:found.n_ids]))
+  ids = tuple(found.ids[:found.n_ids])
+  words = tuple(
+      Word(word.start_s, word.end_s,
+           text[word.offset:word.offset + word.bytes].decode("utf-8", "replace"),
+           ids[word.first_id:word.first_id + word.n_ids])
+      for word in found.words[:found.n_words])
+  return Segment(found.start_s, found.end_s, text.decode("utf-8", "replace"), ids, words)

@@ -1,5 +1,6 @@
 """Tests the scheduler of the package on the demo model."""
 
+import json
 import unittest
 
 import support
@@ -88,6 +89,27 @@ class SchedulerTest(unittest.TestCase):
     self.assertRegex(text, "^[0-9]{3}$")
     self.assertEqual([bad], list(errors))
     self.assertIsInstance(errors[bad], arenite.AreniteError)
+
+  def test_a_step_says_what_it_did(self):
+    # Near its end a text has to be searched for one that has all that is sought.
+    parts = ("ab", "cd", "ef", "gh", "ij", "[0-9]", "[A-Z]")
+    schema = {"type": "string", "maxLength": 24, "allOf": [{"pattern": part} for part in parts]}
+    with self.model.session(context_tokens=128, max_requests=8,
+                            constraint_bytes=16 << 20) as session:
+      with arenite.Scheduler(session) as scheduler:
+        self.assertIsNone(scheduler.last_step)
+        scheduler.submit(PROMPTS[1], sampling=arenite.Sampling(temperature=1.0, seed=5),
+                         constraint=(arenite.ConstraintKind.JSON_SCHEMA, json.dumps(schema)))
+        scheduler.step()
+        n = scheduler.last_step.n_rows
+        self.assertGreater(n, 1)
+        self.assertEqual(n, scheduler.last_step.n_prompt_rows)
+        n_put_off = 0
+        while len(scheduler):
+          events = scheduler.step()
+          n_put_off += scheduler.last_step.n_put_off
+          self.assertEqual(not events, scheduler.last_step.n_put_off == 1)
+        self.assertGreater(n_put_off, 0)
 
   def test_cancel_pause_and_a_full_queue(self):
     with arenite.Scheduler(self.session) as scheduler:

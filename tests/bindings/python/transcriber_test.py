@@ -47,6 +47,20 @@ class TranscriberTest(unittest.TestCase):
         self.assertEqual((run["samples"], run["samples"]), done[-1])
         self.assertEqual("", found.text)  # the bundle has no tokenizer
 
+  def test_words_have_times(self):
+    with arenite.Transcriber(self.model, kv="f32", words=True) as transcriber:
+      run = self.case["runs"][3]
+      found = transcriber.transcribe(signal(run["samples"]), words=True)
+      for expected, segment in zip(run["segments"], found.segments, strict=True):
+        text = [i for i, id_ in enumerate(expected["ids"]) if id_ < 500]
+        self.assertEqual([(expected["ids"][i],) for i in text], [w.ids for w in segment.words])
+        for i, word in zip(text, segment.words):
+          self.assertAlmostEqual(expected["times"][i], word.end_s, delta=0.0201)
+      self.assertEqual((), transcriber.transcribe(signal(9000)).segments[0].words)
+    with arenite.Transcriber(self.model) as transcriber:
+      with self.assertRaisesRegex(arenite.BadState, "words"):
+        transcriber.transcribe([0.0], words=True)
+
   def test_refusals_name_the_reason(self):
     with arenite.Transcriber(self.model) as transcriber:
       with self.assertRaisesRegex(arenite.BadArgument, "no samples"):

@@ -161,9 +161,11 @@ typedef struct arn_step_result {
   uint32_t n_running;     /* requests that have a sequence now */
   uint32_t n_waiting;    /* requests that wait for one, or for the pages or the prefix of another */
   uint32_t n_guess_rows; /* part of n_rows: guesses */
+  uint32_t n_put_off;    /* replies that did not go on, because their constraint needs more work for
+                            the next token than a step does: the next steps go on with it */
 } arn_step_result;
 #define ARN_STEP_RESULT_INIT \
-  { sizeof(arn_step_result), 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_step_result), 0, 0, 0, 0, 0, 0, 0 }
 
 /* Starts what can start, runs at most step_rows rows and chooses the next tokens. Each running
  * request gets a row; what is left goes to the prompts, and to tokens that are known, in equal

@@ -27,9 +27,10 @@ typedef struct arn_transcribe_info {
   uint32_t can_translate;  /* to English */
   uint32_t window_samples; /* longest audio that is heard at once */
   uint32_t has_timestamps; /* 0: it writes no times; a segment's are those of its window */
+  uint32_t has_word_times; /* 1: the checkpoint names the heads that tell when a word was heard */
 } arn_transcribe_info;
 #define ARN_TRANSCRIBE_INFO_INIT \
-  { sizeof(arn_transcribe_info), 0, 0, 0, 0 }
+  { sizeof(arn_transcribe_info), 0, 0, 0, 0, 0 }
 
 /* Describes what the model makes of speech. ARN_UNSUPPORTED: it does not write speech down. */
 ARN_API arn_status arn_transcribe_get_info(const arn_model* model, arn_transcribe_info* out_info);
@@ -41,9 +42,13 @@ ARN_API arn_status arn_transcribe_language(const arn_model* model, uint32_t inde
 typedef struct arn_transcriber_options {
   size_t struct_size;
   uint32_t sequence; /* sequence of the session that the transcriber uses */
+  /* 1: with memory to find when words were heard: a float for each head that tells it, token of the
+   * context, and row of the encoder (22 MB in Whisper base). ARN_UNSUPPORTED: has_word_times is 0.
+   */
+  uint32_t words;
 } arn_transcriber_options;
 #define ARN_TRANSCRIBER_OPTIONS_INIT \
-  { sizeof(arn_transcriber_options), 0 }
+  { sizeof(arn_transcriber_options), 0, 0 }
 
 /* Computes the memory of a transcriber over a session with these options, without allocating.
  * Either options may be NULL. Errors as arn_transcriber_create. */
@@ -66,6 +71,16 @@ ARN_API void arn_transcriber_destroy(arn_transcriber* transcriber);
 /* Returns the message of the last failed call, or "". Valid until the next call. */
 ARN_API const char* arn_transcriber_last_error(const arn_transcriber* transcriber);
 
+/* A word and when it was heard, to 0.02 s. */
+typedef struct arn_word {
+  double start_s, end_s; /* seconds from the beginning of the audio */
+  /* Bytes [offset, offset + bytes) of the segment's text: a space comes first as a rule,
+   * punctuation belongs to the word before or behind it. In languages without spaces each
+   * character, or what the model writes at once, is a word. */
+  uint32_t offset, bytes;
+  uint32_t first_id, n_ids; /* the tokens ids[first_id] ... of the segment */
+} arn_word;
+
 typedef struct arn_segment {
   size_t struct_size;
   double start_s; /* seconds from the beginning of the audio */
@@ -76,6 +91,8 @@ typedef struct arn_segment {
   size_t text_bytes;
   const int32_t* ids; /* the segment's tokens, with the times around the text */
   uint32_t n_ids;
+  uint32_t n_words; /* 0: they were not asked for, or there are none */
+  const arn_word* words;
 } arn_segment;
 
 /* Receives a segment, which is valid during the call. May call what an arn_token_callback may. A
@@ -95,9 +112,13 @@ typedef struct arn_transcribe_options {
   arn_segment_callback on_segment;     /* may be NULL */
   arn_transcribe_progress on_progress; /* may be NULL */
   void* user;                          /* of both */
+  /* 1: segments have words, with the times that transformers' return_timestamps="word" gives them.
+   * ARN_BAD_STATE: arn_transcriber_options.words was 0. ARN_UNSUPPORTED: the session's backend
+   * keeps what is needed on a device. */
+  uint32_t words;
 } arn_transcribe_options;
 #define ARN_TRANSCRIBE_OPTIONS_INIT \
-  { sizeof(arn_transcribe_options), NULL, 0, 0, NULL, NULL, NULL }
+  { sizeof(arn_transcribe_options), NULL, 0, 0, NULL, NULL, NULL, 0 }
 
 typedef struct arn_transcribe_result {
   size_t struct_size;

@@ -195,6 +195,7 @@ TEST_F(GenerationTest, Transcription_NamesLanguagesAndTasks) {
   expected.exists = true;
   expected.no_timestamps_id = 40;
   expected.max_initial_timestamp = 50;
+  expected.alignment_heads = {{1, 2}};
   json english = whisper;
   english["is_multilingual"] = false;
   EXPECT_EQ(expected, Read(english).transcription);
@@ -208,11 +209,41 @@ TEST_F(GenerationTest, Transcription_NamesLanguagesAndTasks) {
   EXPECT_EQ(TranscriptionSpec(), Read(without).transcription);
 }
 
+// Distilled checkpoints may have those of their teacher.
+TEST_F(GenerationTest, AlignmentHeadsThatTheDecoderHasNot_AreLeftOutWithAWarning) {
+  const json whisper = {{"no_timestamps_token_id", 40}, {"alignment_heads", {{1, 2}, {7, 0}}}};
+  json config = {{"decoder_layers", 8}, {"decoder_attention_heads", 3}};
+  const std::vector<AlignmentHead> heads = {{1, 2}, {7, 0}};
+  EXPECT_EQ(heads, Read(whisper, config).transcription.alignment_heads);
+  EXPECT_THAT(warnings_, IsEmpty());
+  config["decoder_layers"] = 2;
+  EXPECT_THAT(Read(whisper, config).transcription.alignment_heads, IsEmpty());
+  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("generation_config.json: alignment_heads"),
+                                           HasSubstr("[7, 0]"), HasSubstr("2 layers of 3 heads"))));
+}
+
+TEST_F(GenerationTest, MedianFilterWidth_IsThatOfTheConfig) {
+  const json whisper = {{"no_timestamps_token_id", 40}, {"alignment_heads", {{1, 2}}}};
+  EXPECT_EQ(7u, Read(whisper).transcription.alignment_median);
+  EXPECT_EQ(5u, Read(whisper, {{"median_filter_width", 5}}).transcription.alignment_median);
+  for (const int width : {0, 8, 33}) {
+    EXPECT_THAT(test::ErrorOf([&] {
+                  Read(whisper, {{"median_filter_width", width}});
+                }),
+                AllOf(HasSubstr("median_filter_width"), HasSubstr("an odd number from 1 to 31")));
+  }
+}
+
 TEST_F(GenerationTest, TranscriptionThatCannotBe_IsAnError) {
   EXPECT_THAT(ErrorOf({{"no_timestamps_token_id", 99}}),
               AllOf(HasSubstr("no_timestamps_token_id"), HasSubstr("99")));
   EXPECT_THAT(ErrorOf({{"lang_to_id", {{"<|en|>", 100}}}}), HasSubstr("lang_to_id"));
   EXPECT_THAT(ErrorOf({{"lang_to_id", {1, 2}}}), HasSubstr("lang_to_id"));
+  for (const json& heads :
+       {json(3), json{1, 2}, json{{1, 2, 3}}, json{{1, -1}}, json{{65536, 0}}}) {
+    EXPECT_THAT(ErrorOf({{"alignment_heads", heads}}),
+                AllOf(HasSubstr("alignment_heads"), HasSubstr("pairs of a layer and a head")));
+  }
   EXPECT_THAT(
       ErrorOf({{"no_timestamps_token_id", 40}, {"lang_to_id", {{"<|unpronounceable|>", 1}}}}),
       HasSubstr("at most 11 letters"));

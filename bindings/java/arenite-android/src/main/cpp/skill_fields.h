@@ -149,6 +149,8 @@ inline constexpr Field kTranscribeInfoFields[] = {
      offsetof(arn_transcribe_info, window_samples), 0},
     {"hasTimestamps", FieldKind::kInt,
      offsetof(arn_transcribe_info, has_timestamps), 0},
+    {"hasWordTimes", FieldKind::kBool,
+     offsetof(arn_transcribe_info, has_word_times), 0},
 };
 inline constexpr Field kTranscribeOptionsFields[] = {
     {"language", FieldKind::kText,

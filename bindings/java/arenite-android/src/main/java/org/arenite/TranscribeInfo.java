@@ -14,4 +14,6 @@ public final class TranscribeInfo {
   public int windowSamples;
   /** 0: it writes no times; a segment's are those of its window */
   public int hasTimestamps;
+  /** 1: the checkpoint names the heads that tell when a word was heard */
+  public boolean hasWordTimes;
 }
