@@ -66,7 +66,7 @@ def old_config(c):
   scaling = old.pop("rope_parameters", None)
   if scaling is None:
     return old
-  if c["model_type"] in ("gemma4_text", "gemma4_unified_text", "mellum", "mistral4",
+  if c["model_type"] in ("gemma4_text", "gemma4_unified_text", "laguna", "mellum", "mistral4",
                          "modernbert-decoder"):
     old["rope_parameters"] = c["rope_parameters"]  # no older version
     return old
