@@ -141,13 +141,13 @@ std::string OtherTower(const std::string& name) {
 }
 
 std::string NameInDecoder(const std::string& name, const std::string& prefix) {
+  for (const std::string body : kBodies) {
+    if (StartsWith(name, body)) return prefix + name.substr(body.size());
+  }
   for (const std::string whole : kWholeDecoders) {
     if (!StartsWith(name, whole)) continue;
     const std::string inside = name.substr(whole.size());
     return whole == kWholeDecoders[0] ? prefix + inside : inside;
-  }
-  for (const std::string body : kBodies) {
-    if (StartsWith(name, body)) return prefix + name.substr(body.size());
   }
   return name;
 }

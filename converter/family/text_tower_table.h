@@ -26,6 +26,11 @@ inline constexpr const char* kGlmAsrDefaults =
         "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
         "eos_token_id": [59246, 59253, 59255]})";
 
+inline constexpr const char* kPhi4Defaults =
+    R"({"vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 8192,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "max_position_embeddings": 131072})";
+
 inline constexpr Wrapper kWrappers[] = {
     {"AudioFlamingo3ForConditionalGeneration", "qwen2"},
     {"AyaVisionForConditionalGeneration", "cohere2", true},
@@ -77,6 +82,8 @@ inline constexpr Wrapper kWrappers[] = {
      .text_type = "gemma",
      .refusal = "its attention to the prompt is bidirectional"},
     {"PerceptionLMForConditionalGeneration", "llama"},
+    {"Phi4MultimodalForCausalLM", "phi3", false, kPhi4Defaults, true},
+    {"QianfanOCRForConditionalGeneration", "qwen3"},
     {"Qwen2AudioForConditionalGeneration", "qwen2"},
     {.architecture = "Qwen2_5OmniForConditionalGeneration",
      .text_type = "qwen2_5_omni_text",
@@ -171,9 +178,9 @@ inline constexpr TextType kTextTypes[] = {
 
 // Keys beside or inside a text_config that say nothing of the decoder.
 inline constexpr const char* kOtherKeys[] = {
-    "vision_config",       "image_token_id",  "video_token_id",   "vision_start_token_id",
-    "vision_end_token_id", "vision_token_id", "perceiver_config", "pixel_shuffle_factor",
-    "qk_layer_norms",      "use_resampler",   "is_composition"};
+    "audio_config",          "vision_config",       "image_token_id",  "video_token_id",
+    "vision_start_token_id", "vision_end_token_id", "vision_token_id", "perceiver_config",
+    "pixel_shuffle_factor",  "qk_layer_norms",      "use_resampler",   "is_composition"};
 
 // Prefix of the tensors of a part_key.
 inline constexpr const char* kPart = "thinker.";
@@ -181,7 +188,8 @@ inline constexpr const char* kPart = "thinker.";
 // Where the tensors of the decoder's body lie. Those of its head lie beside it, or inside in the
 // older layout, the second; the first is what transformers 5 saves of it for models that hear.
 inline constexpr const char* kWholeDecoders[] = {"language_model.model.model.", "language_model."};
-inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_model."};
+inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_model.",
+                                          "language_model.model.encoder."};
 
 // Where other tensors lie that text does not need, with "model." before them or without.
 inline constexpr const char* kOtherTowers[] = {"acoustic_tokenizer_encoder.",
@@ -190,6 +198,7 @@ inline constexpr const char* kOtherTowers[] = {"acoustic_tokenizer_encoder.",
                                                "code2wav.",
                                                "connector.",
                                                "embed_audio.",
+                                               "embed_tokens_extend.",
                                                "embed_vision.",
                                                "encoder.",
                                                "generation_aligner.",
@@ -199,6 +208,7 @@ inline constexpr const char* kOtherTowers[] = {"acoustic_tokenizer_encoder.",
                                                "image_newline",
                                                "image_tower.",
                                                "merger.",
+                                               "mlp1.",
                                                "mlp_AR.",
                                                "projector.",
                                                "semantic_tokenizer_encoder.",

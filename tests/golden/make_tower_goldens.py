@@ -218,6 +218,9 @@ CASES = {
                    moe_intermediate_size=52, rope_parameters=mrope(mrope_interleaved=True)),
               {**QWEN_VISION, "deepstack_visual_indexes": [0], "num_position_embeddings": 4},
               audio_config={**OMNI_AUDIO, "downsample_hidden_size": 8}), 3),
+    "published_parts": (
+        whole("QianfanOCRForConditionalGeneration", "qianfan_ocr", text("qwen3"),
+              {**VISION, "image_size": [14, 14], "patch_size": [7, 7]}), 3),
 }
 
 
@@ -248,8 +251,9 @@ def old_whole(c):
 
 def published_shapes(model):
   """Where transformers 5 stores otherwise than what it reads of others."""
-  shapes = {re.sub(r"^language_model\.model\.model\.", "language_model.model.", name): shape
-            for name, shape in stored_shapes(model).items()}
+  shapes = {
+      re.sub(r"^language_model\.model\.(model|encoder)\.", "language_model.model.", name): shape
+      for name, shape in stored_shapes(model).items()}
   if model.config.model_type == "qwen3_vl_moe":
     for name, shape in shapes.items():
       if ".experts." in name:
