@@ -633,6 +633,7 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
     kind.n_heads = layer_heads[i];
+    if (family.has_last_out_bias) kind.has_attention_out_bias = i + 1 == n_layers;
     kind.window = spec.is_bidirectional && windows[i] != 0 ? windows[i] / 2 + 1 : windows[i];
     kind.chunk = chunks[i];
     kind.rope = ropes[i];

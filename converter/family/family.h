@@ -295,6 +295,7 @@ struct Family {
   Bias qkv_bias = Bias::kNever;
   Bias attention_out_bias = Bias::kNever;
   Bias mlp_bias = Bias::kNever;
+  bool has_last_out_bias = false;  // of attention's output, in the last layer alone
   bool has_head_bias = false;
   const char* bias_key = "attention_bias";
   const char* attention_out_bias_key = nullptr;  // false when absent; null: bias_key

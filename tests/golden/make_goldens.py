@@ -76,7 +76,7 @@ def old_config(c):
     del old["layer_types"]
   partial = scaling.pop("partial_rotary_factor", None)
   theta = scaling.pop("rope_theta")
-  if c["model_type"] == "gpt_neox":
+  if c["model_type"] in ("gpt_neox", "gpt_neox_japanese"):
     old["rotary_pct"], old["rotary_emb_base"] = partial, theta
     return old
   if partial is not None:

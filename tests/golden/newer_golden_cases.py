@@ -110,6 +110,11 @@ NEWER_CASES = {
                           num_attention_heads=5, num_key_value_heads=ABSENT,
                           rope_parameters=ABSENT, intermediate_size=76, hidden_act="gelu",
                           scale_embedding=True, pad_token_id=0, tie_word_embeddings=False), 1, {}),
+    "last_layer_bias": (
+        layer_norm_config("GPTNeoXJapaneseForCausalLM", "gpt_neox_japanese", "layer_norm_eps",
+                          hidden_size=60, num_attention_heads=6, num_key_value_heads=ABSENT,
+                          intermediate_size=ABSENT, hidden_act="gelu", tie_word_embeddings=True,
+                          rope_parameters=rope(20000.0, partial_rotary_factor=1.0)), 3, {}),
     "post_norms_experts": (
         config("FlexOlmoForCausalLM", "flex_olmo", head_dim=ABSENT, num_experts=6,
                num_experts_per_tok=3, intermediate_size=44, norm_topk_prob=False, pad_token_id=0),
