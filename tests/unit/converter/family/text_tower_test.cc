@@ -307,18 +307,29 @@ class TextTowerConvert : public ConvertTest {
       json text = json::parse(test::ReadFile(path));
       const json tied = text["tie_word_embeddings"];
       text.erase("tie_word_embeddings");
-      test::WriteFile(path, json{{"architectures", {"LlavaForConditionalGeneration"}},
-                                 {"tie_word_embeddings", tied},
-                                 {"text_config", text}}
-                                .dump());
+      json whole = {{"tie_word_embeddings", tied}, {"text_config", text}};
+      if (part_ != nullptr) whole = {{part_, whole}};
+      whole["architectures"] = {architecture_};
+      test::WriteFile(path, whole.dump());
     }
     Run(Options(DType::kInt8));
     return test::ReadFile(folder_ / "out/model.arn");
   }
 
+  const char* architecture_ = "LlavaForConditionalGeneration";
+  const char* part_ = nullptr;  // key of the object that holds text_config
   std::vector<const char*> others_ = {"vision_tower.a.weight", "vision_tower.b.weight",
                                       "model.multi_modal_projector.linear_1.weight"};
 };
+
+TEST_F(TextTowerConvert, PartOfAModelThatSpeaks_GivesTheDecodersBundle) {
+  const std::vector<uint8_t> alone = BundleOf(nullptr);
+  architecture_ = "Qwen2_5OmniModel";
+  part_ = "thinker_config";
+  others_ = {"thinker.visual.a.weight", "thinker.audio_tower.b.weight", "talker.model.norm.weight",
+             "token2wav.c.weight"};
+  EXPECT_EQ(alone, BundleOf([](const std::string& name) { return "thinker." + name; }));
+}
 
 TEST_F(TextTowerConvert, EveryLayout_GivesTheDecodersBundle) {
   const std::vector<uint8_t> alone = BundleOf(nullptr);
