@@ -42,6 +42,7 @@ struct LayerKindSpec : LayerKind {
   bool has_v_norm = false;
   bool k_is_v = false;         // the key projection makes the values too
   float routed_factor = 1.0f;  // of the routed experts' outputs; folded into their last matrices
+  float shared_factor = 1.0f;  // of the shared expert's output; folded likewise
   bool shares_norm = false;    // parallel blocks: one norm before both
   bool has_cross_attention = false;
   bool has_relative_position_bias = false;

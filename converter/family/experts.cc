@@ -44,6 +44,14 @@ void ReadRouting(const Family& family, ConfigReader* config, LayerKindSpec* kind
     config->FailKey("topk_method", "greedy");
   }
   const char* norm_key = family.norm_topk_prob_key;
+  if (const char* key = family.route_score_key) {
+    const std::string score = config->String(key).value_or("softmax");
+    if (score != "softmax" && score != "sigmoid") config->FailKey(key, "softmax or sigmoid");
+    kind->route_score = score == "softmax" ? RouteScore::kSoftmax : RouteScore::kSigmoid;
+    // The softmax of the chosen experts alone: theirs of all, made to add up to 1.
+    if (score == "softmax") config->MarkRead(norm_key);
+    if (score == "softmax") norm_key = nullptr;
+  }
   kind->norm_topk_prob = norm_key == nullptr
                              ? family.always_norms_topk || kind->route_score == RouteScore::kSoftmax
                              : norm_key[0] != '\0' && !config->IsNull(norm_key) &&
@@ -144,6 +152,14 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
   ReadRouting(family, config, &kind);
   kind.shared_ffn_dim = ReadSharedExpert(family, config, kind.ffn_dim, dense);
   kind.has_shared_gate = family.has_shared_gate && kind.shared_ffn_dim != 0;
+  if (const char* key = family.shared_sum_key) {
+    const std::string rule = config->String(key).value_or("average");
+    if (rule != "average" && rule != "sum") config->FailKey(key, "average or sum");
+    if (rule == "average" && kind.shared_ffn_dim != 0) {
+      kind.routed_factor *= 0.5f;
+      kind.shared_factor *= 0.5f;
+    }
+  }
   return kind;
 }
 

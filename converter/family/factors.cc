@@ -57,7 +57,8 @@ float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* 
 void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
                  DecoderSpec* spec) {
   const char* scales_key = family.scales_embedding_key;
-  if (scales_key != nullptr ? config->Bool(scales_key, false) : family.scales_embedding) {
+  if (scales_key != nullptr ? config->Bool(scales_key, family.scales_embedding)
+                            : family.scales_embedding) {
     spec->embedding_factor = static_cast<float>(std::sqrt(static_cast<double>(spec->hidden)));
   }
   if (family.caps_logits) {

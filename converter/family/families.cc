@@ -258,6 +258,10 @@ uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden)
   if (family.ffn == FfnRule::kNone || family.ffn == FfnRule::kByLayer) return 0;
   if (family.ffn == FfnRule::kBlocks) return ReadBlockFfnDim(family, config);
   if (family.keys.ffn == nullptr) return family.default_ffn_factor * hidden;
+  if (const char* fallback = family.keys.ffn_fallback) {
+    const std::optional<uint32_t> own = config->Count(family.keys.ffn);
+    return own ? *own : config->RequiredCount(fallback);
+  }
   if (family.default_ffn_factor == 0) return config->RequiredCount(family.keys.ffn);
   return config->Count(family.keys.ffn).value_or(family.default_ffn_factor * hidden);
 }
@@ -274,6 +278,12 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   double epsilon = family.default_epsilon;
   if (const char* key = family.keys.epsilon) epsilon = config->Number(key).value_or(epsilon);
   if (epsilon < 0) config->FailKey(family.keys.epsilon, "a number of at least 0");
+  if (const char* key = family.rms_epsilon_key) {
+    const std::optional<double> own = config->Number(key);
+    if (own && *own < 0) config->FailKey(key, "a number of at least 0, or null");
+    if (own) kind.norm = NormKind::kRms;
+    epsilon = own.value_or(epsilon);
+  }
   kind.norm_epsilon = static_cast<float>(epsilon);
   kind.activation = ReadActivation(family, config);
   if (kind.activation_limit != 0) {
@@ -606,6 +616,7 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
   ReadLaurel(family, &config, &kind);
   const std::vector<GateThreshold> thresholds = GateThresholds(family, &config, n_layers);
   const std::vector<uint32_t> ffn_widths = FfnWidths(family, &config, n_layers);
+  const std::vector<uint32_t> layer_heads = LayerHeads(family, &config, kind, n_layers);
   const uint32_t shared_ffn_factor = SharedFfnFactor(family, &config);
   const bool lacks_experts = LacksExperts(family, &config);
   std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
@@ -621,6 +632,8 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
   const LayerKindSpec sparse = has_sparse ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
+    kind.n_heads = layer_heads[i];
+    if (family.has_last_out_bias) kind.has_attention_out_bias = i + 1 == n_layers;
     kind.window = spec.is_bidirectional && windows[i] != 0 ? windows[i] / 2 + 1 : windows[i];
     kind.chunk = chunks[i];
     kind.rope = ropes[i];

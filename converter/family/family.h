@@ -52,7 +52,9 @@ enum class RopeRule : uint8_t {
   kNotEachFourth,  // no_rope_layers, or all except each no_rope_layer_interval-th
   kWindowed,       // layers with a window; all if sliding_window is null
   kOnlyWindowed,   // layers with a window; sliding_window must not be null
-  kByTheta,        // all, or none if rope_theta is null
+  // As kOnlyWindowed, and with prefix_pattern_key 1 also layers without experts.
+  kWindowedOrDense,
+  kByTheta,  // all, or none if rope_theta is null
 };
 
 // Number of kv heads.
@@ -195,6 +197,7 @@ struct ConfigKeys {
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
   const char* ffn = "intermediate_size";  // null: always hidden times default_ffn_factor
+  const char* ffn_fallback = nullptr;     // used if `ffn` is absent
   const char* context = "max_position_embeddings";
   const char* epsilon = "rms_norm_eps";   // null: always the family's default
   const char* activation = "hidden_act";  // null: always the family's default
@@ -292,6 +295,7 @@ struct Family {
   Bias qkv_bias = Bias::kNever;
   Bias attention_out_bias = Bias::kNever;
   Bias mlp_bias = Bias::kNever;
+  bool has_last_out_bias = false;  // of attention's output, in the last layer alone
   bool has_head_bias = false;
   const char* bias_key = "attention_bias";
   const char* attention_out_bias_key = nullptr;  // false when absent; null: bias_key
@@ -307,6 +311,8 @@ struct Family {
   // clamped SwiGLU. What a config says is read into the same fields (families.cc).
   LayerKind layer = {};
   double default_epsilon = 1e-6;
+  // If the config has this key, the norms are RMSNorm with its number.
+  const char* rms_epsilon_key = nullptr;
   float norm_offset = 0.0f;
   bool has_norm_weights = true;
   bool has_norm_biases = true;  // NormKind::kLayer
@@ -351,6 +357,9 @@ struct Family {
   const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob; null: on with softmax scores
   bool always_norms_topk = false;            // no key, and on with all scores
   bool default_norm_topk_prob = false;
+  // "softmax", of the chosen experts' logits, or "sigmoid", with norm_topk_prob_key. Null:
+  // layer.route_score.
+  const char* route_score_key = nullptr;
   const char* topk_least_key = nullptr;  // topk_least; null: 0
   double default_topk_least = 0;
   const char* dense_layers_key = nullptr;  // ExpertRule::kAfterDense
@@ -358,6 +367,7 @@ struct Family {
   SharedExpert shared_expert = SharedExpert::kNone;
   const char* shared_expert_key = nullptr;
   uint32_t default_shared_expert = 0;
+  const char* shared_sum_key = nullptr;  // "sum", or "average" of routed and shared experts
   bool has_shared_gate = false;
   bool has_router_correction = false;
   const char* correction_key = nullptr;  // switches the correction off; null: always on
@@ -367,6 +377,8 @@ struct Family {
   bool has_routed_factor = false;
   const char* routed_factor_key = "routed_scaling_factor";
   double default_routed_factor = 1.0;
+
+  const char* layer_heads_key = nullptr;  // the layers' numbers of heads; absent: keys.heads
 
   // Layers without a window have heads of their own: global_head_dim and, with attention_k_eq_v,
   // num_global_key_value_heads and values made by the key projection. The last layer has no window.
@@ -399,6 +411,8 @@ struct Family {
   uint32_t pattern_phase = 1;        // layer i has full attention if (i + this) % pattern is 0
   bool has_pattern_key = false;      // pattern_key takes precedence over default_pattern
   const char* pattern_key = "sliding_window_pattern";
+  // Pattern, 1 if absent, of the first dense_layers_key layers, behind which pattern_key's begins.
+  const char* prefix_pattern_key = nullptr;
   RopeRule rope = RopeRule::kEveryLayer;
   bool rotates_neighbours = false;
   bool rotates_backwards = false;
@@ -429,7 +443,7 @@ struct Family {
   double default_logits_softcap = 0;
   double default_logit_scale = 0;              // not 0: logit_scale multiplies the logits
   bool scales_embedding = false;               // by sqrt(hidden)
-  const char* scales_embedding_key = nullptr;  // false if absent; null: scales_embedding
+  const char* scales_embedding_key = nullptr;  // scales_embedding if absent
   bool has_multipliers = false;        // embedding_multiplier, residual_multiplier, logits_scaling
   bool has_block_multipliers = false;  // those of MatrixFactors
   bool ropes_by_key = false;           // RoPE only if position_embedding_type is "rope"

@@ -147,6 +147,20 @@ inline constexpr TensorNames kGptNeoxNames = {
     .down = "gpt_neox.layers.{}.mlp.dense_4h_to_h",
 };
 
+inline constexpr TensorNames kLastBiasNames = {
+    .other_parts = {{".attention.dense.bias", ".attention.dense_bias"}},
+    .prefix = "gpt_neox_japanese.",
+    .embedding = "gpt_neox_japanese.embed_in",
+    .final_norm = "gpt_neox_japanese.final_layer_norm",
+    .head = "embed_out",
+    .attention_norm = "gpt_neox_japanese.layers.{}.input_layernorm",
+    .qkv = "gpt_neox_japanese.layers.{}.attention.query_key_value",
+    .attention_out = "gpt_neox_japanese.layers.{}.attention.dense",
+    .ffn_norm = "gpt_neox_japanese.layers.{}.post_attention_layernorm",
+    .up = "gpt_neox_japanese.layers.{}.mlp.dense_h_to_4h",
+    .down = "gpt_neox_japanese.layers.{}.mlp.dense_4h_to_h",
+};
+
 inline constexpr TensorNames kGpt2Names = {
     .prefix = "transformer.",
     .embedding = "transformer.wte",

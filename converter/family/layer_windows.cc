@@ -70,6 +70,14 @@ void FillFrom(const Family& family, ConfigReader* config, uint32_t window,
   }
 }
 
+// Returns how many layers the config calls dense by a number, mlp_layer_types aside.
+uint32_t DenseLayers(const Family& family, ConfigReader* config, uint32_t n_layers) {
+  const char* key = family.dense_layers_key;
+  const int64_t n = config->Int(key).value_or(family.default_dense_layers);
+  if (n < 0 || n > n_layers) config->FailKey(key, "a number of the layers");
+  return static_cast<uint32_t>(n);
+}
+
 // Returns the layers' windows by the family's rule alone. *window: the window of layers that have
 // one.
 std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
@@ -119,8 +127,14 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
       } else if (family.has_pattern_key) {
         pattern = config->Count(family.pattern_key).value_or(pattern);
       }
-      for (uint32_t i = 0; i < n_layers; ++i) {
-        const bool is_full = pattern != 0 && (i + family.pattern_phase) % pattern == 0;
+      uint32_t start = 0;
+      if (const char* key = family.prefix_pattern_key) {
+        const uint32_t prefix = config->Count(key).value_or(1);
+        start = DenseLayers(family, config, n_layers);
+        for (uint32_t i = 0; i < start; ++i) windows[i] = (i + 1) % prefix == 0 ? 0 : *window;
+      }
+      for (uint32_t i = start; i < n_layers; ++i) {
+        const bool is_full = pattern != 0 && (i - start + family.pattern_phase) % pattern == 0;
         windows[i] = is_full ? 0 : *window;
       }
       break;
@@ -308,12 +322,18 @@ std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config,
     rotates.assign(n_layers, false);
     for (const char* key : {"rope_parameters", "rope_scaling", "rope_theta"}) config->MarkRead(key);
   }
-  if (family.rope == RopeRule::kWindowed || family.rope == RopeRule::kOnlyWindowed) {
+  if (family.rope == RopeRule::kWindowed || family.rope == RopeRule::kOnlyWindowed ||
+      family.rope == RopeRule::kWindowedOrDense) {
     const bool is_off = config->IsNull("sliding_window");
-    if (is_off && family.rope == RopeRule::kOnlyWindowed) {
+    if (is_off && family.rope != RopeRule::kWindowed) {
       config->FailKey("sliding_window", "a number");
     }
     for (uint32_t i = 0; i < n_layers; ++i) rotates[i] = is_off || windows[i] != 0;
+  }
+  if (family.rope == RopeRule::kWindowedOrDense &&
+      config->Count(family.prefix_pattern_key).value_or(1) == 1) {
+    const std::vector<bool> has_experts = LayersWithExperts(family, config, n_layers);
+    for (uint32_t i = 0; i < n_layers; ++i) rotates[i] = rotates[i] || !has_experts[i];
   }
   if (family.rope != RopeRule::kNotEachFourth) return rotates;
   const uint32_t interval = config->Count("no_rope_layer_interval").value_or(kDefaultRopeInterval);

@@ -153,11 +153,154 @@ constexpr TensorNames WithGatedAttentionAndExperts() {
 }
 inline constexpr TensorNames kGatedAttentionExpertNames = WithGatedAttentionAndExperts();
 
+constexpr TensorNames WithCorrectedBlockExperts() {
+  TensorNames names = kBlockExpertNames;
+  names.router_correction = "model.layers.{}.block_sparse_moe.e_score_correction_bias";
+  return names;
+}
+inline constexpr TensorNames kCorrectedBlockExpertNames = WithCorrectedBlockExperts();
+
+constexpr TensorNames WithExpertsByColumns() {
+  TensorNames names = kCorrectedRouterNames;
+  names.expert_gate = names.expert_up = names.expert_down = nullptr;
+  names.router = "model.layers.{}.mlp.router";
+  names.stacked_gate_up = "model.layers.{}.mlp.experts.fc1.weight";
+  names.stacked_down = "model.layers.{}.mlp.experts.fc2.weight";
+  return names;
+}
+inline constexpr TensorNames kExpertsByColumnsNames = WithExpertsByColumns();
+
+constexpr TensorNames WithHeadGatesAndExperts() {
+  TensorNames names = kCorrectedRouterNames;
+  // Names of published checkpoints, which transformers renames.
+  names.other_parts[0] = {".mlp.gate.e_score", ".mlp.experts.e_score"};
+  names.other_parts[1] = {".shared_experts.", ".shared_expert."};
+  names.attention_gate = "model.layers.{}.self_attn.g_proj";
+  return names;
+}
+inline constexpr TensorNames kHeadGateExpertNames = WithHeadGatesAndExperts();
+
+inline constexpr const char* kLagunaRope =
+    R"({"full_attention": {"rope_type": "default", "rope_theta": 5e5,
+                           "partial_rotary_factor": 0.5},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4,
+                              "partial_rotary_factor": 1.0}})";
+
 inline constexpr const char* kMellumRope =
     R"({"full_attention": {"rope_type": "default", "rope_theta": 5e5},
         "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}})";
 
 inline constexpr Family kMixtureFamilies[] = {
+    {.architecture = "Cohere2MoeForCausalLM",
+     .model_type = "cohere2_moe",
+     .names = &kCorrectedRouterNames,
+     .keys = {.ffn = "prefix_dense_intermediate_size",
+              .ffn_fallback = "intermediate_size",
+              .epsilon = "layer_norm_eps"},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.norm = NormKind::kLayer, .is_parallel = true},
+     .default_epsilon = 1e-5,
+     .rms_epsilon_key = "rms_norm_eps",
+     .has_norm_biases = false,
+     .parallel_norms = ParallelNorms::kOne,
+     .experts = ExpertRule::kByType,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 8,
+     .default_experts_used = 2,
+     .norm_topk_prob_key = "norm_topk_prob",
+     .default_norm_topk_prob = true,
+     .route_score_key = "expert_selection_fn",
+     .dense_layers_key = "first_k_dense_replace",
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "num_shared_experts",
+     .shared_sum_key = "shared_expert_combination_strategy",
+     .window = WindowRule::kPattern,
+     .default_window = 4096,
+     .default_pattern = 4,
+     .has_pattern_key = true,
+     .prefix_pattern_key = "prefix_dense_sliding_window_pattern",
+     .rope = RopeRule::kWindowedOrDense,
+     .rotates_neighbours = true,
+     .default_logit_scale = 0.0625,
+     .default_head_dim = 128,
+     .default_max_context = 8192,
+     .default_tied = true,
+     .required = {{"rope_scaling", "null"}},
+     .ignored_keys = {"position_embedding_type", "layer_switch", "order_of_interleaved_layers",
+                      "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
+                      "use_parallel_embedding"}},
+    {.architecture = "MiniMaxM2ForCausalLM",
+     .model_type = "minimax_m2",
+     .names = &kCorrectedBlockExpertNames,
+     .layer = {.route_score = RouteScore::kSigmoid},
+     .qk_norm = QkNorm::kAllHeads,
+     .experts = ExpertRule::kEveryLayer,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 256,
+     .default_experts_used = 8,
+     .always_norms_topk = true,
+     .has_router_correction = true,
+     .default_theta = 5000000.0,
+     .has_partial_rotary = true,
+     .default_head_dim = 128,
+     .default_kv_heads = 8,
+     .default_max_context = 196608},
+    {.architecture = "AriaTextForCausalLM",
+     .model_type = "aria_text",
+     .names = &kExpertsByColumnsNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .experts = ExpertRule::kEveryLayer,
+     .experts_key = "moe_num_experts",
+     .experts_alias = nullptr,
+     .experts_used_key = "moe_topk",
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 8,
+     .default_experts_used = 2,
+     .shared_expert = SharedExpert::kCount,
+     .shared_expert_key = "moe_num_shared_experts",
+     .default_shared_expert = 2,
+     .has_expert_bias = false},
+    {.architecture = "LagunaForCausalLM",
+     .model_type = "laguna",
+     .names = &kHeadGateExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .layer = {.route_score = RouteScore::kSigmoid,
+               .has_attention_gate = true,
+               .has_head_gates = true},
+     .qk_norm = QkNorm::kEachHead,
+     .experts = ExpertRule::kByType,
+     .experts_key = "num_experts",
+     .experts_alias = nullptr,
+     .default_expert_ffn = 512,
+     .default_experts = 256,
+     .default_experts_used = 8,
+     .always_norms_topk = true,
+     .default_dense_layers = 1,
+     .shared_expert = SharedExpert::kWidth,
+     .shared_expert_key = "shared_expert_intermediate_size",
+     .default_shared_expert = 512,
+     .has_router_correction = true,
+     .has_routed_factor = true,
+     .routed_factor_key = "moe_routed_scaling_factor",
+     .layer_heads_key = "num_attention_heads_per_layer",
+     .window = WindowRule::kNamedLayers,
+     .default_window = 512,
+     .rope = RopeRule::kByType,
+     .has_partial_rotary = true,
+     .default_rope = kLagunaRope,
+     .default_head_dim = 128,
+     .default_kv_heads = 8,
+     .default_max_context = 131072,
+     .required = {{"moe_apply_router_weight_on_input", "false"},
+                  {"moe_router_logit_softcapping", "0.0"}},
+     .ignored_keys = {"gating", "gating_types", "decoder_sparse_step", "mlp_only_layers",
+                      "norm_topk_prob"}},
     WithCorrectedExperts({.architecture = "ExaoneMoeForCausalLM",
                           .model_type = "exaone_moe",
                           .names = &kExaoneExpertNames,

@@ -1,5 +1,7 @@
 #include "converter/family/shared_kv.h"
 
+#include <algorithm>
+
 #include "converter/base/error.h"
 
 namespace arn::convert {
@@ -50,6 +52,24 @@ GlobalHeads ReadGlobalHeads(const Family& family, ConfigReader* config, const La
   if (kind.n_heads % heads.n_kv_heads != 0) {
     config->FailKey(kHeads, Format("a divisor of the %u heads", kind.n_heads).c_str());
   }
+  return heads;
+}
+
+std::vector<uint32_t> LayerHeads(const Family& family, ConfigReader* config,
+                                 const LayerKindSpec& kind, uint32_t n_layers) {
+  std::vector<uint32_t> heads(n_layers, kind.n_heads);
+  const char* key = family.layer_heads_key;
+  if (key == nullptr || !config->Has(key)) return heads;
+  const std::vector<int64_t> list = config->IntOrList(key);
+  const bool are_valid = std::all_of(list.begin(), list.end(), [&](int64_t n) {
+    return n > 0 && n <= 65536 && n % kind.n_kv_heads == 0;
+  });
+  if (list.size() != n_layers || !are_valid) {
+    config->FailKey(
+        key,
+        Format("a multiple of %u for each of the %u layers", kind.n_kv_heads, n_layers).c_str());
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) heads[i] = static_cast<uint32_t>(list[i]);
   return heads;
 }
 

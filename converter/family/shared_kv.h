@@ -32,6 +32,10 @@ inline LayerKindSpec WithHeads(LayerKindSpec kind, const GlobalHeads& heads) {
   return kind;
 }
 
+// Returns the numbers of heads of the layers, which are those of `kind` if the config has no list.
+std::vector<uint32_t> LayerHeads(const Family& family, ConfigReader* config,
+                                 const LayerKindSpec& kind, uint32_t n_layers);
+
 // Returns the factor of the feed-forward width of layers that use the keys and values of others.
 uint32_t SharedFfnFactor(const Family& family, ConfigReader* config);
 

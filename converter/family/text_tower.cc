@@ -1,6 +1,7 @@
 #include "converter/family/text_tower.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
@@ -140,13 +141,13 @@ std::string OtherTower(const std::string& name) {
 }
 
 std::string NameInDecoder(const std::string& name, const std::string& prefix) {
+  for (const std::string body : kBodies) {
+    if (StartsWith(name, body)) return prefix + name.substr(body.size());
+  }
   for (const std::string whole : kWholeDecoders) {
     if (!StartsWith(name, whole)) continue;
     const std::string inside = name.substr(whole.size());
     return whole == kWholeDecoders[0] ? prefix + inside : inside;
-  }
-  for (const std::string body : kBodies) {
-    if (StartsWith(name, body)) return prefix + name.substr(body.size());
   }
   return name;
 }
@@ -173,9 +174,14 @@ bool CountLayerAnew(const std::set<uint32_t>& left_out, const std::string& prefi
 
 }  // namespace
 
-TextTower FindTextTower(const nlohmann::json& config, const std::string& label) {
-  const Wrapper* wrapper = FindWrapper(config);
-  if (wrapper == nullptr) return {config, label, ""};
+TextTower FindTextTower(const nlohmann::json& given, const std::string& file) {
+  const Wrapper* wrapper = FindWrapper(given);
+  if (wrapper == nullptr) return {given, file, ""};
+  const char* part = wrapper->part_key;
+  const bool has_part = part != nullptr && given.contains(part) && given[part].is_object();
+  if (part != nullptr && !has_part) ConfigReader(given, file).FailKey(part, "an object");
+  const nlohmann::json& config = has_part ? given[part] : given;
+  const std::string label = has_part ? file + ": " + part : file;
   if (wrapper->refusal != nullptr) {
     Fail("%s: %s: its decoder alone is not supported: %s", label.c_str(), wrapper->architecture,
          wrapper->refusal);
@@ -213,9 +219,10 @@ void KeepTextTower(const TextTower& tower, const TensorNames& names, uint32_t vo
   std::map<std::string, Checkpoint::Entry> kept;
   std::map<std::string, uint32_t> left_out;
   for (const auto& [name, entry] : checkpoint->entries()) {
-    const std::string other = OtherTower(name);
+    const std::string inner = StartsWith(name, kPart) ? name.substr(std::strlen(kPart)) : name;
+    const std::string other = OtherTower(inner);
     const std::string seen = keeps_vision ? VisionTensorName(name) : "";
-    std::string own = seen.empty() ? NameInDecoder(name, prefix) : seen;
+    std::string own = seen.empty() ? NameInDecoder(inner, prefix) : seen;
     if (!other.empty() && seen.empty()) {
       ++left_out[other];
     } else if (!CountLayerAnew(tower.left_out_layers, prefix, &own)) {

@@ -13,6 +13,7 @@ struct Wrapper {
   bool is_flat = false;            // the decoder's keys may lie beside those of the whole model
   const char* refusal = nullptr;   // why the decoder alone is not the model
   bool caps_logits = false;        // as the decoder does
+  const char* part_key = nullptr;  // an object of the config that is the whole model for text
 };
 
 inline constexpr const char* kVoxtralDefaults =
@@ -24,6 +25,11 @@ inline constexpr const char* kGlmAsrDefaults =
         "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 4,
         "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
         "eos_token_id": [59246, 59253, 59255]})";
+
+inline constexpr const char* kPhi4Defaults =
+    R"({"vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 8192,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "max_position_embeddings": 131072})";
 
 inline constexpr Wrapper kWrappers[] = {
     {"AudioFlamingo3ForConditionalGeneration", "qwen2"},
@@ -76,7 +82,20 @@ inline constexpr Wrapper kWrappers[] = {
      .text_type = "gemma",
      .refusal = "its attention to the prompt is bidirectional"},
     {"PerceptionLMForConditionalGeneration", "llama"},
+    {"Phi4MultimodalForCausalLM", "phi3", false, kPhi4Defaults, true},
+    {"QianfanOCRForConditionalGeneration", "qwen3"},
     {"Qwen2AudioForConditionalGeneration", "qwen2"},
+    {.architecture = "Qwen2_5OmniForConditionalGeneration",
+     .text_type = "qwen2_5_omni_text",
+     .part_key = "thinker_config"},
+    {.architecture = "Qwen2_5OmniModel",
+     .text_type = "qwen2_5_omni_text",
+     .part_key = "thinker_config"},
+    {"Qwen2_5OmniThinkerForConditionalGeneration", "qwen2_5_omni_text"},
+    {.architecture = "Qwen3OmniMoeForConditionalGeneration",
+     .text_type = "qwen3_omni_moe_text",
+     .part_key = "thinker_config"},
+    {"Qwen3OmniMoeThinkerForConditionalGeneration", "qwen3_omni_moe_text"},
     {"Qwen2VLForConditionalGeneration", "qwen2_vl_text", false, nullptr, true},
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", false, nullptr, true},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl_text"},
@@ -139,6 +158,15 @@ inline constexpr TextType kTextTypes[] = {
      "{}", true},
     {"qwen2_vl_text", "qwen2", kQwen2VlDefaults},
     {"qwen2_5_vl_text", "qwen2", kQwen2VlDefaults},
+    {"qwen2_5_omni_text", "qwen2",
+     R"({"vocab_size": 152064, "hidden_size": 3584, "intermediate_size": 18944,
+         "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+         "sliding_window": 32768, "rope_theta": 1e6})"},
+    {"qwen3_omni_moe_text", "qwen3_moe",
+     R"({"vocab_size": 3584, "hidden_size": 2048, "intermediate_size": 18944,
+         "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+         "moe_intermediate_size": 768, "norm_topk_prob": true, "rope_theta": 1e6,
+         "head_dim": null})"},
     {"qwen3_vl_text", "qwen3", R"({"max_position_embeddings": 128000, "rope_theta": 5e5})"},
     {"qwen3_vl_moe_text", "qwen3_moe",
      R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632,
@@ -150,21 +178,27 @@ inline constexpr TextType kTextTypes[] = {
 
 // Keys beside or inside a text_config that say nothing of the decoder.
 inline constexpr const char* kOtherKeys[] = {
-    "vision_config",       "image_token_id",  "video_token_id",   "vision_start_token_id",
-    "vision_end_token_id", "vision_token_id", "perceiver_config", "pixel_shuffle_factor",
-    "qk_layer_norms",      "use_resampler",   "is_composition"};
+    "audio_config",          "vision_config",       "image_token_id",  "video_token_id",
+    "vision_start_token_id", "vision_end_token_id", "vision_token_id", "perceiver_config",
+    "pixel_shuffle_factor",  "qk_layer_norms",      "use_resampler",   "is_composition"};
+
+// Prefix of the tensors of a part_key.
+inline constexpr const char* kPart = "thinker.";
 
 // Where the tensors of the decoder's body lie. Those of its head lie beside it, or inside in the
 // older layout, the second; the first is what transformers 5 saves of it for models that hear.
 inline constexpr const char* kWholeDecoders[] = {"language_model.model.model.", "language_model."};
-inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_model."};
+inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_model.",
+                                          "language_model.model.encoder."};
 
 // Where other tensors lie that text does not need, with "model." before them or without.
 inline constexpr const char* kOtherTowers[] = {"acoustic_tokenizer_encoder.",
                                                "aligner.",
                                                "audio_tower.",
+                                               "code2wav.",
                                                "connector.",
                                                "embed_audio.",
+                                               "embed_tokens_extend.",
                                                "embed_vision.",
                                                "encoder.",
                                                "generation_aligner.",
@@ -174,10 +208,13 @@ inline constexpr const char* kOtherTowers[] = {"acoustic_tokenizer_encoder.",
                                                "image_newline",
                                                "image_tower.",
                                                "merger.",
+                                               "mlp1.",
                                                "mlp_AR.",
                                                "projector.",
                                                "semantic_tokenizer_encoder.",
                                                "multi_modal_projector.",
+                                               "talker.",
+                                               "token2wav.",
                                                "video_tower.",
                                                "vision_embedder.",
                                                "vision_encoder.",

@@ -167,9 +167,9 @@ void Planner::AddSharedExpert(const LayerScope& scope, const LayerKindSpec& kind
   }
   layer->shared_gate_up =
       AddMatrix(scope.Own("shared_gate_up"), formats_.weights, true, std::move(gate_up), hidden);
-  layer->shared_down =
-      AddMatrix(scope.Own("shared_down"), formats_.weights, true,
-                {OutPart(scope.Stored(names.shared_down), ffn, kind.has_mlp_bias)}, ffn);
+  SourcePart out = OutPart(scope.Stored(names.shared_down), ffn, kind.has_mlp_bias);
+  out.factor *= kind.shared_factor;
+  layer->shared_down = AddMatrix(scope.Own("shared_down"), formats_.weights, true, {out}, ffn);
   if (!kind.has_shared_gate) return;
   // One row: f32 costs nothing, and keeps it exact.
   layer->shared_gate =

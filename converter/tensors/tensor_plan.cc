@@ -278,7 +278,9 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
   if (kind.has_attention_gate && names.attention_gate != nullptr) {
     layer->attention_gate =
         AddMatrix(scope.Own("attention_gate"), formats_.weights, true,
-                  {Part(scope.Stored(names.attention_gate), q_rows, hidden, false)}, hidden);
+                  {Part(scope.Stored(names.attention_gate),
+                        kind.has_head_gates ? kind.n_heads : q_rows, hidden, false)},
+                  hidden);
   } else if (kind.has_attention_gate) {
     const SourcePart q = Part(scope.Stored(names.q), 2 * q_rows, hidden, kind.has_qkv_bias);
     layer->attention_gate = AddMatrix(scope.Own("attention_gate"), formats_.weights, true,

@@ -157,8 +157,10 @@ void PoolRows(const PoolArgs& args, const float* rows, uint32_t n_rows, uint32_t
 void NormRows(const float* weight, const float* bias, float epsilon, uint32_t n_rows,
               uint32_t width, float* x);
 
-// x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)).
+// x[n] (as norms_first says) = norm(x) * activation(gate), or norm(x * activation(gate)). With a
+// head_dim, x[h] = x[h] * softplus(gate[h]) for each head.
 struct GateArgs {
+  uint32_t head_dim;
   const float* norm;  // null: no norm
   bool norm_repeats;  // `norm` is of one group; else of all
   uint32_t norm_group;

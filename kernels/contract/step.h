@@ -265,6 +265,9 @@ struct GateParams {
   uint32_t norm_group = 0;
   float epsilon = 0.0f;
   ValueId gate = kNoValue;  // its first columns, as many as `in` has, are the gate
+  // Not 0: the gate has one column for each head of so many columns of `in`, and its softplus
+  // multiplies the head. There is no norm then, and no activation.
+  uint32_t head_dim = 0;
   Activation activation = Activation::kSilu;
   bool norms_first = false;  // multiplies norm(in) by the gate; else normalises in times the gate
 };

@@ -121,8 +121,17 @@ class Runner {
     gate.norm = Vector(p.norm);
     const uint32_t width = Width(step.in);
     ForRows(width, [&](uint32_t row) {
+      if (p.head_dim != 0) return GateHeads(p.head_dim, Row(p.gate, row), width, Row(step.in, row));
       state_.simd.gate(gate, Row(p.gate, row), width, Row(step.in, row));
     });
+  }
+
+  // A row has few heads: their softplus costs little beside the product that made the gate.
+  void GateHeads(uint32_t head_dim, const float* gate, uint32_t width, float* x) const {
+    for (uint32_t first = 0; first < width; first += head_dim, ++gate) {
+      const float softplus = std::fmax(*gate, 0.0f) + std::log1p(std::exp(-std::fabs(*gate)));
+      state_.simd.multiply(nullptr, softplus, head_dim, x + first);
+    }
   }
 
   void Run(const Step& step, const RouteParams& p) const {

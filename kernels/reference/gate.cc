@@ -13,6 +13,14 @@ void Multiply(const GateArgs& args, const float* gate, uint32_t n, float* x) {
   }
 }
 
+void MultiplyHeads(uint32_t head_dim, const float* gate, uint32_t n, float* x) {
+  for (uint32_t i = 0; i < n; ++i) {
+    const double z = static_cast<double>(gate[i / head_dim]);
+    const double softplus = std::fmax(z, 0.0) + std::log1p(std::exp(-std::fabs(z)));
+    x[i] = static_cast<float>(static_cast<double>(x[i]) * softplus);
+  }
+}
+
 void NormGroups(const GateArgs& args, uint32_t n, float* x) {
   for (uint32_t first = 0; first < n; first += args.norm_group) {
     const float* weight = args.norm + (args.norm_repeats ? 0 : first);
@@ -27,6 +35,7 @@ void NormGroups(const GateArgs& args, uint32_t n, float* x) {
 // norm, the output gate of attention (Qiu et al., "Gated Attention for Large Language Models",
 // 2025).
 void Gate(const GateArgs& args, const float* gate, uint32_t n, float* x) {
+  if (args.head_dim != 0) return MultiplyHeads(args.head_dim, gate, n, x);
   if (args.norm != nullptr && args.norms_first) NormGroups(args, n, x);
   Multiply(args, gate, n, x);
   if (args.norm != nullptr && !args.norms_first) NormGroups(args, n, x);

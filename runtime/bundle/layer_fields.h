@@ -92,7 +92,8 @@ enum class Mixer : uint8_t {
   X(float, scan_norm_epsilon, 0.0f, 0.0f, 1.0f)                                                 \
   X(bool, has_image_windows, false, 0, 1)                                                       \
   X(bool, doubles_betas, false, 0, kind.has_delta_rule)                                         \
-  X(float, mixer_norm_epsilon, 0.0f, 0.0f, 1.0f)
+  X(float, mixer_norm_epsilon, 0.0f, 0.0f, 1.0f)                                                \
+  X(bool, has_head_gates, false, 0, kind.has_attention_gate)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \

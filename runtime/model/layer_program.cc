@@ -108,12 +108,14 @@ class LayerSteps {
     Add(attention, v.qkv, v.attention);
   }
 
-  // Multiplies the attention's output by the sigmoid of a projection of its input.
+  // Multiplies the attention's output by the sigmoid of a projection of its input, or its heads by
+  // the softplus.
   void AddAttentionGate(ValueId in) {
     AddLinear(layer_.attention_gate, in, v.attention_gate);
     GateParams gate;
     gate.gate = v.attention_gate;
     gate.activation = Activation::kSigmoid;
+    if (kind_.has_head_gates) gate.head_dim = kind_.head_dim;
     Add(gate, v.attention);
   }
 

@@ -20,7 +20,8 @@ LayerWidths WidthsOf(const LayerKindSpec& kind) {
   if (kind.has_attention()) {
     w.attention = kind.n_heads * kind.head_dim;
     w.qkv = w.attention + (kind.is_latent() ? 1 : 2) * kind.n_kv_heads * kind.head_dim;
-    if (kind.has_attention_gate) w.attention_gate = w.attention;
+    if (kind.has_attention_gate)
+      w.attention_gate = kind.has_head_gates ? kind.n_heads : w.attention;
   }
   if (kind.is_latent()) {
     w.latent = kind.latent_dim;

@@ -141,9 +141,8 @@ Status CheckFeedForward(const LayerKind& kind, Diag* diag) {
   if (kind.qk_norm_follows_rope && kind.qk_norm_spans_heads) {
     return diag->Fail(Status::kUnsupported, "model.kinds: norms over all heads after rope");
   }
-  if (kind.n_experts != 0 && (kind.activation == Activation::kXielu || kind.is_parallel)) {
-    return diag->Fail(Status::kUnsupported, "model.kinds: experts %s",
-                      kind.is_parallel ? "parallel to attention" : "with xielu");
+  if (kind.n_experts != 0 && kind.activation == Activation::kXielu) {
+    return diag->Fail(Status::kUnsupported, "model.kinds: experts with xielu");
   }
   if (kHasStreams && kind.has_gate_threshold &&
       (!kind.is_gated || kind.ffn_dim == 0 || kind.n_experts != 0)) {

@@ -304,7 +304,8 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden, &out->qkv));
   }
   if (kind.has_attention_gate) {
-    ARN_TRY(shapes.Matrix("attention_gate", index, layer.attention_gate(), q_width, hidden,
+    ARN_TRY(shapes.Matrix("attention_gate", index, layer.attention_gate(),
+                          kind.has_head_gates ? kind.n_heads : q_width, hidden,
                           &out->attention_gate));
   }
   const uint64_t head_width =
@@ -335,11 +336,14 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
                       "norms or cross-attention",
                       index);
   }
-  // The norm after attention would overwrite what the other block reads.
-  if (out->shares_norm(kind) && out->attention_post_norm != kNoWeight) {
+  // The norm after attention would overwrite what the other block reads, as the sum of experts that
+  // a norm follows would.
+  const bool overwrites = out->attention_post_norm != kNoWeight ||
+                          (kind.n_experts != 0 && out->ffn_post_norm != kNoWeight);
+  if (out->shares_norm(kind) && overwrites) {
     return diag->Fail(Status::kUnsupported,
-                      "layer %u: parallel blocks with one norm before both and one after attention",
-                      index);
+                      "layer %u: parallel blocks with one norm before both and one after %s", index,
+                      out->attention_post_norm != kNoWeight ? "attention" : "experts");
   }
   ARN_TRY(ReadQkNorms(layer, index, kind, out->shares_kv, &shapes, out));
   if (layer.v_norm() != kNoIndex && !kind.has_state() && !out->shares_kv) {

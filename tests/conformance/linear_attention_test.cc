@@ -327,6 +327,36 @@ TEST_P(LinearAttentionTest, Gate_OddSizes_EqualsTheFormula) {
 INSTANTIATE_TEST_SUITE_P(Backends, LinearAttentionTest, testing::ValuesIn(HostBackends()),
                          [](const auto& i) { return i.param.name; });
 
+TEST_P(LinearAttentionTest, GateOfHeads_EqualsTheFormula) {
+  constexpr uint32_t kRows = 3;
+  std::mt19937 rng(64);
+  for (const auto& [n_heads, head_dim] : {std::pair{1u, 1u}, {3u, 18u}, {5u, 43u}, {4u, 64u}}) {
+    SCOPED_TRACE(testing::Message() << n_heads << " heads of " << head_dim);
+    const size_t width = size_t{n_heads} * head_dim;
+    ProgramBuilder builder(2, kRows, 16);
+    GateParams params;
+    params.head_dim = head_dim;
+    const ValueId in = builder.AddValue(static_cast<uint32_t>(width));
+    params.gate = builder.AddValue(n_heads);
+    builder.AddStep(Step(params, in));
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    const std::vector<float> x = RandomFloats(kRows * width, 1.0f, &rng);
+    std::vector<float> gates = RandomFloats(size_t{kRows} * n_heads, 30.0f, &rng);
+    gates[0] = -120.0f;  // e^-120 is no float
+    gates[1] = 120.0f;
+    std::memcpy(session.ValueData(in), x.data(), x.size() * sizeof(float));
+    std::memcpy(session.ValueData(params.gate), gates.data(), gates.size() * sizeof(float));
+    std::vector<double> expected;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const auto gate = static_cast<double>(gates[i / head_dim]);
+      expected.push_back(static_cast<double>(x[i]) * std::log1p(std::exp(gate)));
+    }
+    Batch batch(session.program(), {{0, kRows}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    ExpectNear(session.ValueData(in), expected, 30 * kTolerance);
+  }
+}
+
 // Checks a valid program after `damage` changed it.
 template <typename Damage>
 Status CheckDamaged(bool has_delta_rule, const Damage& damage) {
@@ -394,6 +424,19 @@ TEST(LinearAttentionProgramTest, WrongGates_AreRefused) {
   EXPECT_NE(Status::kOk, check([](auto*, auto* s, auto* p) { p->gate = s->in; }));
   EXPECT_NE(Status::kOk, check([](auto* b, auto*, auto* p) { p->gate = b->AddValue(11); }));
   EXPECT_NE(Status::kOk, check([](auto*, auto*, auto* p) { p->activation = Activation::kRelu; }));
+  const auto gate_heads = [](auto* b, auto* p, uint32_t n_gates) {
+    p->head_dim = 4;
+    p->gate = b->AddValue(n_gates);
+    p->norm = kNoWeight;
+    p->norm_group = 0;
+  };
+  EXPECT_EQ(Status::kOk, check([&](auto* b, auto*, auto* p) { gate_heads(b, p, 3); }));
+  EXPECT_NE(Status::kOk, check([&](auto* b, auto*, auto* p) { gate_heads(b, p, 2); }));
+  EXPECT_NE(Status::kOk, check([](auto*, auto*, auto* p) { p->head_dim = 4; }));  // with a norm
+  EXPECT_NE(Status::kOk, check([&](auto* b, auto*, auto* p) {
+              gate_heads(b, p, 3);
+              p->head_dim = 5;
+            }));
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ OVERRIDES = {
     "longcat_flash": {"head_dim": 8, "num_key_value_heads": 4},
     "reformer": {"is_decoder": True, "axial_pos_shape": [8, 16], "axial_pos_embds_dim": [32, 32]},
     "xmod": {"default_language": "en_XX"},
-    "aria_text": {"num_experts_per_tok": 2, "moe_num_shared_experts": 1},
+    "aria_text": {"moe_num_shared_experts": 1},
     "t5_gemma_module": {"query_pre_attn_scalar": 24},
     "mellum": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     # Tied, transformers 5.12 draws its embedding anew after loading it.

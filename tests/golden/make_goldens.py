@@ -66,7 +66,7 @@ def old_config(c):
   scaling = old.pop("rope_parameters", None)
   if scaling is None:
     return old
-  if c["model_type"] in ("gemma4_text", "gemma4_unified_text", "mellum", "mistral4",
+  if c["model_type"] in ("gemma4_text", "gemma4_unified_text", "laguna", "mellum", "mistral4",
                          "modernbert-decoder"):
     old["rope_parameters"] = c["rope_parameters"]  # no older version
     return old
@@ -76,7 +76,7 @@ def old_config(c):
     del old["layer_types"]
   partial = scaling.pop("partial_rotary_factor", None)
   theta = scaling.pop("rope_theta")
-  if c["model_type"] == "gpt_neox":
+  if c["model_type"] in ("gpt_neox", "gpt_neox_japanese"):
     old["rotary_pct"], old["rotary_emb_base"] = partial, theta
     return old
   if partial is not None:

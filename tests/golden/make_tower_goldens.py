@@ -28,6 +28,9 @@ VISION = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
           "num_attention_heads": 2, "image_size": 14, "patch_size": 7}
 AUDIO = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
          "num_attention_heads": 2, "num_mel_bins": 4, "max_source_positions": 8}
+OMNI_AUDIO = {"d_model": 16, "encoder_layers": 1, "encoder_attention_heads": 2,
+              "encoder_ffn_dim": 24, "num_mel_bins": 4, "max_source_positions": 8,
+              "output_dim": 64}
 QWEN_VISION = {"depth": 1, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2,
                "out_hidden_size": 64, "patch_size": 4, "temporal_patch_size": 1}
 
@@ -203,6 +206,21 @@ CASES = {
                                               partial_rotary_factor=0.25),
                        "sliding_attention": rope(10000.0)}),
               {"patch_size": 4, "mm_embed_dim": 16, "mm_posemb_size": 8}), 2),
+    "hearing_mrope": (
+        whole("Qwen2_5OmniThinkerForConditionalGeneration", "qwen2_5_omni_thinker",
+              {k: v for k, v in text("qwen2_5_omni_text", rope_parameters=mrope()).items()
+               if k != "head_dim"},
+              {**QWEN_VISION, "window_size": 8, "fullatt_block_indexes": [0]},
+              audio_config=OMNI_AUDIO), 1),
+    "hearing_experts": (
+        whole("Qwen3OmniMoeThinkerForConditionalGeneration", "qwen3_omni_moe_thinker",
+              text("qwen3_omni_moe_text", num_experts=4, num_experts_per_tok=2,
+                   moe_intermediate_size=52, rope_parameters=mrope(mrope_interleaved=True)),
+              {**QWEN_VISION, "deepstack_visual_indexes": [0], "num_position_embeddings": 4},
+              audio_config={**OMNI_AUDIO, "downsample_hidden_size": 8}), 3),
+    "published_parts": (
+        whole("QianfanOCRForConditionalGeneration", "qianfan_ocr", text("qwen3"),
+              {**VISION, "image_size": [14, 14], "patch_size": [7, 7]}), 3),
 }
 
 
@@ -233,8 +251,9 @@ def old_whole(c):
 
 def published_shapes(model):
   """Where transformers 5 stores otherwise than what it reads of others."""
-  shapes = {re.sub(r"^language_model\.model\.model\.", "language_model.model.", name): shape
-            for name, shape in stored_shapes(model).items()}
+  shapes = {
+      re.sub(r"^language_model\.model\.(model|encoder)\.", "language_model.model.", name): shape
+      for name, shape in stored_shapes(model).items()}
   if model.config.model_type == "qwen3_vl_moe":
     for name, shape in shapes.items():
       if ".experts." in name:

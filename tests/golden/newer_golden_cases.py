@@ -1,6 +1,6 @@
 """More checkpoints of make_goldens.py: families that came after those of golden_cases.py."""
 
-from golden_cases import ABSENT, config, rope, scan_config
+from golden_cases import ABSENT, config, layer_norm_config, rope, scan_config
 
 NEWER_CASES = {
     # Layers behind the last predict further tokens; transformers leaves them out.
@@ -54,6 +54,67 @@ NEWER_CASES = {
                    "full_attention": rope(500000.0, rope_type="yarn", factor=4.0,
                                           original_max_position_embeddings=64),
                    "sliding_attention": rope(10000.0)}), 5, {}),
+    "experts_parallel": (
+        config("Cohere2MoeForCausalLM", "cohere2_moe", rms_norm_eps=ABSENT, layer_norm_eps=1e-5,
+               num_hidden_layers=5, intermediate_size=44, prefix_dense_intermediate_size=76,
+               num_experts=6, num_experts_per_tok=2, num_shared_experts=2, logit_scale=0.5,
+               sliding_window=9, attention_bias=True, tie_word_embeddings=True, pad_token_id=0,
+               layer_types=["full_attention", "sliding_attention", "full_attention",
+                            "sliding_attention", "full_attention"],
+               mlp_layer_types=["dense", "sparse", "sparse", "dense", "sparse"]), 4, {}),
+    # No dimension is a multiple of a kernel's tile or vector size.
+    "experts_parallel_odd": (
+        config("Cohere2MoeForCausalLM", "cohere2_moe", hidden_size=52, rms_norm_eps=1e-3,
+               head_dim=18, num_attention_heads=3, num_key_value_heads=1, num_hidden_layers=6,
+               intermediate_size=28, num_experts=5, num_experts_per_tok=3, num_shared_experts=1,
+               expert_selection_fn="sigmoid", shared_expert_combination_strategy="sum",
+               norm_topk_prob=False, logit_scale=1.5, sliding_window=8, sliding_window_pattern=3,
+               prefix_dense_sliding_window_pattern=2, first_k_dense_replace=2, pad_token_id=0),
+        2, {}),
+    "head_gates_experts": (
+        config("LagunaForCausalLM", "laguna", num_hidden_layers=4, intermediate_size=76,
+               num_attention_heads_per_layer=[4, 6, 2, 4], num_experts=6, num_experts_per_tok=2,
+               moe_intermediate_size=28, shared_expert_intermediate_size=36,
+               moe_routed_scaling_factor=1.7, sliding_window=9, pad_token_id=0,
+               layer_types=["full_attention", "sliding_attention"] * 2,
+               rope_parameters={
+                   "full_attention": rope(500000.0, rope_type="yarn", factor=4.0,
+                                          partial_rotary_factor=0.5,
+                                          original_max_position_embeddings=64),
+                   "sliding_attention": rope(10000.0)}), 2, {}),
+    # No dimension is a multiple of a kernel's tile or vector size.
+    "head_gates_odd": (
+        config("LagunaForCausalLM", "laguna", hidden_size=52, head_dim=18, num_attention_heads=3,
+               num_key_value_heads=3, intermediate_size=44, attention_bias=True,
+               num_attention_heads_per_layer=[3, 9, 6], num_experts=5, num_experts_per_tok=3,
+               moe_intermediate_size=20, shared_expert_intermediate_size=28,
+               mlp_layer_types=["sparse", "dense", "sparse"], tie_word_embeddings=True,
+               rope_parameters={"full_attention": rope(20000.0, partial_rotary_factor=0.7)}),
+        2, {}),
+    "all_head_norms_experts": (
+        config("MiniMaxM2ForCausalLM", "minimax_m2", head_dim=18, num_attention_heads=6,
+               num_key_value_heads=3, intermediate_size=28, num_local_experts=6,
+               num_experts_per_tok=3, rope_parameters=rope(50000.0, partial_rotary_factor=0.7)),
+        10, {}),
+    "experts_by_columns": (
+        config("AriaTextForCausalLM", "aria_text", hidden_size=60, head_dim=ABSENT,
+               num_attention_heads=6, num_key_value_heads=3, intermediate_size=28,
+               moe_num_experts=5, moe_topk=2, moe_num_shared_experts=3, attention_bias=True,
+               mlp_bias=True, pad_token_id=0), 2, {}),
+    "larger_base": (
+        config("Emu3ForCausalLM", "emu3_text_model", hidden_size=60, head_dim=ABSENT,
+               num_attention_heads=6, num_key_value_heads=3, intermediate_size=76,
+               pad_token_id=0, rope_parameters=rope(1000000.0)), 2, {}),
+    "scaled_embedding_positions": (
+        layer_norm_config("BioGptForCausalLM", "biogpt", "layer_norm_eps", hidden_size=60,
+                          num_attention_heads=5, num_key_value_heads=ABSENT,
+                          rope_parameters=ABSENT, intermediate_size=76, hidden_act="gelu",
+                          scale_embedding=True, pad_token_id=0, tie_word_embeddings=False), 1, {}),
+    "last_layer_bias": (
+        layer_norm_config("GPTNeoXJapaneseForCausalLM", "gpt_neox_japanese", "layer_norm_eps",
+                          hidden_size=60, num_attention_heads=6, num_key_value_heads=ABSENT,
+                          intermediate_size=ABSENT, hidden_act="gelu", tie_word_embeddings=True,
+                          rope_parameters=rope(20000.0, partial_rotary_factor=1.0)), 3, {}),
     "post_norms_experts": (
         config("FlexOlmoForCausalLM", "flex_olmo", head_dim=ABSENT, num_experts=6,
                num_experts_per_tok=3, intermediate_size=44, norm_topk_prob=False, pad_token_id=0),

@@ -36,6 +36,8 @@ const std::map<std::string, std::string>& Refused() {
       {"delta_rule_split", "has no shader"},
       {"delta_rule_split_odd", "has no shader"},
       {"gated_attention_experts", "has no shader"},
+      {"head_gates_experts", "has no shader"},
+      {"head_gates_odd", "has no shader"},
       {"hybrid_experts", "has no shader"},
       {"hybrid_indices", "has no shader"},
       {"hybrid_types", "has no shader"},

@@ -103,6 +103,9 @@ VALUES = {
     "hybrid_override_pattern": ["M-*-M"], "time_step_min": [0.5],
     "altup_num_inputs": [2], "altup_active_idx": [1], "altup_correct_scale": [True, False],
     "num_decoder_layers": [2], "num_layers": [1], "num_hidden_layers": [2],
+    "expert_selection_fn": ["softmax", "sigmoid"], "first_k_dense_replace": [0, 1],
+    "shared_expert_combination_strategy": ["average", "sum"],
+    "prefix_dense_sliding_window_pattern": [1, 2, 3],
 }
 
 
@@ -162,6 +165,10 @@ def guesses(key, value):
     values = []
   if key == "layer_types" and isinstance(value, list):
     values = [value[::-1], value[1:] + value[:1], ["full_attention"] * len(value)]
+  if key == "mlp_layer_types" and isinstance(value, list):
+    values = [value[::-1], value[1:] + value[:1], ["sparse"] * len(value)]
+  if key == "num_attention_heads_per_layer" and isinstance(value, list):
+    values = [value[::-1], value[1:], value[0]]
   if key == "activation_sparsity_pattern" and isinstance(value, list):
     values = [value[::-1], [0.5] * len(value), value[1:], 0.5]
   if key == "intermediate_size" and isinstance(value, list):

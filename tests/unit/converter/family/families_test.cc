@@ -286,6 +286,122 @@ TEST(Families, Experts_InTheLayersThatHaveThem) {
 }
 
 // The keys of baidu/ERNIE-4.5-0.3B-PT, whose architecture has another name than in transformers.
+// The keys of CohereLabs/North-Mini-Code-1.0 that say what it computes, with fewer layers.
+TEST(Families, ExpertsBesideAttention_AsPublished) {
+  nlohmann::json config = {{"architectures", {"Cohere2MoeForCausalLM"}},
+                           {"vocab_size", 262144},
+                           {"hidden_size", 2048},
+                           {"intermediate_size", 768},
+                           {"prefix_dense_intermediate_size", 3072},
+                           {"num_hidden_layers", 6},
+                           {"num_attention_heads", 32},
+                           {"num_key_value_heads", 4},
+                           {"head_dim", 128},
+                           {"rms_norm_eps", 1e-6},
+                           {"logit_scale", 1.0},
+                           {"sliding_window", 4096},
+                           {"sliding_window_pattern", 4},
+                           {"first_k_dense_replace", 1},
+                           {"prefix_dense_sliding_window_pattern", 1},
+                           {"num_experts", 128},
+                           {"num_experts_per_tok", 8},
+                           {"num_shared_experts", 0},
+                           {"expert_selection_fn", "sigmoid"},
+                           {"norm_topk_prob", false},
+                           {"use_qk_norm", false},
+                           {"use_parallel_block", true},
+                           {"use_gated_activation", true}};
+  const DecoderSpec spec = Read(config);
+  const LayerKindSpec& dense = spec.kinds[spec.layer_kinds[0]];
+  EXPECT_EQ(3072u, dense.ffn_dim);
+  EXPECT_EQ(0u, dense.n_experts);
+  EXPECT_EQ(0u, dense.window);
+  EXPECT_NE(kNoRope, dense.rope);  // without a window, but dense
+  const LayerKindSpec& sparse = spec.kinds[spec.layer_kinds[1]];
+  EXPECT_EQ(768u, sparse.ffn_dim);
+  EXPECT_EQ(4096u, sparse.window);
+  EXPECT_EQ(NormKind::kRms, sparse.norm);
+  EXPECT_EQ(RouteScore::kSigmoid, sparse.route_score);
+  EXPECT_FALSE(sparse.norm_topk_prob);
+  EXPECT_EQ(1.0f, sparse.routed_factor);
+  // The pattern begins behind the dense layers: every fourth of the others has no window.
+  const LayerKindSpec& full = spec.kinds[spec.layer_kinds[4]];
+  EXPECT_EQ(0u, full.window);
+  EXPECT_EQ(kNoRope, full.rope);
+  const nlohmann::json changes = {{"expert_selection_fn", "tanh"},
+                                  {"shared_expert_combination_strategy", "max"},
+                                  {"use_qk_norm", true},
+                                  {"rope_scaling", {{"rope_type", "linear"}}},
+                                  {"first_k_dense_replace", 7}};
+  for (const auto& [key, value] : changes.items()) {
+    nlohmann::json odd = config;
+    odd[key] = value;
+    EXPECT_THAT(ErrorOfConfig(odd), HasSubstr(key));
+  }
+}
+
+// The keys of poolside/Laguna-S-2.1, with fewer layers.
+TEST(Families, HeadsByLayer_AsPublished) {
+  nlohmann::json config = {
+      {"architectures", {"LagunaForCausalLM"}},
+      {"vocab_size", 100352},
+      {"hidden_size", 3072},
+      {"intermediate_size", 12288},
+      {"num_hidden_layers", 2},
+      {"num_attention_heads", 48},
+      {"num_attention_heads_per_layer", {48, 64}},
+      {"num_key_value_heads", 8},
+      {"head_dim", 128},
+      {"num_experts", 256},
+      {"num_experts_per_tok", 10},
+      {"moe_intermediate_size", 1024},
+      {"shared_expert_intermediate_size", 1024},
+      {"decoder_sparse_step", 1},
+      {"norm_topk_prob", true},
+      {"moe_routed_scaling_factor", 2.5},
+      {"moe_router_logit_softcapping", 0.0},
+      {"moe_apply_router_weight_on_input", false},
+      {"mlp_only_layers", {0}},
+      {"gating", "per-head"},
+      {"gating_types", {"per-head", "per-head"}},
+      {"sliding_window", 512},
+      {"layer_types", {"full_attention", "sliding_attention"}},
+      {"mlp_layer_types", {"dense", "sparse"}},
+      {"rope_parameters",
+       {{"full_attention",
+         {{"rope_type", "yarn"},
+          {"rope_theta", 500000.0},
+          {"factor", 128.0},
+          {"original_max_position_embeddings", 8192},
+          {"beta_slow", 1.0},
+          {"beta_fast", 32.0},
+          {"attention_factor", 1.4852030263919618},
+          {"partial_rotary_factor", 0.5}}},
+        {"sliding_attention",
+         {{"rope_type", "default"}, {"rope_theta", 10000.0}, {"partial_rotary_factor", 1.0}}}}}};
+  const DecoderSpec spec = Read(config);
+  const LayerKindSpec& first = spec.kinds[spec.layer_kinds[0]];
+  const LayerKindSpec& second = spec.kinds[spec.layer_kinds[1]];
+  EXPECT_EQ(48u, first.n_heads);
+  EXPECT_EQ(64u, second.n_heads);
+  EXPECT_TRUE(first.has_head_gates && second.has_head_gates);
+  EXPECT_EQ(64u, spec.ropes[first.rope].rotary_dim);
+  EXPECT_EQ(128u, spec.ropes[second.rope].rotary_dim);
+  EXPECT_EQ(512u, second.window);
+  EXPECT_EQ(2.5f, second.routed_factor);
+  EXPECT_TRUE(second.norm_topk_prob && second.has_router_correction);
+  const nlohmann::json changes = {{"num_attention_heads_per_layer", {48, 60}},
+                                  {"num_key_value_heads", 9},
+                                  {"moe_router_logit_softcapping", 30.0},
+                                  {"moe_apply_router_weight_on_input", true},
+                                  {"swa_attention_sink_enabled", true}};
+  for (const auto& [key, value] : changes.items()) {
+    nlohmann::json odd = config;
+    odd[key] = value;
+    EXPECT_THAT(ErrorOfConfig(odd), HasSubstr(key));
+  }
+}
+
 TEST(Families, OlderNameOfAnArchitecture_IsKnown) {
   const nlohmann::json changes = {{"use_bias", false}, {"head_dim", 8}};
   EXPECT_EQ(Read(Config("Ernie4_5ForCausalLM", changes)),

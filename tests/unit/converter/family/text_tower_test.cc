@@ -147,6 +147,30 @@ TEST(TextTower, Qwen2Vl_FlatAsPublished) {
 }
 
 // What a class of its own says of absent keys.
+// The keys of Qwen/Qwen2.5-Omni-3B that say what its decoder computes.
+TEST(TextTower, PartOfAModelThatSpeaks_AsPublished) {
+  const json text = {{"hidden_size", 2048},
+                     {"intermediate_size", 11008},
+                     {"model_type", "qwen2_5_omni_text"},
+                     {"num_attention_heads", 16},
+                     {"num_hidden_layers", 36},
+                     {"num_key_value_heads", 2},
+                     {"rope_scaling", {{"mrope_section", {16, 24, 24}}, {"rope_type", "default"}}},
+                     {"rope_theta", 1000000.0},
+                     {"vocab_size", 151936}};
+  json config = {{"architectures", {"Qwen2_5OmniModel"}},
+                 {"model_type", "qwen2_5_omni"},
+                 {"talker_config", {{"hidden_size", 896}}},
+                 {"thinker_config", {{"text_config", text}, {"user_token_id", 872}}}};
+  const DecoderSpec spec = Read(config);
+  EXPECT_EQ("Qwen2ForCausalLM", spec.architecture);
+  EXPECT_EQ(36u, spec.layer_kinds.size());
+  EXPECT_EQ(151936u, spec.vocab);
+  EXPECT_FALSE(spec.tied);
+  config.erase("thinker_config");
+  EXPECT_THAT(test::ErrorOf([&] { Read(config); }), HasSubstr("thinker_config"));
+}
+
 TEST(TextTower, DefaultsOfClasses_AreTaken) {
   const json text = {{"vocab_size", 64},
                      {"hidden_size", 512},
@@ -283,18 +307,29 @@ class TextTowerConvert : public ConvertTest {
       json text = json::parse(test::ReadFile(path));
       const json tied = text["tie_word_embeddings"];
       text.erase("tie_word_embeddings");
-      test::WriteFile(path, json{{"architectures", {"LlavaForConditionalGeneration"}},
-                                 {"tie_word_embeddings", tied},
-                                 {"text_config", text}}
-                                .dump());
+      json whole = {{"tie_word_embeddings", tied}, {"text_config", text}};
+      if (part_ != nullptr) whole = {{part_, whole}};
+      whole["architectures"] = {architecture_};
+      test::WriteFile(path, whole.dump());
     }
     Run(Options(DType::kInt8));
     return test::ReadFile(folder_ / "out/model.arn");
   }
 
+  const char* architecture_ = "LlavaForConditionalGeneration";
+  const char* part_ = nullptr;  // key of the object that holds text_config
   std::vector<const char*> others_ = {"vision_tower.a.weight", "vision_tower.b.weight",
                                       "model.multi_modal_projector.linear_1.weight"};
 };
+
+TEST_F(TextTowerConvert, PartOfAModelThatSpeaks_GivesTheDecodersBundle) {
+  const std::vector<uint8_t> alone = BundleOf(nullptr);
+  architecture_ = "Qwen2_5OmniModel";
+  part_ = "thinker_config";
+  others_ = {"thinker.visual.a.weight", "thinker.audio_tower.b.weight", "talker.model.norm.weight",
+             "token2wav.c.weight"};
+  EXPECT_EQ(alone, BundleOf([](const std::string& name) { return "thinker." + name; }));
+}
 
 TEST_F(TextTowerConvert, EveryLayout_GivesTheDecodersBundle) {
   const std::vector<uint8_t> alone = BundleOf(nullptr);

@@ -134,7 +134,7 @@ LayerKind LinearAttention() {
   kind.mixer_norm_epsilon = 1e-4f;
   kind.doubles_betas = true;
   kind.norms_before_gate = true;
-  kind.has_attention_gate = true;
+  kind.has_attention_gate = kind.has_head_gates = true;
   kind.is_hybrid = true;
   return kind;
 }
@@ -148,8 +148,6 @@ TEST(ReadKind, EveryField_Arrives) {
     EXPECT_TRUE(kind == static_cast<const LayerKind&>(spec));
   }
   LayerKind parallel = AttentionWithExperts();
-  parallel.n_experts = parallel.n_experts_used = parallel.shared_ffn_dim = 0;
-  parallel.router_groups = parallel.router_groups_used = 0;
   parallel.is_parallel = true;
   parallel.qk_norm_spans_heads = false;
   parallel.qk_norm_follows_rope = true;
@@ -190,7 +188,6 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
       {"norms over all heads after rope", [](LayerKind& k) { k.qk_norm_follows_rope = true; }},
       {"kinds.qkv_clip is -1, expected 0 or", [](LayerKind& k) { k.qkv_clip = -1.0f; }},
       {"kinds.query_temperature_shift is 2", [](LayerKind& k) { k.query_temperature_shift = 2; }},
-      {"experts parallel to attention", [](LayerKind& k) { k.is_parallel = true; }},
       {"kinds.n_experts_used is 9, expected 1..8", [](LayerKind& k) { k.n_experts_used = 9; }},
       {"kinds.query_temperature_step is 0, expected 1..",
        [](LayerKind& k) { k.query_temperature_step = 0; }},
@@ -238,6 +235,7 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
       {"kinds.is_hybrid is 1, expected 0..0", [](LayerKind& k) { k.is_hybrid = true; }},
       {"kinds.has_delta_rule is 1, expected 0..0", [](LayerKind& k) { k.has_delta_rule = true; }},
       {"kinds.doubles_betas is 1, expected 0..0", [](LayerKind& k) { k.doubles_betas = true; }},
+      {"kinds.has_head_gates is 1, expected 0..0", [](LayerKind& k) { k.has_head_gates = true; }},
       {"kinds.has_attention_gate is 1, expected 0..0",
        [](LayerKind& k) { k.has_attention_gate = true; }, Scan()},
       {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; },
