@@ -105,4 +105,9 @@ const char* TowerRunner::kernel_names() const {
   return device == nullptr ? "" : device->kernel_names(planned_);
 }
 
+const char* TowerRunner::quirks() const {
+  const DeviceOps* device = backend().device;
+  return device == nullptr ? "" : device->quirks(planned_);
+}
+
 }  // namespace arn

@@ -2,10 +2,15 @@
 
 #include <cstring>
 
+#include "kernels/contract/backend.h"
 #include "kernels/vulkan/device/device_extensions.h"
 
 namespace arn::vulkan {
 namespace {
+
+// Tokens of a prompt in a run. GPUs read each weight once per run; software drivers are bound by
+// arithmetic, and answer a cancellation sooner.
+constexpr uint32_t kGpuChunk = kMostChunkRows, kSoftwareChunk = 128, kShortChunk = 32;
 
 // Names of a device's extensions.
 class Extensions {
@@ -119,7 +124,7 @@ DeviceUse UseOf(const DeviceReport& report, uint32_t avoid) {
   use.coop = allows(kAvoidCoop) && use.full_subgroups && report.has_coop;
   use.unified =
       allows(kAvoidMapping) && (is_software || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);
-  use.chunk_rows = !allows(kAvoidLongRuns) ? kShortChunk : is_software ? kUsualChunk : kLongChunk;
+  use.chunk_rows = !allows(kAvoidLongRuns) ? kShortChunk : is_software ? kSoftwareChunk : kGpuChunk;
   return use;
 }
 

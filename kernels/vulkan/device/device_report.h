@@ -1,5 +1,5 @@
-// What a driver reports about a device, and which features the backend uses there. Tests make up
-// reports.
+// Reads what a driver reports about a device, and chooses the features that the backend uses there.
+// Tests make up reports.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,10 @@ struct DeviceUse {
   bool dot = false;
   bool coop = false;
   bool unified = false;     // memory of the device is mapped
-  uint32_t chunk_rows = 0;  // tokens of a prompt in a run, if the caller does not choose
+  uint32_t chunk_rows = 0;  // as in DeviceOps
 };
 
 // avoid: Avoid flags.
 DeviceUse UseOf(const DeviceReport& report, uint32_t avoid);
-
-// Chunks of a prompt. The longest is that of GPUs: each weight is read once per chunk.
-inline constexpr uint32_t kLongChunk = 512, kUsualChunk = 128, kShortChunk = 32;
 
 }  // namespace arn::vulkan

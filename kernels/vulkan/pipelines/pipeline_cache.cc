@@ -63,7 +63,7 @@ DeviceKey KeyOf(const Device& device) {
       if (!words.empty()) hash.Update(words.data(), words.size() * sizeof(uint32_t));
     }
   }
-  // What is avoided decides which variants are measured, and which shaders are compiled.
+  // Measurements depend on what is avoided.
   const uint32_t avoided = device.avoided();
   hash.Update(&avoided, sizeof avoided);
   key.shaders = hash.Digest();
