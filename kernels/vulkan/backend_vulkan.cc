@@ -66,6 +66,7 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
   ARN_TRY(create(BufferUse::kDevice, bytes.arrivals, &s.arrivals));
   SetTraits(GpuTraitsOf(s.device), &s.traits);
+  s.traits.timed_rows = Min(s.traits.timed_rows, s.device.chunk_rows());
   if (s.has_forced_attention) s.traits.row_attention_bytes = 0;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
