@@ -4,6 +4,7 @@
 #include "runtime/constrain/availability.h"
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/memory/activation_plan.h"
+#include "runtime/memory/devices.h"
 #include "runtime/memory/placement.h"
 #include "runtime/model/image_place.h"
 #include "runtime/scheduler/availability.h"
@@ -658,8 +659,8 @@ Status PlanWithChunk(const Model& model, const Backend* backend, const SessionOp
 Status PlanSession(const Model& model, const Backend* backend, const SessionOptions& options,
                    const SessionObjects& objects, SessionPlan* out, Diag* diag) {
   const bool sees_both_ways = model.spec.vision.sees_both_ways && options.embedding_rows != 0;
-  if (backend->device != nullptr && options.prefill_chunk == 0 && !options.all_logits &&
-      options.speculation == Speculation::kNone && !sees_both_ways) {
+  if (kHasDevices && backend->device != nullptr && options.prefill_chunk == 0 &&
+      !options.all_logits && options.speculation == Speculation::kNone && !sees_both_ways) {
     const Status status =
         PlanWithChunk(model, backend, options, kMostChunkRows, objects, out, diag);
     out->device_chooses_chunk = status == Status::kOk;

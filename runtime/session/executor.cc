@@ -2,6 +2,7 @@
 
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
+#include "runtime/memory/devices.h"
 
 namespace arn {
 
@@ -54,7 +55,7 @@ const char* Executor::kernel_names() const {
 
 const char* Executor::quirks() const {
   const DeviceOps* device = backend().device;
-  return device == nullptr ? "" : device->quirks(in_use_->state);
+  return !kHasDevices || device == nullptr ? "" : device->quirks(in_use_->state);
 }
 
 ThreadCpus Executor::ReadCpus() const {
@@ -138,7 +139,7 @@ void Executor::ActivateFallback() {
 
 void Executor::ChooseChunk() {
   const SessionPlan& plan = core_.plan;
-  if (!plan.device_chooses_chunk) return;
+  if (!kHasDevices || !plan.device_chooses_chunk) return;
   const DeviceOps* device = backend().device;
   const uint32_t wanted =
       device == nullptr ? kDefaultPrefillChunk : device->chunk_rows(in_use_->state);

@@ -1,16 +1,10 @@
 #include "runtime/vision/tower_runner.h"
 
 #include "kernels/contract/check.h"
+#include "runtime/memory/devices.h"
 
 namespace arn {
 namespace {
-
-// Lets the compiler leave out what only devices need.
-#ifdef ARENITE_NO_DEVICES
-constexpr bool kHasDevices = false;
-#else
-constexpr bool kHasDevices = true;
-#endif
 
 bool IsDeviceFailure(Status status) {
   return status == Status::kDevice || status == Status::kDeviceLost ||
