@@ -222,11 +222,18 @@ struct TokenOps {
   Status (*decode)(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag);
 };
 
+// Tokens of a prompt in a run, at most, where a device chooses. Plans have room for as many.
+inline constexpr uint32_t kMostChunkRows = 512;
+
 // The backend computes on a device. Strings are valid as long as the state.
 struct DeviceOps {
   const char* (*name)(const void* state);
   // Returns the kernel variants in use and how they were chosen, as human-readable text.
   const char* (*kernel_names)(const void* state);
+  // Returns what is avoided for known bugs of the driver, as human-readable text; "": nothing.
+  const char* (*quirks)(const void* state);
+  // Returns the tokens of a prompt that a run should have, up to kMostChunkRows.
+  uint32_t (*chunk_rows)(const void* state);
   // Called once the device has passed its self-test: its caches may then be written to
   // GpuOptions::folder.
   void (*trust)(void* state);

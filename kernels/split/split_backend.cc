@@ -126,6 +126,16 @@ const char* KernelNames(const void* state) {
   return s.backends[kOnDevice]->device->kernel_names(s.sides[kOnDevice]);
 }
 
+const char* Quirks(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  return s.backends[kOnDevice]->device->quirks(s.sides[kOnDevice]);
+}
+
+uint32_t ChunkRows(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  return s.backends[kOnDevice]->device->chunk_rows(s.sides[kOnDevice]);
+}
+
 void Trust(void* state) {
   const State& s = *static_cast<State*>(state);
   s.backends[kOnDevice]->device->trust(s.sides[kOnDevice]);
@@ -221,7 +231,8 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
   return s.backends[kOnHost]->kv_write(s.sides[kOnHost], to, from);
 }
 
-const DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping, ReadValues};
+const DeviceOps kDevice = {DeviceName, KernelNames, Quirks,    ChunkRows,
+                           Trust,      KvMapping,   ReadValues};
 const PartnerOps kPartner = {Join};
 
 }  // namespace arn::split

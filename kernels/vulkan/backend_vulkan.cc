@@ -66,6 +66,7 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
   ARN_TRY(create(BufferUse::kDevice, bytes.arrivals, &s.arrivals));
   SetTraits(GpuTraitsOf(s.device), &s.traits);
+  s.traits.timed_rows = Min(s.traits.timed_rows, s.device.chunk_rows());
   if (s.has_forced_attention) s.traits.row_attention_bytes = 0;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
@@ -366,6 +367,14 @@ const char* DeviceName(const void* state) {
 
 const char* KernelNames(const void* state) { return static_cast<const State*>(state)->matmuls; }
 
+const char* QuirksOf(const void* state) {
+  return static_cast<const State*>(state)->device.quirks();
+}
+
+uint32_t ChunkRows(const void* state) {
+  return static_cast<const State*>(state)->device.chunk_rows();
+}
+
 Span<std::byte> KvMapping(const void* state) {
   const State& s = *static_cast<const State*>(state);
   if (!s.shares_kv || !s.kv.is_cached) return {};
@@ -383,9 +392,10 @@ constexpr const CostOps* kCost = nullptr;
 constexpr CostOps kCostOps = {CountRun};
 constexpr const CostOps* kCost = &kCostOps;
 #endif
-constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping, ReadValues};
-constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping,
-                                       ReadValues};
+constexpr DeviceOps kDevice = {DeviceName, KernelNames, QuirksOf,  ChunkRows,
+                               Trust,      KvMapping,   ReadValues};
+constexpr DeviceOps kUncachedDevice = {DeviceName,   KernelNames, QuirksOf,  ChunkRows,
+                                       TrustNothing, KvMapping,   ReadValues};
 
 template <Restriction restriction, uint32_t variant = kChosen, uint32_t attention = kChosen>
 constexpr Backend MakeBackend() {

@@ -192,6 +192,7 @@ arn_status arn_image_encoder_backend(const arn_image_encoder* encoder, arn_backe
   out.device = tower.device_name();
   out.reason = tower.reason();
   out.kernels = tower.kernel_names();
+  out.quirks = tower.quirks();
   return ToC(WriteStruct(out, out_info));
 }
 

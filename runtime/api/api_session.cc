@@ -198,6 +198,7 @@ arn_status arn_session_backend(const arn_session* session, arn_backend_info* out
   out.device = executor.device_name();
   out.reason = executor.fallback_reason();
   out.kernels = executor.kernel_names();
+  out.quirks = executor.quirks();
   return ToC(WriteStruct(out, out_info));
 }
 

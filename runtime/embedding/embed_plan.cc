@@ -1,6 +1,7 @@
 #include "runtime/embedding/embed_plan.h"
 
 #include "platform/base/arith.h"
+#include "runtime/memory/devices.h"
 
 namespace arn {
 namespace {
@@ -55,13 +56,6 @@ void CopyProgram(const Model& model, EmbedPlan* plan) {
   plan->program.max_encoder_rows = plan->options.batch_tokens;
   plan->program.max_pooled_rows = plan->options.max_texts;
 }
-
-// Lets the compiler leave out what only devices need.
-#ifdef ARENITE_NO_DEVICES
-constexpr bool kHasDevices = false;
-#else
-constexpr bool kHasDevices = true;
-#endif
 
 }  // namespace
 

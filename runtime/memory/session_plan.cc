@@ -4,6 +4,7 @@
 #include "runtime/constrain/availability.h"
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/memory/activation_plan.h"
+#include "runtime/memory/devices.h"
 #include "runtime/memory/placement.h"
 #include "runtime/model/image_place.h"
 #include "runtime/scheduler/availability.h"
@@ -199,15 +200,15 @@ Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options,
   return Status::kOk;
 }
 
-Status ApplyDefaults(const Model& model, const Backend& backend, SessionOptions* options,
-                     Diag* diag) {
+Status ApplyDefaults(const Model& model, const Backend& backend, uint32_t default_chunk,
+                     SessionOptions* options, Diag* diag) {
   uint32_t model_context = 0;
   ARN_TRY(CheckRopeScaling(model.spec, options->rope_scaling, &model_context, diag));
   if (options->context_tokens == 0) {
     options->context_tokens = Min(model_context, kDefaultContextTokens);
   }
   if (options->prefill_chunk == 0) {
-    options->prefill_chunk = kDefaultPrefillChunk;
+    options->prefill_chunk = default_chunk;
     // An image that is seen both ways runs in one chunk.
     const VisionSpec& vision = model.spec.vision;
     if (vision.sees_both_ways && options->embedding_rows != 0) {
@@ -579,8 +580,11 @@ uint64_t SessionPlan::KvBytesPerToken() const {
   return bytes;
 }
 
-Status PlanSession(const Model& model, const Backend* backend, const SessionOptions& options,
-                   const SessionObjects& objects, SessionPlan* out, Diag* diag) {
+namespace {
+
+// chunk: the default of prefill_chunk.
+Status PlanWithChunk(const Model& model, const Backend* backend, const SessionOptions& options,
+                     uint32_t chunk, const SessionObjects& objects, SessionPlan* out, Diag* diag) {
   *out = SessionPlan();
   if (!model.has_weights) {
     return diag->Fail(Status::kUnsupported, "the bundle holds only a tokenizer, no model to run");
@@ -593,7 +597,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   out->options = options;
   out->backend = backend;
   ARN_TRY(PlaceThreads(*backend, out, diag));
-  ARN_TRY(ApplyDefaults(model, *backend, &out->options, diag));
+  ARN_TRY(ApplyDefaults(model, *backend, chunk, &out->options, diag));
   ARN_TRY(CheckPace(&out->options.pace, diag));
   Layout layout;
   ARN_ASSIGN(out->session, layout.Add(Region::kConstants, objects.session_bytes));
@@ -642,6 +646,26 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   }
   out->region_bytes[static_cast<uint32_t>(Region::kWeights)] = model.spec.weight_bytes;
   return Status::kOk;
+}
+
+}  // namespace
+
+// A device's chunk is known only when the session is created, so the plan has room for the longest,
+// unless that is more than the backend takes. A row of logits for each of its tokens, and rows for
+// guesses, which a device does not run, are not worth their memory. An image that is seen both ways
+// needs the chunk that was planned.
+Status PlanSession(const Model& model, const Backend* backend, const SessionOptions& options,
+                   const SessionObjects& objects, SessionPlan* out, Diag* diag) {
+  const bool sees_both_ways = model.spec.vision.sees_both_ways && options.embedding_rows != 0;
+  if (kHasDevices && backend->device != nullptr && options.prefill_chunk == 0 &&
+      !options.all_logits && options.speculation == Speculation::kNone && !sees_both_ways) {
+    const Status status =
+        PlanWithChunk(model, backend, options, kMostChunkRows, objects, out, diag);
+    out->device_chooses_chunk = status == Status::kOk;
+    if (status != Status::kUnsupported) return status;
+    diag->Clear();
+  }
+  return PlanWithChunk(model, backend, options, kDefaultPrefillChunk, objects, out, diag);
 }
 
 Memory PartitionBlock(const SessionPlan& plan, std::byte* block) {

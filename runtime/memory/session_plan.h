@@ -69,7 +69,7 @@ struct SessionOptions {
   bool k_by_token = false;     // quantised pages: as in KvGroup
   bool v_by_channel = false;
   uint32_t context_tokens = 0;     // 0: the model's, at most kDefaultContextTokens
-  uint32_t prefill_chunk = 0;      // 0: kDefaultPrefillChunk
+  uint32_t prefill_chunk = 0;      // 0: kDefaultPrefillChunk, or what a device chooses
   uint32_t n_threads = 0;          // 0: the number of performance CPUs
   uint32_t n_prefill_threads = 0;  // 0: n_threads
   uint32_t kv_page_tokens = 0;     // 0: kDefaultKvPageTokens
@@ -199,6 +199,8 @@ struct MtpPlan {
 struct SessionPlan {
   SessionOptions options;  // as applied: defaults filled in
   const Backend* backend = nullptr;
+  // True: the device's backend chooses chunks of a prompt, up to options.prefill_chunk.
+  bool device_chooses_chunk = false;
   // The model's program with this session's sizes. Its values, ropes and kv_groups point into this
   // struct: call Bind() after a copy.
   Program program;

@@ -33,6 +33,7 @@ struct SessionCore {
   // of the plan's options, which are valid only while a session is created.
   SessionCore(const Model& of_model, const SessionPlan& of_plan, std::byte* block)
       : model(of_model), memory(PartitionBlock(of_plan, block)), plan(of_plan) {
+    chunk_rows = plan.options.prefill_chunk;
     plan.options.device = plan.options.device_folder = nullptr;
     plan.options.thermal_zone = plan.options.system_root = nullptr;
     if (plan.options.rope_scaling.exists()) {
@@ -56,6 +57,7 @@ struct SessionCore {
   std::atomic<uint32_t> cancel{0};  // non-zero: the call in progress, or the next one, is to end
   bool is_in_callback = false;      // a callback runs that a call of this session made
   bool is_behind_logits = false;  // its token has no logits: others before it run together with it
+  uint32_t chunk_rows = 0;        // tokens of a prompt in a run; the plan's prefill_chunk or fewer
   SessionStats stats;
   Diag diag;  // message of the last failure
   SessionPlan plan;

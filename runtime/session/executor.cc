@@ -1,6 +1,8 @@
 #include "runtime/session/executor.h"
 
+#include "platform/base/arith.h"
 #include "platform/os/pages.h"
+#include "runtime/memory/devices.h"
 
 namespace arn {
 
@@ -28,6 +30,7 @@ Status Executor::Load(const SessionPlan& wanted, Diag* diag) {
   if (status == Status::kOk && planned_.backend->partner != nullptr) {
     status = planned_.backend->partner->join(planned_.state, fallback_.state, diag);
   }
+  if (status == Status::kOk) ChooseChunk();
   if (status == Status::kOk || !has_fallback()) return status;
   SwitchToFallback(*diag);
   diag->Clear();
@@ -48,6 +51,11 @@ const char* Executor::device_name() const {
 const char* Executor::kernel_names() const {
   const DeviceOps* device = backend().device;
   return device == nullptr ? "" : device->kernel_names(in_use_->state);
+}
+
+const char* Executor::quirks() const {
+  const DeviceOps* device = backend().device;
+  return !kHasDevices || device == nullptr ? "" : device->quirks(in_use_->state);
 }
 
 ThreadCpus Executor::ReadCpus() const {
@@ -126,6 +134,16 @@ void Executor::ActivateFallback() {
   in_use_ = &fallback_;
   fallback_.backend->host_kv->place(fallback_.state,
                                     core_.memory.region[static_cast<uint32_t>(Region::kKv)]);
+  ChooseChunk();
+}
+
+void Executor::ChooseChunk() {
+  const SessionPlan& plan = core_.plan;
+  if (!kHasDevices || !plan.device_chooses_chunk) return;
+  const DeviceOps* device = backend().device;
+  const uint32_t wanted =
+      device == nullptr ? kDefaultPrefillChunk : device->chunk_rows(in_use_->state);
+  core_.chunk_rows = Min(plan.options.prefill_chunk, wanted);
 }
 
 }  // namespace arn

@@ -37,6 +37,7 @@ class Executor {
   bool has_fallback() const { return fallback_.backend != nullptr; }
   const char* device_name() const;
   const char* kernel_names() const;
+  const char* quirks() const;
   // Returns the CPUs that the threads may run on now.
   ThreadCpus ReadCpus() const;
 
@@ -102,6 +103,8 @@ class Executor {
     void* state = nullptr;
   };
   void ActivateFallback();
+  // Sets the core's chunk_rows to what suits the backend in use.
+  void ChooseChunk();
   // Bounds the resident part of the model's row table.
   void ForgetRows(size_t n_tokens);
 

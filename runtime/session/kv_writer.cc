@@ -81,7 +81,7 @@ Status KvWriter::Append(Span<const int32_t> ids, const float* const* keys,
                         const float* const* values) {
   ARN_TRY(Check(ids, keys, values));
   for (size_t done = 0; done < ids.size();) {
-    const size_t n = Min<size_t>(ids.size() - done, core_.plan.options.prefill_chunk);
+    const size_t n = Min<size_t>(ids.size() - done, core_.chunk_rows);
     ARN_TRY(AppendChunk(ids, static_cast<uint32_t>(done), static_cast<uint32_t>(n), keys, values));
     done += n;
   }

@@ -18,10 +18,10 @@ bool HasRelativePositions(const Program& program) {
 
 }  // namespace
 
-Status Prefiller::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) {
+Status Prefiller::NextChunk(uint32_t sequence, size_t left, uint32_t most, size_t* out_tokens) {
   ARN_TRY(runner_.MakeRoomForOne(sequence));
   const size_t room = cache().capacity() - sequences_.Length(sequence);
-  *out_tokens = Min(Min<size_t>(core_.plan.options.prefill_chunk, left), room);
+  *out_tokens = Min(Min<size_t>(most, left), room);
   return Status::kOk;
 }
 
@@ -69,7 +69,7 @@ Status Prefiller::RunChunk(Span<const int32_t> ids, size_t marked, size_t* done)
   }
   const Span<const int32_t> left = ids.subspan(*done, ids.size() - *done);
   size_t n = 0;
-  ARN_TRY(NextChunk(selected, left.size(), &n));
+  ARN_TRY(NextChunk(selected, left.size(), core_.chunk_rows, &n));
   ARN_TRY(runner_.RunPending(selected, 1));
   n = Min<size_t>(n, runner_.RunTokens(selected) - sequences_.At(selected).n_pending);
   if (*done < marked && cache().snapshots().is_on()) n = Min(n, marked - *done);
@@ -167,7 +167,7 @@ Status Prefiller::PrefillChunk(const SessionPart& part, const float** out_logits
     return sequences_.ContextFullError(selected);
   }
   size_t n = 0;
-  ARN_TRY(NextChunk(selected, ids.size(), &n));
+  ARN_TRY(NextChunk(selected, ids.size(), core_.plan.options.prefill_chunk, &n));
   if (n < ids.size()) {
     return core_.diag.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
                            ids.size(), sequences_.length(), cache().capacity());

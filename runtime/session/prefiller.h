@@ -55,7 +55,7 @@ class Prefiller {
   // Runs the part in one run. out_logits: as PrefillLogits; null: logits of the last token only.
   Status PrefillChunk(const SessionPart& part, const float** out_logits);
   // Number of prefill tokens for the next run, at least one. Shifts when the context is full.
-  Status NextChunk(uint32_t sequence, size_t left, size_t* out_tokens);
+  Status NextChunk(uint32_t sequence, size_t left, uint32_t most, size_t* out_tokens);
   // Ends a chunk of the first *n ids before an image that it would cut. kBadArgument: an image is
   // longer than a chunk.
   Status KeepImagesWhole(Span<const int32_t> ids, size_t* n) const;

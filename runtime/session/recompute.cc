@@ -92,7 +92,7 @@ Status Recompute::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last
   auto* rows = core_.memory.As<SequenceRows>(core_.plan.rows);
   while (cache().length(sequence) < end) {
     const uint32_t first = cache().length(sequence);
-    const uint32_t most = Min(core_.plan.options.prefill_chunk, cache().TokensToSnapshot(sequence));
+    const uint32_t most = Min(core_.chunk_rows, cache().TokensToSnapshot(sequence));
     Growth growth{sequence, Min(most, end - first)};
     // An image that is seen both ways runs in one chunk, as it did at first.
     const int32_t* left = sequences_.History(sequence) + first;

@@ -156,7 +156,7 @@ Status Runner::RunWithoutCache(const SessionPart& part, LogitRows logit_rows) {
 }
 
 uint32_t Runner::RunTokens(uint32_t sequence) const {
-  return Min(core_.plan.options.prefill_chunk, sequences_.cache().TokensToSnapshot(sequence));
+  return Min(core_.chunk_rows, sequences_.cache().TokensToSnapshot(sequence));
 }
 
 Status Runner::RunPending(uint32_t sequence, uint32_t beside) {

@@ -20,7 +20,8 @@ Status Scheduler::Open(const SchedulerOptions& options) {
                            "step_rows is %u, a run of this session has at most %u (prefill_chunk)",
                            options.step_rows, most);
   }
-  step_rows_ = options.step_rows == 0 ? most : options.step_rows;
+  const uint32_t usual = Max(core_.chunk_rows, core_.plan.options.max_sequences);
+  step_rows_ = options.step_rows == 0 ? Min(usual, most) : options.step_rows;
   table_.Init({core_.memory.As<RequestRecord>(plan.requests), n},
               {core_.memory.As<uint32_t>(plan.order), n});
   events_.Init({core_.memory.As<RequestEvent>(plan.events), plan.n_events});

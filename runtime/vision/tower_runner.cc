@@ -1,16 +1,10 @@
 #include "runtime/vision/tower_runner.h"
 
 #include "kernels/contract/check.h"
+#include "runtime/memory/devices.h"
 
 namespace arn {
 namespace {
-
-// Lets the compiler leave out what only devices need.
-#ifdef ARENITE_NO_DEVICES
-constexpr bool kHasDevices = false;
-#else
-constexpr bool kHasDevices = true;
-#endif
 
 bool IsDeviceFailure(Status status) {
   return status == Status::kDevice || status == Status::kDeviceLost ||
@@ -103,6 +97,11 @@ const char* TowerRunner::device_name() const {
 const char* TowerRunner::kernel_names() const {
   const DeviceOps* device = backend().device;
   return device == nullptr ? "" : device->kernel_names(planned_);
+}
+
+const char* TowerRunner::quirks() const {
+  const DeviceOps* device = backend().device;
+  return device == nullptr ? "" : device->quirks(planned_);
 }
 
 }  // namespace arn

@@ -36,6 +36,7 @@ class TowerRunner {
   const Backend& backend() const { return is_on_fallback_ ? *plan_.fallback : *plan_.backend; }
   const char* device_name() const;
   const char* kernel_names() const;
+  const char* quirks() const;
   const char* reason() const { return reason_.text(); }
 
  private:

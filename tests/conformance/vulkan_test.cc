@@ -306,29 +306,6 @@ TEST(VulkanPlanTest, LongerContext_ItsPipelinesAreTheSame) {
   EXPECT_EQ(expected, PipelinesOf(4096));
 }
 
-TEST(VulkanQuirksTest, AvoidedOn_EveryEntryThatMatches_AddsUp) {
-  const vulkan::Quirk table[] = {
-      {7, 10, 20, 100, 200, vulkan::kAvoidDot, "a"},
-      {7, 20, 30, 0, UINT32_MAX, vulkan::kAvoidSubgroups, "b"},
-      {8, 0, UINT32_MAX, 0, UINT32_MAX, vulkan::kAvoidDevice, "c"},
-  };
-  const auto avoided = [&](uint32_t vendor, uint32_t device, uint32_t driver, const char** why) {
-    VkPhysicalDeviceProperties properties = {};
-    properties.vendorID = vendor;
-    properties.deviceID = device;
-    properties.driverVersion = driver;
-    return vulkan::AvoidedOn({table, 3}, properties, why);
-  };
-  const char* why = nullptr;
-  EXPECT_EQ(uint32_t{vulkan::kAvoidDot}, avoided(7, 10, 100, &why));
-  EXPECT_EQ(uint32_t{vulkan::kAvoidDot} | vulkan::kAvoidSubgroups, avoided(7, 20, 200, &why));
-  EXPECT_EQ(uint32_t{vulkan::kAvoidSubgroups}, avoided(7, 20, 201, &why));
-  EXPECT_EQ(0u, avoided(7, 9, 150, &why));
-  EXPECT_EQ(nullptr, why);
-  EXPECT_EQ(uint32_t{vulkan::kAvoidDevice}, avoided(8, 0, 0, &why));
-  EXPECT_STREQ("c", why);
-}
-
 // Positions 0 to 767 are in segments 0 to 2 of 256.
 TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
   ProgramBuilder builder(2, 64, 2000);
@@ -405,28 +382,6 @@ TEST(VulkanSegmentsTest, SegmentsOf_AVeryLongContext_FewerRowsAreSharedOut) {
   EXPECT_EQ(2u, segments.max_rows);
   // 24 heads, 1,024 segments, 65 quads of channels.
   EXPECT_EQ(2u * 24 * 1024 * 65 * 16, vulkan::PartialBytes(program, step, 256));
-}
-
-TEST_F(VulkanTest, Device_WithQuirks_DoesWithoutOrIsRefused) {
-  vulkan::Quirk quirk = {0, 0, UINT32_MAX, 0, UINT32_MAX, 0, "it is only a test"};
-  vulkan::DeviceChoice choice;
-  choice.quirks = {&quirk, 1};
-  Diag diag;
-  const auto open = [&](vulkan::Device* device) {
-    const Status status = device->Open(choice, &diag);
-    device->Close();
-    return status;
-  };
-  vulkan::Device usual, less, refused;
-  ASSERT_EQ(Status::kOk, open(&usual)) << diag.text();
-  quirk.vendor = usual.properties().vendorID;
-  quirk.avoid = vulkan::kAvoidSubgroups | vulkan::kAvoidDot | vulkan::kAvoidMapping;
-  ASSERT_EQ(Status::kOk, open(&less)) << diag.text();
-  EXPECT_TRUE(usual.uses_subgroups() || usual.uses_dot() || usual.is_unified());
-  EXPECT_FALSE(less.uses_subgroups() || less.uses_dot() || less.is_unified());
-  quirk.avoid = vulkan::kAvoidDevice;
-  EXPECT_EQ(Status::kUnsupported, open(&refused));
-  EXPECT_NE(std::string(diag.text()).find(quirk.why), std::string::npos) << diag.text();
 }
 
 // Records the request for the last pipeline.

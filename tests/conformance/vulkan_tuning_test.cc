@@ -32,6 +32,7 @@ class FakeMeter final : public vulkan::MatmulMeter {
     }
     most_at_once = std::max(most_at_once, dispatches.size());
     last_rows = rows;
+    most_rows = std::max(most_rows, rows);
     *ns = 1000;
     return time ? time(dispatches[0], ns) : Status::kOk;
   }
@@ -39,7 +40,7 @@ class FakeMeter final : public vulkan::MatmulMeter {
 
   std::function<Status(const Dispatch&, uint64_t*)> time;
   uint64_t now = 5, cost = 0;
-  uint32_t n_measured = 0, last_rows = 0;
+  uint32_t n_measured = 0, last_rows = 0, most_rows = 0;
   size_t most_at_once = 0;
 };
 
@@ -126,6 +127,16 @@ TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
   EXPECT_EQ(0u, none.n_measured);
   EXPECT_EQ(
       0, std::memcmp(&later.traits.choices, &matmuls.traits.choices, sizeof later.traits.choices));
+}
+
+TEST(VulkanTuningTest, Tune_ManyRows_AreAsManyAsTheDeviceMayRun) {
+  for (const uint32_t rows : {128u, 32u}) {
+    TwoShapes matmuls(DType::kInt8);
+    matmuls.traits.timed_rows = rows;
+    FakeMeter meter;
+    matmuls.Tune(&meter);
+    EXPECT_EQ(rows, meter.most_rows);
+  }
 }
 
 TEST(VulkanTuningTest, Tune_WhatIsHardlyFaster_IsNotTaken) {

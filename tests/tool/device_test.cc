@@ -121,8 +121,8 @@ TEST_F(ToolDeviceTest, Options_ThatCannotBe_AreRefused) {
   refused({"--max-tokens-per-s", "-1"}, "max_tokens_per_s");
 }
 
-// A software driver is reported before anything is compiled, and used only if named. Its pipeline
-// cache is in the user's cache folder.
+// A software driver is reported before anything is compiled, and used only if named. Its pipelines
+// and what was measured of its kernels are in the user's cache folder.
 TEST_F(ToolDeviceTest, Vulkan_DriverInSoftware_IsTakenByNameOnlyAndRemembered) {
   const std::filesystem::path cache = folder_ / "cache";
   std::filesystem::create_directories(cache);
@@ -131,9 +131,9 @@ TEST_F(ToolDeviceTest, Vulkan_DriverInSoftware_IsTakenByNameOnlyAndRemembered) {
     return RunProcess(more);
   };
   const auto command = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments = {"run",       bundle_,        "--prompt-ids",
-                                          "3,1",       "--max-tokens", "2",
-                                          "--backend", "vulkan",       "--trust-device"};
+    std::vector<std::string> arguments = {
+        "run",       bundle_,  "--prompt-ids",   "3,1",   "--max-tokens", "2",
+        "--backend", "vulkan", "--trust-device", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return AreniteCommand(arguments);
   };
@@ -144,19 +144,29 @@ TEST_F(ToolDeviceTest, Vulkan_DriverInSoftware_IsTakenByNameOnlyAndRemembered) {
   EXPECT_EQ(1, refused.exit_code);
   EXPECT_NE(std::string::npos, refused.err.find("select it by name")) << refused.err;
 
-  const auto kept = [&] {
+  const auto kept = [&](const char* suffix) {
     size_t n = 0;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(cache)) {
-      n += entry.path().extension() == ".pipelines" ? 1 : 0;
+      n += entry.path().extension() == suffix ? 1 : 0;
     }
     return n;
   };
+  const auto how_chosen = [](const ProcessResult& result) {
+    const auto json = nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+    EXPECT_EQ("", json["backend_quirks"]) << "a software driver has no quirks";
+    const std::string kernels = json["backend_kernels"];
+    return kernels.substr(kernels.rfind(';') + 2);
+  };
   const ProcessResult none = run(command({"--device", "0", "--device-folder", "none"}));
   EXPECT_EQ(0, none.exit_code) << none.err;
-  EXPECT_EQ(0u, kept());
+  EXPECT_EQ("fixed", how_chosen(none));
+  EXPECT_EQ(0u, kept(".pipelines"));
+  EXPECT_EQ(0u, kept(".tuning"));
   const ProcessResult taken = run(command({"--device", "0"}));
   EXPECT_EQ(0, taken.exit_code) << taken.err;
-  EXPECT_EQ(1u, kept());
+  EXPECT_EQ(0u, how_chosen(taken).find("measured"));
+  EXPECT_EQ(1u, kept(".pipelines"));
+  EXPECT_EQ(1u, kept(".tuning"));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ struct Outcome {
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   DeviceState state;
   std::optional<arn_constraint_stats_data> constraint;
-  std::string backend, device, kernels, why_not_device;  // final backend, after any fallback
+  std::string backend, device, kernels, quirks, why_not_device;  // of the backend at the end
 };
 
 // Returns the last text of the prompt, by which a reply may begin inside its reasoning.
@@ -300,6 +300,7 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
   json.Key("backend").String(outcome.backend);
   json.Key("backend_device").String(outcome.device);
   json.Key("backend_kernels").String(outcome.kernels);
+  json.Key("backend_quirks").String(outcome.quirks);
   json.Key("why_not_device").String(outcome.why_not_device);
   json.Key("memory").BeginObject();
   WriteRegions(outcome.plan, &json);
@@ -338,6 +339,7 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
                  outcome.why_not_device.c_str());
   }
   if (!outcome.kernels.empty()) std::fprintf(stderr, "kernels   %s\n", outcome.kernels.c_str());
+  if (!outcome.quirks.empty()) std::fprintf(stderr, "quirks    %s\n", outcome.quirks.c_str());
   std::fprintf(stderr, "memory    %s\n",
                MemoryLine(outcome.plan, outcome.state.stats.kv_used_bytes).c_str());
   std::fprintf(stderr, "peak RSS  %s\n", HumanBytes(PeakRssBytes()).c_str());
@@ -450,6 +452,7 @@ int Run(RunArguments arguments) {
   outcome.backend = backend.name;
   outcome.device = backend.device;
   outcome.kernels = backend.kernels;
+  outcome.quirks = backend.quirks;
   outcome.why_not_device = backend.reason;
 
   if (arguments.json) {

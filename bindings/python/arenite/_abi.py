@@ -164,8 +164,8 @@ class arn_kv_group_info(Struct):
 
 class arn_backend_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("backend", c_uint32), ("name", c_char_p),
-      ("device", c_char_p), ("reason", c_char_p), ("kernels", c_char_p)]
-  _initial_ = (0, None, None, None, None)
+      ("device", c_char_p), ("reason", c_char_p), ("kernels", c_char_p), ("quirks", c_char_p)]
+  _initial_ = (0, None, None, None, None, None)
 
 arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 

@@ -99,7 +99,8 @@ class SessionOptions:
   context_tokens: int = 0
   """Per sequence; 0: the model's max_context, at most 4096."""
   prefill_chunk: int = 0
-  """Tokens per prefill step; 0: 128."""
+  """Tokens per prefill step; 0: 128. On a GPU, without all_logits and speculation, 0: up to 512,
+  as the device wants."""
   n_threads: int = 0
   """0: the number of performance cores."""
   kv_page_tokens: int = 0

@@ -123,6 +123,7 @@ class MemoryPlan:
   context_tokens: int
   """Options after defaults are applied."""
   prefill_chunk: int
+  """The most, where a GPU chooses."""
   n_threads: int
   kv_page_tokens: int
   max_sequences: int
@@ -223,6 +224,9 @@ class BackendInfo:
   """VULKAN, VULKAN_CPU: text for display: the matmul kernels per weight type for one, few and
   many rows, and whether they were "measured" at creation, "remembered" in device_folder, or are
   "fixed"; else ""."""
+  quirks: str
+  """VULKAN, VULKAN_CPU: text for display: what is not used because of known bugs of this driver,
+  with a source for each; else ""."""
 
 
 @dataclasses.dataclass(frozen=True)

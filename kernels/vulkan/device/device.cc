@@ -105,13 +105,11 @@ Status Device::LoadInstance(Diag* diag) {
   return Status::kOk;
 }
 
-const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physical, uint32_t* family,
+const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physical,
+                            const DeviceReport& report, uint32_t* family,
                             uint32_t* timestamp_bits) {
-  VkPhysicalDeviceProperties2 properties = {};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  api_.GetPhysicalDeviceProperties2(physical, &properties);
-  const VkPhysicalDeviceLimits& limits = properties.properties.limits;
-  if (properties.properties.apiVersion < VK_API_VERSION_1_1) return "it has no Vulkan 1.1";
+  const VkPhysicalDeviceLimits& limits = report.properties.limits;
+  if (report.properties.apiVersion < VK_API_VERSION_1_1) return "it has no Vulkan 1.1";
   if (limits.maxPerStageDescriptorStorageBuffers < kMinStorageBuffers) {
     return "it has no maxPerStageDescriptorStorageBuffers of 11";
   }
@@ -133,7 +131,7 @@ const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physica
   if (*family >= n) return "it has no queue with VK_QUEUE_COMPUTE_BIT";
   *timestamp_bits = families[*family].timestampValidBits;
   const char* why = nullptr;
-  (void)AvoidedOn(choice.quirks, properties.properties, &why);
+  (void)AvoidedOn(choice.quirks, report, &why);
   return why;
 }
 
@@ -158,15 +156,13 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
   const bool is_number = has_name && *end == '\0';
   int best = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    VkPhysicalDeviceProperties2 properties = {};
-    properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-    api_.GetPhysicalDeviceProperties2(found[i], &properties);
-    const char* name = properties.properties.deviceName;
+    const DeviceReport report = ReportOf(api_, found[i]);
+    const char* name = report.properties.deviceName;
     if (is_number ? i != index : has_name && !Contains(name, choice.name)) continue;
     uint32_t family = 0, timestamp_bits = 0;
-    const char* missing = Missing(choice, found[i], &family, &timestamp_bits);
+    const char* missing = Missing(choice, found[i], report, &family, &timestamp_bits);
     if (choice.hardware_only && !has_name &&
-        properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+        report.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
       missing = "it is a software device, slower than the CPU backend; select it by name to use it";
     }
     if (missing != nullptr) {
@@ -175,10 +171,10 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
       }
       continue;
     }
-    if (rank(properties.properties.deviceType) <= best) continue;
-    best = rank(properties.properties.deviceType);
+    if (rank(report.properties.deviceType) <= best) continue;
+    best = rank(report.properties.deviceType);
     physical_ = found[i];
-    properties_ = properties.properties;
+    report_ = report;
     family_ = family;
     timestamp_bits_ = timestamp_bits;
   }
@@ -192,28 +188,13 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
 }
 
 Status Device::Create(const DeviceChoice& choice, Diag* diag) {
-  VkPhysicalDeviceSubgroupProperties subgroup = {};
-  subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
-  VkPhysicalDeviceProperties2 properties = {};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &subgroup;
-  api_.GetPhysicalDeviceProperties2(physical_, &properties);
-  constexpr VkSubgroupFeatureFlags kNeeded =
-      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
   const char* why = nullptr;
-  const uint32_t avoid = choice.avoid | AvoidedOn(choice.quirks, properties_, &why);
-  subgroup_size_ = subgroup.subgroupSize;
-  uses_subgroups_ = (avoid & kAvoidSubgroups) == 0 && subgroup.subgroupSize >= 4 &&
-                    (subgroup.supportedOperations & kNeeded) == kNeeded &&
-                    (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
-
+  avoid_ = choice.avoid | AvoidedOn(choice.quirks, report_, &why);
+  use_ = UseOf(report_, avoid_);
+  DescribeQuirks(choice.quirks, report_, quirks_, sizeof quirks_);
   api_.GetPhysicalDeviceMemoryProperties(physical_, &memory_);
-  is_unified_ = (avoid & kAvoidMapping) == 0 &&
-                (properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
-                 properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU);
-
   ExtensionList list;
-  ChooseExtensions(avoid, &list);
+  ChooseExtensions(&list);
 
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue = {};
@@ -264,7 +245,7 @@ void Device::Close() {
 
 uint64_t Device::TicksToNs(uint64_t ticks) const {
   const uint64_t mask = timestamp_bits_ >= 64 ? UINT64_MAX : (uint64_t{1} << timestamp_bits_) - 1;
-  const double period = static_cast<double>(properties_.limits.timestampPeriod);
+  const double period = static_cast<double>(properties().limits.timestampPeriod);
   return static_cast<uint64_t>(static_cast<double>(ticks & mask) * period);
 }
 

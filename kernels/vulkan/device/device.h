@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernels/vulkan/device/device_report.h"
 #include "kernels/vulkan/device/quirks.h"
 #include "kernels/vulkan/device/vk_api.h"
 #include "kernels/vulkan/device/vk_coop.h"
@@ -48,25 +49,31 @@ class Device {
   VkDevice handle() const { return device_; }
   VkQueue queue() const { return queue_; }
   uint32_t queue_family() const { return family_; }
-  const char* name() const { return properties_.deviceName; }
-  const VkPhysicalDeviceProperties& properties() const { return properties_; }
-  bool uses_subgroups() const { return uses_subgroups_; }
+  const char* name() const { return properties().deviceName; }
+  const DeviceReport& report() const { return report_; }
+  const VkPhysicalDeviceProperties& properties() const { return report_.properties; }
+  bool uses_subgroups() const { return use_.subgroups; }
   // Invocations per subgroup; 0 if subgroups are not used.
-  uint32_t subgroup_size() const { return uses_subgroups_ ? subgroup_size_ : 0; }
+  uint32_t subgroup_size() const { return use_.subgroups ? report_.subgroup_size : 0; }
   // True if a pipeline can require full subgroups. Otherwise subgroup_size() is only the size the
   // driver reports; some drivers run smaller subgroups.
-  bool has_full_subgroups() const { return has_full_subgroups_; }
+  bool has_full_subgroups() const { return use_.full_subgroups; }
   // True if a pipeline can require subgroups of subgroup_size().
-  bool has_sized_subgroups() const { return has_sized_subgroups_; }
-  bool uses_dot() const { return uses_dot_; }
+  bool has_sized_subgroups() const { return use_.sized_subgroups; }
+  bool uses_dot() const { return use_.dot; }
   // Shape of cooperative matrices; empty if not used.
   CoopShape coop() const { return coop_; }
   // Valid bits of the queue's timestamps; 0: not supported.
   uint32_t timestamp_bits() const { return timestamp_bits_; }
   // Converts the difference of two timestamps.
   uint64_t TicksToNs(uint64_t ticks) const;
-  bool is_unified() const { return is_unified_; }
-  uint64_t max_binding_bytes() const { return properties_.limits.maxStorageBufferRange; }
+  bool is_unified() const { return use_.unified; }
+  uint32_t chunk_rows() const { return use_.chunk_rows; }
+  // Avoid flags, of the quirks and of the choice.
+  uint32_t avoided() const { return avoid_; }
+  // The quirks that apply, for people; "" if there are none.
+  const char* quirks() const { return quirks_; }
+  uint64_t max_binding_bytes() const { return properties().limits.maxStorageBufferRange; }
   const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
   const VkAllocationCallbacks* callbacks() const { return &callbacks_; }
   DriverAllocations* allocations() { return &allocations_; }
@@ -75,13 +82,12 @@ class Device {
   Status LoadInstance(Diag* diag);
   Status ChoosePhysical(const DeviceChoice& choice, Diag* diag);
   // Returns null if the device can run this backend, else the missing feature.
-  const char* Missing(const DeviceChoice& choice, VkPhysicalDevice physical, uint32_t* family,
-                      uint32_t* timestamp_bits);
+  const char* Missing(const DeviceChoice& choice, VkPhysicalDevice physical,
+                      const DeviceReport& report, uint32_t* family, uint32_t* timestamp_bits);
   Status Create(const DeviceChoice& choice, Diag* diag);
-  // Selects the available extensions that are not avoided (device_extensions.cc).
+  // Lists the extensions of what is used (device_extensions.cc).
   struct ExtensionList;
-  void ChooseExtensions(uint32_t avoid, ExtensionList* list);
-  void ChooseSubgroups(ExtensionList* list);
+  void ChooseExtensions(ExtensionList* list);
   CoopShape FindCoopShape() const;
 
   Api api_;
@@ -90,12 +96,12 @@ class Device {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   uint32_t family_ = 0, timestamp_bits_ = 0;
-  VkPhysicalDeviceProperties properties_ = {};
+  DeviceReport report_;
+  DeviceUse use_;
+  uint32_t avoid_ = 0;
+  char quirks_[512] = "";
   VkPhysicalDeviceMemoryProperties memory_ = {};
   CoopShape coop_;
-  uint32_t subgroup_size_ = 0;
-  bool uses_subgroups_ = false, uses_dot_ = false, is_unified_ = false;
-  bool has_full_subgroups_ = false, has_sized_subgroups_ = false;
   VkAllocationCallbacks callbacks_ = {};
   DriverAllocations allocations_;
 };

@@ -1,20 +1,17 @@
 #include "kernels/vulkan/device/device_extensions.h"
 
-#include <cstring>
-
 #include "kernels/vulkan/shaders/shaders.h"
 
 namespace arn::vulkan {
-namespace {
 
-constexpr const char* kDot = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
-// Required by shaders with cooperative matrices.
-constexpr const char* kOfCoop[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
-                                   VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
-                                   VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME};
-constexpr const char* kSizes = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
-
-}  // namespace
+void* CoopFeatures::Chain() {
+  memory_model.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES;
+  int8.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
+  coop.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+  memory_model.pNext = &int8;
+  int8.pNext = &coop;
+  return &memory_model;
+}
 
 CoopShape ChooseCoopShape(const VkCooperativeMatrixPropertiesKHR* properties, uint32_t n) {
   using Properties = VkCooperativeMatrixPropertiesKHR;
@@ -60,90 +57,35 @@ CoopShape Device::FindCoopShape() const {
   return ChooseCoopShape(properties, n);
 }
 
-// Call after the features were queried.
-void Device::ChooseSubgroups(ExtensionList* list) {
-  VkPhysicalDeviceSubgroupSizeControlFeatures& features = list->subgroups;
-  VkPhysicalDeviceSubgroupSizeControlProperties sizes = {};
-  sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
-  VkPhysicalDeviceProperties2 properties = {};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &sizes;
-  api_.GetPhysicalDeviceProperties2(physical_, &properties);
-  has_full_subgroups_ = features.computeFullSubgroups == VK_TRUE;
-  has_sized_subgroups_ = has_full_subgroups_ && features.subgroupSizeControl == VK_TRUE &&
-                         (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-                         sizes.minSubgroupSize <= subgroup_size_ &&
-                         subgroup_size_ <= sizes.maxSubgroupSize;
-  if (!has_full_subgroups_) return;
-  features.subgroupSizeControl = has_sized_subgroups_ ? VK_TRUE : VK_FALSE;
-  list->names[list->n++] = kSizes;
-  features.pNext = list->features;
-  list->features = &features;
-}
-
-void Device::ChooseExtensions(uint32_t avoid, ExtensionList* list) {
+// Enables what is used, and nothing else: robustness and the like cost time.
+void Device::ChooseExtensions(ExtensionList* list) {
   ExtensionList& l = *list;
-  VkExtensionProperties extensions[512];
-  uint32_t n = 512;
-  const VkResult listed =
-      api_.EnumerateDeviceExtensionProperties(physical_, nullptr, &n, extensions);
-  if (listed != VK_SUCCESS && listed != VK_INCOMPLETE) n = 0;
-  const auto has = [&](const char* name) {
-    for (uint32_t i = 0; i < n; ++i) {
-      if (std::strcmp(extensions[i].extensionName, name) == 0) return true;
-    }
-    return false;
-  };
-  const auto ask = [&](void* features) {
-    VkPhysicalDeviceFeatures2 all = {};
-    all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    all.pNext = features;
-    api_.GetPhysicalDeviceFeatures2(physical_, &all);
-  };
-  l.dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
-  if (has(kDot) && (avoid & kAvoidDot) == 0) {
-    ask(&l.dot);
-    uses_dot_ = l.dot.shaderIntegerDotProduct == VK_TRUE;
-  }
-  if (uses_dot_) {
-    l.names[l.n++] = kDot;
+  if (use_.dot) {
+    l.dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
+    l.dot.shaderIntegerDotProduct = VK_TRUE;
+    l.names[l.n++] = kDotExtension;
     l.features = &l.dot;
   }
-
-  l.subgroups.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
-  if (uses_subgroups_ && (avoid & kAvoidFullSubgroups) == 0 && has(kSizes)) {
-    ask(&l.subgroups);
-    ChooseSubgroups(&l);
+  if (use_.full_subgroups) {
+    l.subgroups.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    l.subgroups.computeFullSubgroups = VK_TRUE;
+    l.subgroups.subgroupSizeControl = use_.sized_subgroups ? VK_TRUE : VK_FALSE;
+    l.subgroups.pNext = l.features;
+    l.names[l.n++] = kSizesExtension;
+    l.features = &l.subgroups;
   }
-
-  if ((avoid & kAvoidCoop) != 0 || !has_full_subgroups_ ||
-      SpirvOf(Shader::kGemmCoop, {true, false}).empty()) {
-    return;
-  }
-  for (const char* name : kOfCoop) {
-    if (!has(name)) return;
-  }
-  l.memory_model.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES;
-  l.int8.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
-  l.memory_model.pNext = &l.int8;
-  l.int8.pNext = &l.coop;
-  l.coop.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
-  ask(&l.memory_model);
-  // With the Vulkan memory model enabled, atomics in the other shaders have device scope too.
-  if (l.memory_model.vulkanMemoryModel != VK_TRUE ||
-      l.memory_model.vulkanMemoryModelDeviceScope != VK_TRUE || l.int8.shaderInt8 != VK_TRUE ||
-      l.coop.cooperativeMatrix != VK_TRUE) {
-    return;
-  }
+  if (!use_.coop || SpirvOf(Shader::kGemmCoop, {true, false}).empty()) return;
   coop_ = FindCoopShape();
   if (coop_.m == 0) return;
-  // Disables unneeded features: robustness and the like cost time.
-  l.memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
-  l.int8.shaderFloat16 = VK_FALSE;
-  l.coop.cooperativeMatrixRobustBufferAccess = VK_FALSE;
-  for (const char* name : kOfCoop) l.names[l.n++] = name;
-  l.coop.pNext = l.features;
-  l.features = &l.memory_model;
+  // With the Vulkan memory model enabled, atomics in the other shaders have device scope too.
+  void* const first = l.coop.Chain();
+  l.coop.memory_model.vulkanMemoryModel = VK_TRUE;
+  l.coop.memory_model.vulkanMemoryModelDeviceScope = VK_TRUE;
+  l.coop.int8.shaderInt8 = VK_TRUE;
+  l.coop.coop.cooperativeMatrix = VK_TRUE;
+  l.coop.coop.pNext = l.features;
+  for (const char* name : kCoopExtensions) l.names[l.n++] = name;
+  l.features = first;
 }
 
 }  // namespace arn::vulkan

@@ -40,6 +40,7 @@ struct Traits {
   uint32_t window_shift = 31;        // log2 of the words per window
   MatmulTraits matmuls;
   MatmulChoices choices;        // unusable choices fall back to the first variant
+  uint32_t timed_rows = 128;    // of a run of many rows, while variants are measured
   uint32_t choice_width = 128;  // workgroup size of sampling
   uint32_t row_width = 64;  // largest workgroup of norms and quantisation, which have a row each
   uint32_t segment_positions = kAttentionSegment;

@@ -63,6 +63,9 @@ DeviceKey KeyOf(const Device& device) {
       if (!words.empty()) hash.Update(words.data(), words.size() * sizeof(uint32_t));
     }
   }
+  // Measurements depend on what is avoided.
+  const uint32_t avoided = device.avoided();
+  hash.Update(&avoided, sizeof avoided);
   key.shaders = hash.Digest();
   return key;
 }

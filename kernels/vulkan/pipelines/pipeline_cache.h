@@ -18,7 +18,7 @@ namespace arn::vulkan {
 struct DeviceKey {
   uint32_t vendor = 0, device = 0, driver_version = 0, api_version = 0;
   uint8_t uuid[VK_UUID_SIZE] = {};  // pipelineCacheUUID
-  uint64_t shaders = 0;             // hash of all shader variants
+  uint64_t shaders = 0;             // hash of all shader variants, and of what is avoided
 };
 DeviceKey KeyOf(const Device& device);
 

@@ -14,12 +14,12 @@ constexpr uint64_t kClearlyFaster = 95;
 // Heaviest first.
 constexpr Mode kOrder[kModeCount] = {Mode::kOne, Mode::kMany, Mode::kFew};
 
-uint32_t RowsOf(const Program& program, Mode mode) {
+uint32_t RowsOf(const Program& program, Mode mode, const Traits& traits) {
   switch (mode) {
     case Mode::kOne: return 1;
     case Mode::kFew: return program.max_rows > 1 ? Min(program.max_rows, kFewRows) : 0;
     case Mode::kMany:
-      return program.max_rows > kFewRows ? Min(program.max_rows, kManyTimedRows) : 0;
+      return program.max_rows > kFewRows ? Min(program.max_rows, traits.timed_rows) : 0;
   }
   return 0;
 }
@@ -193,7 +193,7 @@ Status TuneMatmuls(const Program& program, Span<const DeviceWeight> weights,
   Tuner tuner = {program, weights, workspace, meter, traits, diag};
   tuner.end = meter->NowNs() + kTuningBudgetNs;
   for (const Mode mode : kOrder) {
-    const uint32_t rows = RowsOf(program, mode);
+    const uint32_t rows = RowsOf(program, mode, *traits);
     for (uint32_t dtype = 0; rows != 0 && dtype < kDTypeCount; ++dtype) {
       TunedMatmul matmul;
       matmul.mode = static_cast<uint32_t>(mode);

@@ -49,7 +49,6 @@ inline constexpr uint64_t kTuningBudgetNs = 200'000'000;
 // Limits of one measurement: dispatches of a shape, up to this many multiplications.
 inline constexpr uint32_t kMostTimed = 8;
 inline constexpr uint64_t kMostTimedWork = uint64_t{1} << 28;
-inline constexpr uint32_t kManyTimedRows = 128;
 
 // Origin of the choices. kFixed: defaults, nothing remembered or measured.
 enum class Tuning : uint8_t { kFixed, kRemembered, kMeasured, kUnfinished };

@@ -100,7 +100,8 @@ typedef struct arn_session_options {
   uint32_t backend;        /* ARN_BACKEND_... */
   uint32_t kv_type;        /* ARN_KV_... of keys, and of values unless kv_value_type differs */
   uint32_t context_tokens; /* per sequence; 0: the model's max_context, at most 4096 */
-  uint32_t prefill_chunk;  /* tokens per prefill step; 0: 128 */
+  uint32_t prefill_chunk;  /* tokens per prefill step; 0: 128. On a GPU, without all_logits and
+                              speculation, 0: up to 512, as the device wants */
   uint32_t n_threads;      /* 0: the number of performance cores */
   uint32_t kv_page_tokens; /* a power of two, 8..1024; 0: 32 */
   uint32_t all_logits;     /* 1: reserves logits for every position of a chunk
@@ -256,7 +257,7 @@ typedef struct arn_memory_plan {
   uint64_t total_bytes;
   uint64_t alignment;      /* of the block */
   uint32_t context_tokens; /* options after defaults are applied */
-  uint32_t prefill_chunk;
+  uint32_t prefill_chunk;  /* the most, where a GPU chooses */
   uint32_t n_threads;
   uint32_t kv_page_tokens;
   uint32_t max_sequences;
@@ -360,9 +361,12 @@ typedef struct arn_backend_info {
    * rows, and whether they were "measured" at creation, "remembered" in device_folder, or are
    * "fixed"; else "". */
   const char* kernels;
+  /* VULKAN, VULKAN_CPU: text for display: what is not used because of known bugs of this driver,
+   * with a source for each; else "". */
+  const char* quirks;
 } arn_backend_info;
 #define ARN_BACKEND_INFO_INIT \
-  { sizeof(arn_backend_info), 0, NULL, NULL, NULL, NULL }
+  { sizeof(arn_backend_info), 0, NULL, NULL, NULL, NULL, NULL }
 /* Returns the backend in use. The strings are owned by the session and valid until its next call.
  */
 ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info);

@@ -383,6 +383,8 @@ inline constexpr Field kBackendInfoFields[] = {
      offsetof(arn_backend_info, reason), 0},
     {"kernels", FieldKind::kText,
      offsetof(arn_backend_info, kernels), 0},
+    {"quirks", FieldKind::kText,
+     offsetof(arn_backend_info, quirks), 0},
 };
 inline constexpr Field kKvLayerFields[] = {
     {"nKvHeads", FieldKind::kInt,

@@ -20,4 +20,9 @@ public final class BackendInfo {
    * "fixed"; else "".
    */
   public String kernels;
+  /**
+   * VULKAN, VULKAN_CPU: text for display: what is not used because of known bugs of this driver,
+   * with a source for each; else "".
+   */
+  public String quirks;
 }

@@ -21,6 +21,7 @@ public final class MemoryPlan {
   public long alignment;
   /** options after defaults are applied */
   public int contextTokens;
+  /** the most, where a GPU chooses */
   public int prefillChunk;
   public int nThreads;
   public int kvPageTokens;

@@ -12,7 +12,10 @@ public final class SessionOptions {
   public KvType kvType = KvType.INT8;
   /** per sequence; 0: the model's max_context, at most 4096 */
   public int contextTokens;
-  /** tokens per prefill step; 0: 128 */
+  /**
+   * tokens per prefill step; 0: 128. On a GPU, without all_logits and speculation, 0: up to 512,
+   * as the device wants
+   */
   public int prefillChunk;
   /** 0: the number of performance cores */
   public int nThreads;
