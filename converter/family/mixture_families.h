@@ -161,7 +161,7 @@ constexpr TensorNames WithCorrectedBlockExperts() {
 inline constexpr TensorNames kCorrectedBlockExpertNames = WithCorrectedBlockExperts();
 
 constexpr TensorNames WithExpertsByColumns() {
-  TensorNames names = kCorrectedRouterNames;
+  TensorNames names = WithCorrectedRouter();
   names.expert_gate = names.expert_up = names.expert_down = nullptr;
   names.router = "model.layers.{}.mlp.router";
   names.stacked_gate_up = "model.layers.{}.mlp.experts.fc1.weight";
@@ -171,7 +171,7 @@ constexpr TensorNames WithExpertsByColumns() {
 inline constexpr TensorNames kExpertsByColumnsNames = WithExpertsByColumns();
 
 constexpr TensorNames WithHeadGatesAndExperts() {
-  TensorNames names = kCorrectedRouterNames;
+  TensorNames names = WithCorrectedRouter();
   // Names of published checkpoints, which transformers renames.
   names.other_parts[0] = {".mlp.gate.e_score", ".mlp.experts.e_score"};
   names.other_parts[1] = {".shared_experts.", ".shared_expert."};
