@@ -95,7 +95,8 @@ DeviceReport ReportOf(const Api& api, VkPhysicalDevice device) {
   // Older devices lack what the other questions need.
   if (out.properties.apiVersion < VK_API_VERSION_1_1) return out;
   const Extensions extensions(api, device);
-  if (extensions.Has(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) {
+  if (out.properties.apiVersion >= VK_API_VERSION_1_2 ||
+      extensions.Has(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) {
     VkPhysicalDeviceDriverProperties driver = {};
     driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
     AskProperties(api, device, &driver);
