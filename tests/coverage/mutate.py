@@ -42,7 +42,7 @@ TESTS = {
     "bundle": ["runtime_bundle_test"],
     "state": ["session_state_test", "session_kv_file_test", "state_fuzz_test"],
     "planner": ["memory_plan_test", "runtime_unit_test", "capi_test", "session_test"],
-    "schema": ["json_schema_test"],
+    "schema": ["json_schema_test", "constrain_test"],
     "template": ["chat_limits_test", "chat_reply_parser_test", "chat_reply_format_test",
                  "chat_given_text_test", "chat_numbers_test", "chat_kinds_test",
                  "chat_goldens_test"],
