@@ -117,7 +117,11 @@ class ConfigMaker {
       metadata_->FailKey(Key("attention.value_length"),
                          ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
     }
-    config_[family_.keys.head_dim] = head_dim_;
+    if (family_.keys.head_dim != nullptr) {
+      config_[family_.keys.head_dim] = head_dim_;
+    } else if (head_dim_ != hidden_ / n_heads_) {
+      metadata_->FailKey(Key("attention.key_length"), "the width divided by the heads");
+    }
   }
 
   // A 0 in the list of heads per layer means a layer without attention.

@@ -1,6 +1,5 @@
 #include "converter/gguf/gguf_lora.h"
 
-#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -51,7 +50,6 @@ Lora ReadGgufLora(const fs::path& path, const std::string& architecture, double 
     metadata.FailKey("adapter.alora.invocation_tokens", "none: the adapter holds for every token");
   }
   const double alpha = metadata.Number("adapter.lora.alpha").value_or(0);
-  if (!std::isfinite(alpha)) metadata.FailKey("adapter.lora.alpha", "a finite number");
 
   std::map<std::string, SourceTensor> named;
   for (const SourceTensor& tensor : file->tensors()) named[tensor.name] = tensor;

@@ -250,9 +250,9 @@ nlohmann::json MergesOfScores(const std::vector<Token>& tokens) {
       own.push_back({left->second, right->second, token.score, CharacterCount(left->first),
                      CharacterCount(right->first)});
     }
-    std::sort(own.begin(), own.end(), [](const Merge& a, const Merge& b) {
-      return a.left != b.left ? a.left < b.left : a.right < b.right;
-    });
+    // Each split of one text has another left piece.
+    std::sort(own.begin(), own.end(),
+              [](const Merge& a, const Merge& b) { return a.left < b.left; });
     merges.insert(merges.end(), own.begin(), own.end());
   }
   std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {

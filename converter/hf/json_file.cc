@@ -3,11 +3,11 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <vector>
 
 #include "converter/base/error.h"
+#include "converter/tokenizer/file_text.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
@@ -15,9 +15,7 @@ namespace {
 
 // Strips the parser's prefix "[json.exception...] parse error at line 1, column 2: ".
 std::string Reason(const std::string& what) {
-  const size_t column = what.find("column ");
-  const size_t colon = what.find(": ", column == std::string::npos ? 0 : column);
-  return colon == std::string::npos ? what : what.substr(colon + 2);
+  return what.substr(what.find(": ", what.find("column ")) + 2);
 }
 
 // Replaces Infinity, -Infinity and NaN outside strings, which Python writes and JSON does not have,
@@ -54,8 +52,8 @@ std::string ReadTextFile(const std::filesystem::path& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) Fail("%s: cannot open: %s", path.c_str(), std::strerror(errno));
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) Fail("%s: cannot read: %s", path.c_str(), std::strerror(errno));
+  std::string text;
+  if (!AppendRest(&file, &text)) Fail("%s: cannot read: %s", path.c_str(), std::strerror(errno));
   return text;
 }
 
@@ -89,7 +87,7 @@ nlohmann::json ParseJson(const std::string& text, const std::string& label) {
       return nlohmann::json::parse(strict, watch_keys);
     }
     // `byte` is 1-based: the character at which parsing failed.
-    const size_t position = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
+    const size_t position = std::min(error.byte - 1, text.size());
     size_t line = 1, column = 1;
     for (size_t i = 0; i < position; ++i) {
       column = text[i] == '\n' ? 1 : column + 1;
@@ -99,9 +97,7 @@ nlohmann::json ParseJson(const std::string& text, const std::string& label) {
          Reason(error.what()).c_str());
   } catch (const nlohmann::json::out_of_range& error) {
     const std::string what = error.what();
-    const size_t behind_prefix = what.find("] ");
-    Fail("%s: not valid JSON: %s", label.c_str(),
-         what.substr(behind_prefix == std::string::npos ? 0 : behind_prefix + 2).c_str());
+    Fail("%s: not valid JSON: %s", label.c_str(), what.substr(what.find("] ") + 2).c_str());
   }
 }
 

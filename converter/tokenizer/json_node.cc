@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
+#include "converter/tokenizer/file_text.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
@@ -42,8 +42,9 @@ double SerdeNumber(const std::string& text) {
   }
   if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
     ++i;
-    const bool is_down = i < text.size() && text[i] == '-';
-    if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
+    // The parser has seen a digit behind it.
+    const bool is_down = text[i] == '-';
+    if (is_down || text[i] == '+') ++i;
     int written = 0;
     for (; is_digit(); ++i) written = std::min(written * 10 + (text[i] - '0'), 100000);
     exponent += is_down ? -written : written;
@@ -51,7 +52,8 @@ double SerdeNumber(const std::string& text) {
   double value = static_cast<double>(digits);
   constexpr int kLargest = 308;
   for (; exponent < -kLargest && value != 0; exponent += kLargest) value /= 1e308;
-  if (value != 0 && exponent <= kLargest) {
+  // A larger exponent would be no finite number, which the parser refuses.
+  if (value != 0) {
     const double power = std::strtod(("1e" + std::to_string(std::abs(exponent))).c_str(), nullptr);
     value = exponent >= 0 ? value * power : value / power;
   }
@@ -125,18 +127,16 @@ nlohmann::json ParseTokenizerJson(const std::string& text, const std::string& na
     return document;
   } catch (const nlohmann::json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    std::string reason = error.what();
-    const size_t bracket = reason.find("] ");
-    if (bracket != std::string::npos) reason = reason.substr(bracket + 2);
-    throw TokenizerError(name + ": not valid JSON: " + reason);
+    const std::string reason = error.what();
+    throw TokenizerError(name + ": not valid JSON: " + reason.substr(reason.find("] ") + 2));
   }
 }
 
 nlohmann::json ReadJsonFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw TokenizerError(path.string() + ": cannot be opened");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) throw TokenizerError(path.string() + ": cannot be read");
+  std::string text;
+  if (!AppendRest(&file, &text)) throw TokenizerError(path.string() + ": cannot be read");
   return ParseTokenizerJson(text, path.string());
 }
 

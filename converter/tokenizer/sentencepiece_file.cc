@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
+#include "converter/tokenizer/file_text.h"
 #include "converter/tokenizer/json_node.h"
 
 namespace arn::convert {
@@ -152,8 +152,8 @@ SentencePieceFile ParseSentencePiece(const uint8_t* bytes, size_t size, const st
 SentencePieceFile ReadSentencePieceFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw TokenizerError(path.string() + ": cannot be opened");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) throw TokenizerError(path.string() + ": cannot be read");
+  std::string text;
+  if (!AppendRest(&file, &text)) throw TokenizerError(path.string() + ": cannot be read");
   // Llama 3's file of this name: a token in base64 and its rank in each line.
   if (text.substr(0, 64).find(" 0\n") != std::string::npos) {
     throw TokenizerError(path.string() +

@@ -46,10 +46,15 @@ Status EachSegment(const Bundle& bundle, BundleParts parts, Visit visit) {
         ARN_TRY(visit(tensor->segment(), tensor->name()->c_str()));
       }
     }
-    if (const fbs::Adapter* adapter = kHasAdapters ? bundle.index->adapter() : nullptr;
-        adapter != nullptr && adapter->changes() != nullptr) {
+    const fbs::Adapter* adapter = kHasAdapters ? bundle.index->adapter() : nullptr;
+    if (adapter != nullptr && adapter->changes() != nullptr) {
       for (const fbs::LowRank* change : *adapter->changes()) {
         ARN_TRY(visit(change->data(), "adapter"));
+      }
+    }
+    if (adapter != nullptr && adapter->directions() != nullptr) {
+      for (const fbs::Direction* direction : *adapter->directions()) {
+        ARN_TRY(visit(direction->data(), "control vector"));
       }
     }
     if (const fbs::Prefix* prefix = bundle.index->prefix()) {

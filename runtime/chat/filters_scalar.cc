@@ -127,7 +127,7 @@ class ScalarFilter {
       value = input_.AsFloat();
     } else if (input_.kind == Kind::kUndefined) {
       return FailUndefined(input_, heap_);
-    } else if (!input_.IsString() ||
+    } else if ((!input_.IsString() && input_.kind != Kind::kBigInt) ||
                !ParseFloat(Strip(input_.view(), Side::kBoth, nullptr), &value)) {
       *out_ = otherwise.kind == Kind::kMissing ? FloatValue(0.0) : otherwise;
       return Status::kOk;
@@ -146,8 +146,8 @@ class ScalarFilter {
     int64_t value = 0;
     double number = 0.0;
     bool is_number = false;
-    if (input_.IsWhole()) {
-      *out_ = IntValue(input_.AsInt());
+    if (input_.IsWhole() || input_.kind == Kind::kBigInt) {
+      *out_ = input_.IsWhole() ? IntValue(input_.AsInt()) : input_;
       return Status::kOk;
     }
     if (input_.IsString()) {

@@ -1,6 +1,7 @@
 // Methods of str.
 #include "platform/base/arith.h"
 #include "runtime/chat/call.h"
+#include "runtime/chat/compare.h"
 #include "runtime/chat/iterate.h"
 #include "runtime/chat/print.h"
 #include "runtime/chat/text.h"
@@ -187,7 +188,7 @@ class TextMethod {
   Status SplitLines() {
     Value keep;
     ARN_TRY(Args({"keepends"}, 0, &keep));
-    const bool keeps = keep.kind == Kind::kBool && keep.boolean;
+    const bool keeps = keep.kind != Kind::kMissing && IsTrue(keep);
     ListBuilder parts(heap_);
     for (size_t at = 0, next = 0; at < text_.size(); at = next) {
       const size_t end = LineEnd(text_, at, &next);

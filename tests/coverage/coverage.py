@@ -5,8 +5,9 @@ usage: tests/coverage/coverage.py [--no-run] [--module NAME ...] [--show]
 
 Builds the preset coverage (clang), runs the tests that reach the modules below, and prints a table
 of lines and branches. A branch is one outcome of a condition, as clang counts them: each operand of
-&& and || is a condition of its own, and so is each use of a macro that has one. Fails if a branch
-is neither taken nor covered by a line of exceptions.txt, and if a line there covers nothing.
+&& and || is a condition of its own, and so is each use of a macro that has one. It is taken if any
+program takes it in any instantiation of its template. Fails if a module has fewer taken than LEAST
+says, of those that exceptions.txt does not list, and if a line there covers no branch.
 
 --no-run: reads the counts of the last run. --module: only these. --show: prints every branch that
 was not taken, with its source line.
@@ -39,16 +40,22 @@ MODULES = {
                     "converter/hf/zip"],
     "GGUF": ["converter/gguf/"],
 }
+# Percent of the branches, exceptions left out. To be raised with what is reached; the goal is 100.
+LEAST = {"bundle": 96, "state": 83, "planner": 78, "schema": 88, "template": 92, "JSON": 94,
+         "safetensors": 96, "GGUF": 98}
 # Test programs that reach them.
 TESTS = [
-    "chat_given_text_test", "chat_goldens_test", "chat_limits_test", "chat_numbers_test",
-    "chat_reply_format_test", "chat_reply_parser_test", "constrain_test", "converter_chat_test",
-    "converter_errors_test", "converter_families_test", "converter_gguf_test",
-    "converter_parts_test", "converter_quantised_test", "converter_safetensors_test",
-    "converter_torch_test", "fuzz_corpus_test", "fuzz_test", "json_schema_test",
-    "memory_plan_test", "runtime_bundle_test", "runtime_unit_test", "session_cache_test",
-    "session_kv_file_test", "session_scheduler_test", "session_speculation_test",
-    "session_state_test", "session_test", "state_fuzz_test", "trust_cve_test",
+    "capi_test", "chat_given_text_test", "chat_goldens_test", "chat_kinds_test", "chat_limits_test",
+    "chat_numbers_test", "chat_reply_format_test", "chat_reply_parser_test", "constrain_test",
+    "converter_chat_test", "converter_errors_test", "converter_families_test",
+    "converter_gguf_test", "converter_parts_test", "converter_quantised_test",
+    "converter_safetensors_test", "converter_sign_test", "converter_torch_test",
+    "fuzz_corpus_test", "fuzz_test", "golden_constraint_test", "golden_encoder_test",
+    "golden_pooled_test", "json_schema_test", "memory_plan_test", "runtime_bundle_test",
+    "runtime_unit_test", "session_adapter_test", "session_cache_test", "session_device_test",
+    "session_kv_file_test", "session_mtp_test", "session_scheduler_test",
+    "session_speculation_test", "session_state_test", "session_test", "state_fuzz_test",
+    "text_structure_test", "trust_cve_test",
 ]
 REGION_EXPANSION = 1
 
@@ -134,19 +141,29 @@ def read_counts(modules):
   return sources
 
 
+class ExceptionLine:
+  """A line of exceptions.txt: which branches no test need take."""
+
+  def __init__(self, file, outcomes, text):
+    self.file, self.outcomes, self.text = file, outcomes, text
+    self.pattern = re.compile(".*".join(re.escape(part) for part in text.split("*")))
+    self.uses = 0
+
+  def covers(self, name, outcome, line):
+    is_here = name.startswith(self.file) if self.file.endswith("/") else name == self.file
+    return is_here and outcome in self.outcomes and self.pattern.fullmatch(line) is not None
+
+
 def read_exceptions():
-  """Returns {(file, text of the line, outcome or None): [reason, number of uses]}."""
-  exceptions = {}
+  exceptions = []
   for number, line in enumerate(EXCEPTIONS.read_text().splitlines(), 1):
     if not line.strip() or line.startswith("#"):
       continue
     match = re.fullmatch(r"(\S+): (true|false|both): (.+?) # (.+)", line)
     if match is None:
       sys.exit(f"{EXCEPTIONS}:{number}: expected 'FILE: true|false|both: SOURCE # REASON'")
-    file, outcome, text, reason = match.groups()
-    for o in (True, False):
-      if outcome in ("both", str(o).lower()):
-        exceptions[(file, text, o)] = [reason, 0]
+    outcomes = {"true": {True}, "false": {False}, "both": {True, False}}[match.group(2)]
+    exceptions.append(ExceptionLine(match.group(1), outcomes, match.group(3)))
   return exceptions
 
 
@@ -165,7 +182,8 @@ def main():
 
   print("| module | lines | run | branches | taken | excepted | missing |")
   print("|---|--:|--:|--:|--:|--:|--:|")
-  missing = []
+  missing, below = [], []
+  n_all = n_missing = 0
   for module in modules:
     counts = collections.Counter()
     for name, source in sorted(sources.items()):
@@ -179,9 +197,9 @@ def main():
           counts["taken"] += 1
           continue
         text = texts[name][line - 1].strip()
-        exception = exceptions.get((name, text, outcome))
+        exception = next((e for e in exceptions if e.covers(name, outcome, text)), None)
         if exception is not None:
-          exception[1] += 1
+          exception.uses += 1
           counts["excepted"] += 1
         else:
           counts["missing"] += 1
@@ -190,13 +208,20 @@ def main():
     print(f"| {module} | {counts['lines']:,} | {percent('run', 'lines'):.1f} % | "
           f"{counts['branches']:,} | {percent('taken', 'branches'):.1f} % | "
           f"{counts['excepted']:,} | {counts['missing']:,} |")
-  unused = [key for key, (_, uses) in exceptions.items()
-            if uses == 0 and key[0].startswith(tuple(p for m in modules for p in MODULES[m]))]
+    n_all += counts["branches"]
+    n_missing += counts["missing"]
+    n_wanted = counts["branches"] - counts["excepted"]
+    if 100.0 * counts["taken"] < LEAST[module] * n_wanted:
+      below.append(f"{module}: fewer than {LEAST[module]} % of {n_wanted} branches are taken")
+  patterns = tuple(p for m in modules for p in MODULES[m])
+  unused = [e for e in exceptions
+            if e.uses == 0 and (e.file.startswith(patterns) or modules == list(MODULES))]
   if options.show:
     print("\n".join(sorted(set(missing))))
-  for file, text, outcome in unused:
-    print(f"exceptions.txt: {file}: {str(outcome).lower()}: {text}: covers no branch")
-  return 1 if missing or unused else 0
+  for exception in unused:
+    print(f"exceptions.txt: {exception.file}: {exception.text}: covers no branch")
+  print("\n".join([*below, f"{n_all} branches, {n_missing} of them missing"]))
+  return 1 if below or unused else 0
 
 
 if __name__ == "__main__":

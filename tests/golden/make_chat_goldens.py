@@ -5,6 +5,8 @@
 Reads data/chat/conversations.json and data/chat/templates/*.jinja, which belong to this
 repository, and writes data/chat/expected.json. Renders each "template" of
 data/chat/features.json over data/chat/features_input.json and stores the text next to it.
+Renders every operation of data/chat/kinds_input.json over values of every kind, with the same
+input, into data/chat/kinds.json.
 --shared reads third-party templates from FOLDER and stores only lengths and XXH64 of their
 output in data/chat/shared.json.
 """
@@ -71,12 +73,13 @@ def xxh64(data):
   return h ^ h >> 32
 
 
-def render(template, conversation):
+def render(template, conversation, environment=None):
   """Returns {"text": ...}, {"raised": message} for raise_exception, or {"failed": true}."""
   variables = dict(TOKENS)
   variables.update(conversation.get("variables", {}))
   try:
-    compiled = chat_template_utils._compile_jinja_template(template)
+    compiled = (environment.from_string(template) if environment is not None else
+                chat_template_utils._compile_jinja_template(template))
     # As render_jinja_template() does, which rejects a list without messages.
     text = compiled.render(
         **{"documents": None, **variables},
@@ -96,6 +99,34 @@ def hashed(result):
       data = result[key].encode()
       return {key: [len(data), f"{xxh64(data):016x}"]}
   return result
+
+
+# What Python says of values that have no text of their own.
+NAMELESS = ("<generator", "<function", "<built-in", "<bound method", "<Macro", "<LoopContext",
+            "<class", "dict_items(", "dict_keys(", "object at 0x")
+
+
+def kinds(lists, conversation):
+  """Returns {operation: outcomes, one a value or a pair}: a text, False (an error), or None
+  where the text is Python's own business."""
+
+  environment = chat_template_utils._compile_jinja_template("").environment
+
+  def outcome(operation, a, b):
+    template = operation.replace("A", a).replace("B", b) if b else operation.replace("A", a)
+    result = render(lists["before"] + template + lists["after"], conversation, environment)
+    text = result.get("text", False)
+    return None if text and any(name in text for name in NAMELESS) else text
+
+  values, seconds = lists["values"], lists["seconds"]
+  found = {}
+  for operation in lists["of_one"]:
+    found[operation] = [outcome(operation, a, "") for a in values]
+  for operation in lists["of_two"]:
+    found[operation] = [outcome(operation, a, b) for a in values for b in seconds]
+  for operation in lists["of_argument"]:
+    found[operation] = [outcome(operation, "A", b) for b in seconds]
+  return found
 
 
 def write(name, value):
@@ -119,6 +150,11 @@ def main():
   write("features.json", [
       {"template": f["template"], **render(f["template"], features_input)} for f in features
   ])
+  lists = json.loads((DATA / "kinds_input.json").read_text(encoding="utf-8"))
+  # A line an operation.
+  lines = [f"{json.dumps(operation)}: {json.dumps(outcomes, ensure_ascii=False)}"
+           for operation, outcomes in kinds(lists, features_input).items()]
+  (DATA / "kinds.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
   if arguments.shared is not None:
     shared = {}
     for path in sorted(arguments.shared.glob("*.jinja")):

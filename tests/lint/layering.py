@@ -108,7 +108,7 @@ MAY_INCLUDE = {
     # A checkpoint's tensors may lie in a GGUF file.
     "converter/hf": (
         *CONVERTER, *_in("converter", "base", "chat"), "converter/gguf/gguf_file.h",
-        "converter/gguf/block_formats.h",
+        "converter/gguf/block_formats.h", "converter/tokenizer/file_text.h",
     ),
     "converter/family": (*CONVERTER, *_in("converter", "base", "hf")),
     "converter/gguf": (*CONVERTER, *_in("converter", "base", "hf", "family", "tokenizer")),

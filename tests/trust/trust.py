@@ -12,7 +12,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HERE = ROOT / "tests/trust"
+HERE, COVERAGE = ROOT / "tests/trust", ROOT / "tests/coverage"
 BUILD = ROOT / "build/release"
 BIN, TESTS = BUILD / "bin", BUILD / "bin/tests"
 SHIM, LOG = BUILD / "lib/libarn_fault_shim.so", BUILD / "lib/libarn_disk_log.so"
@@ -61,7 +61,14 @@ def kinds(length):
              [program, f"-max_total_time={by(0, 60, 1800)}", "-print_final_stats=1",
               "-verbosity=0"], {})
   yield "dependencies: known", script("dep_cves.py"), {}
+  if length != "ci":
+    for module in ("bundle", "GGUF", "JSON", "planner", "safetensors", "schema", "state",
+                   "template"):
+      yield (f"planted mistakes: {module}",
+             [sys.executable, "-B", COVERAGE / "mutate.py", module, "--sample", by(0, 10, 200),
+              "--seed", int(time.time()) % 1000000], {})
   if length == "long":
+    yield "branches", [sys.executable, "-B", COVERAGE / "coverage.py"], {}
     yield "dependencies: two builds", [HERE / "reproducible.sh"], {}
 
 
@@ -79,7 +86,8 @@ def counts(text):
   inputs = re.findall(r"^(\d+) kept, (\d+) mutations$", text, re.MULTILINE)
   if inputs:
     return sum(int(kept) + int(mutations) for kept, mutations in inputs), failed
-  for pattern in (r", (\d+) steps, ", r"^stat::number_of_executed_units: +(\d+)",
+  for pattern in (r"^\w+: (\d+) of \d+ mistakes tried", r"^(\d+) branches, ",
+                  r", (\d+) steps, ", r"^stat::number_of_executed_units: +(\d+)",
                   r"^\[=+\] (\d+) tests? from .* ran", r"^Ran (\d+) tests?"):
     count = number(pattern, text)
     if count is not None:

@@ -1,7 +1,10 @@
 // Limits of a rendering, refusals at conversion, and damaged programs and JSON.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "converter/chat/compile.h"
+#include "nlohmann/json.hpp"
 #include "tests/unit/chat/chat_fixture.h"
 
 namespace arn::test {
@@ -73,6 +76,73 @@ TEST(ChatLimits, Memory_EverySize) {
   EXPECT_GT(n_failed, 50u);
 }
 
+// Programs of every feature (data/chat/features.json), which work without the limits.
+struct Feature {
+  std::string source;
+  std::vector<uint8_t> program;
+  std::string text;
+};
+std::vector<Feature> ReadFeatures(ChatCase* input) {
+  const std::string folder = ARN_CHAT_GOLDENS;
+  std::ifstream input_file(folder + "/features_input.json");
+  std::ifstream features_file(folder + "/features.json");
+  const auto given = nlohmann::ordered_json::parse(input_file);
+  input->messages = given["messages"].dump();
+  input->variables = given["variables"].dump();
+  std::vector<Feature> features;
+  for (const auto& feature : nlohmann::ordered_json::parse(features_file)) {
+    Feature f;
+    f.source = feature["template"];
+    f.program = convert::CompileChatTemplate(f.source);
+    const Rendered whole = RenderBytes(f.program, *input);
+    f.text = whole.text;
+    if (whole.status == Status::kOk) features.push_back(std::move(f));
+  }
+  EXPECT_GT(features.size(), 100u);
+  return features;
+}
+
+// The limit grows until the rendering fits. Below, each value gives the limit's error, and nothing
+// else; from there on the text is whole.
+TEST(ChatLimits, Steps_EveryNumberForEveryFeature) {
+  ChatCase c;
+  c.arena_bytes = 1 << 20;
+  for (const Feature& feature : ReadFeatures(&c)) {
+    SCOPED_TRACE(feature.source);
+    for (c.max_steps = 0;; c.max_steps += 1 + c.max_steps / 300) {
+      const Rendered result = RenderBytes(feature.program, c);
+      if (result.status == Status::kOk) {
+        ASSERT_EQ(feature.text, result.text);
+        break;
+      }
+      ASSERT_EQ(Status::kTemplateError, result.status) << result.error;
+      ASSERT_TRUE(Has(result.error, "took more than")) << result.error;
+    }
+  }
+}
+
+TEST(ChatLimits, Memory_EverySizeForEveryFeature) {
+  ChatCase c;
+  const std::vector<Feature> features = ReadFeatures(&c);
+  // The first sizes are those that the input does not fit.
+  c.arena_bytes = 0;
+  const auto program = convert::CompileChatTemplate("x");
+  while (RenderBytes(program, c).status == Status::kOutOfMemory) c.arena_bytes += 16;
+  const uint64_t least = c.arena_bytes;
+  for (const Feature& feature : features) {
+    SCOPED_TRACE(feature.source);
+    for (c.arena_bytes = least;; c.arena_bytes += 16 + (c.arena_bytes - least) / 100) {
+      const Rendered result = RenderBytes(feature.program, c);
+      if (result.status == Status::kOk) {
+        ASSERT_EQ(feature.text, result.text);
+        break;
+      }
+      ASSERT_EQ(Status::kOutOfMemory, result.status) << result.error;
+      ASSERT_TRUE(Has(result.error, "needs more memory than")) << result.error;
+    }
+  }
+}
+
 TEST(ChatLimits, Output_TooSmall_SaysTheWholeSize) {
   ChatCase c;
   c.capacity = 3;
@@ -87,6 +157,26 @@ TEST(ChatErrors, NameTheLine) {
   EXPECT_EQ("line 3: 'x' is undefined", ErrorOf("\n\n{{ x.y }}"));
   EXPECT_EQ("line 2: 'dict object' has no attribute 'y'", ErrorOf("\n{{ {}.y.z }}"));
   EXPECT_EQ("exactly this, as it is", ErrorOf("\n{{ raise_exception('exactly this, as it is') }}"));
+}
+
+// Python has integers of any size.
+TEST(ChatErrors, IntegersBeyond64Bits) {
+  for (const char* sum :
+       {"9223372036854775807 + 1", "-9223372036854775807 - 2", "9223372036854775807 * 2", "2 ** 63",
+        "3 ** 50", "2 ** 99", "10 ** 40", "(-9223372036854775807 - 1) // -1",
+        "-(-9223372036854775807 - 1)", "(-9223372036854775807 - 1) | abs", "1e19 | int",
+        "'9223372036854775808' | int", "'99999999999999999999' | int"}) {
+    const std::string error = ErrorOf("{{ " + std::string(sum) + " }}");
+    EXPECT_TRUE(Has(error, "64 bits")) << sum << ": " << error;
+  }
+  EXPECT_EQ(
+      "0 -9223372036854775808",
+      RenderTemplate("{{ (-9223372036854775807 - 1) % -1 }} {{ -9223372036854775807 - 1 }}", {})
+          .text);
+  EXPECT_TRUE(Has(ErrorOf("{{ (-8.0) ** 0.5 }}"), "complex"));
+  EXPECT_EQ(
+      "[9223372036854775806]",
+      RenderTemplate("{{ range(9223372036854775806, 9223372036854775807, 5) | list }}", {}).text);
 }
 
 struct Refused {
@@ -133,6 +223,29 @@ TEST(ChatCompile, RefusesByNameAndLine) {
       {"\xFF", 1, "not UTF-8"},
       {"{% macro f(a=1, b) %}{% endmacro %}", 1, "has no default"},
       {"{{ x[1:2, 3] }}", 1, "a slice inside a tuple"},
+      {"{{ x[3, 1:2] }}", 1, "a slice inside a tuple"},
+      {"{{ x.'a' }}", 1, "expected a name or a number after '.'"},
+      {"{{ f(a=1, 2) }}", 1, "a positional argument follows a named one"},
+      {"{{ x is eq is }}", 1, "tests cannot follow one another"},
+      {"{{ 007 }}", 1, "0"},
+      {"{{ '\\x4' }}", 1, "without its hexadecimal digits"},
+      {"{{ '\\u12G4' }}", 1, "without its hexadecimal digits"},
+      {"{{ '\\U00110000' }}", 1, "not a character"},
+      {"{{ } }}", 1, "unexpected '}'"},
+      {"{% 5 %}", 1, "expected the name of a tag, found '5'"},
+      {"{% 'a' %}", 1, "expected the name of a tag, found a string"},
+      {"{% %}", 1, "expected the name of a tag, found %}"},
+      {"{% for x %}{% endfor %}", 1, "expected 'in', found %}"},
+      {"{% for in y %}{% endfor %}", 1, "expected a name to assign to, found 'in'"},
+      {"{% set = 1 %}", 1, "cannot assign to '='"},
+      {"{% for () in y %}{% endfor %}", 1, "expected a name to assign to"},
+      {"{% macro 5() %}{% endmacro %}", 1, "expected a name, found '5'"},
+      {"{% macro f %}{% endmacro %}", 1, "expected '(', found %}"},
+      {"{{ x | 1.5 }}", 1, "expected a name, found '1.5'"},
+      {"{{ x | }}", 1, "expected a name, found }}"},
+      {"{% from 'x' import y %}", 1, "{% from %}"},
+      {"{% if x", 1, "the template ends inside a tag"},
+      {"{{ x", 1, "the template ends inside a tag"},
   };
   for (const Refused& c : cases) {
     SCOPED_TRACE(c.source);
@@ -180,6 +293,15 @@ TEST(ChatJson, RefusesWhatIsNone) {
                        "[{\"a\"}]",
                        "[\xFF]",
                        "[\"\\ud800\\u0041\"]",
+                       "[\"\\ud800\\ue000\"]",
+                       "[\"\\ud800\\uzzzz\"]",
+                       "[\"\\",
+                       "[\"\\n\x01\"]",
+                       "[\"\\n",
+                       "[1 2]",
+                       "[{\"a\":1 \"b\":2}]",
+                       "[-]",
+                       "[1e+]",
                        "null"};
   for (const char* text : bad) {
     ChatCase c;
@@ -197,6 +319,14 @@ TEST(ChatJson, RefusesWhatIsNone) {
   ChatCase variables;
   variables.variables = R"({"messages": []})";
   EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is a reserved name"));
+}
+
+TEST(ChatJson, WhiteSpaceAndNumbersBeyondDoubles) {
+  ChatCase c;
+  c.messages = "\t[\r\n1e400 ,\t-1e400, 1e-400, -1E-400, \"\\uD83e\\uDD8A\\/\" ]\n";
+  EXPECT_EQ("[inf, -inf, 0.0, -0.0, '🦊/']", RenderTemplate("{{ messages }}", c).text);
+  c.messages = std::string("[\"\\\0\"]", 6);
+  EXPECT_EQ(Status::kBadArgument, RenderTemplate("x", c).status);
 }
 
 TEST(ChatJson, KeepsNumbersTextsAndOrder) {

@@ -215,6 +215,121 @@ TEST_F(GgufTest, GenerationDefaults_AreTheFiles) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("do not store all settings")));
 }
 
+TEST_F(GgufTest, SamplingOfTheFile) {
+  const TinyCheckpoint tiny;
+  const auto read = [&](const std::function<void(GgufWriter&)>& add) {
+    GgufWriter writer;
+    AddSizes("llama", tiny, &writer);
+    add(writer);
+    AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
+    WriteGguf(writer);
+    warnings_.clear();
+    return ReadGgufWeights(folder_ / "model.gguf", &warnings_).generation;
+  };
+  const auto ids = [](const GenerationSpec& spec) {
+    std::vector<uint32_t> found;
+    for (const auto& option : spec.options) found.push_back(option.id);
+    return found;
+  };
+  const auto with_penalty = [&](int32_t last_n) {
+    return ids(read([&](GgufWriter& w) {
+      w.Float("general.sampling.penalty_repeat", 1.5f);
+      w.Int("general.sampling.penalty_last_n", last_n);
+    }));
+  };
+  // -1 is all tokens, 0 none.
+  EXPECT_EQ(1u, with_penalty(-1).size());
+  EXPECT_TRUE(with_penalty(0).empty());
+  EXPECT_EQ(2u, with_penalty(16).size());
+  const auto mirostat = [&](int32_t version) {
+    return read([&](GgufWriter& w) { w.Int("general.sampling.mirostat", version); });
+  };
+  EXPECT_FALSE(mirostat(0).do_sample);
+  EXPECT_TRUE(mirostat(2).do_sample);
+  EXPECT_EQ(1u, ids(mirostat(2)).size());
+  EXPECT_FALSE(mirostat(1).do_sample);
+  EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("mirostat")));
+  EXPECT_THAT(
+      read([](GgufWriter& w) { w.Uint("tokenizer.ggml.seperator_token_id", UINT32_MAX); }).bos_ids,
+      ElementsAre(1));
+}
+
+TEST_F(GgufTest, RopeFactors_AreChecked) {
+  const TinyCheckpoint tiny;
+  const auto error = [&](const std::string& name, uint32_t type, const std::vector<uint64_t>& shape,
+                         const std::vector<float>& values, const RopeScaling* scaling = nullptr) {
+    GgufWriter writer;
+    AddSizes("llama", tiny, &writer);
+    AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
+    writer.Tensor(name, type, shape, test::EncodeFloats(values, type == 0 ? "F32" : "F16"));
+    WriteGguf(writer);
+    return test::ErrorOf(
+        [&] { ReadGgufWeights(folder_ / "model.gguf", &warnings_, std::nullopt, scaling); });
+  };
+  const std::string factors = "rope_freqs.weight";
+  EXPECT_THAT(error(factors, test::kGgufF32, {3}, {1, 2, 3}),
+              HasSubstr("tensor rope_freqs.weight: expected 4 factors, found 3"));
+  for (const float bad : {0.0f, -1.0f, std::nanf("")}) {
+    EXPECT_THAT(error(factors, test::kGgufF32, {4}, {1, 2, bad, 3}),
+                HasSubstr("rope_freqs.weight: the value at [2] is"));
+  }
+  const char* const expected = "tensor rope_freqs.weight: expected a vector of F32, found ";
+  EXPECT_THAT(error(factors, test::kGgufF32, {2, 2}, {1, 2, 3, 4}), HasSubstr(expected));
+  EXPECT_THAT(error(factors, test::kGgufF16, {4}, {1, 2, 3, 4}), HasSubstr(expected));
+  EXPECT_THAT(error(factors, test::kGgufF32, {65537}, std::vector<float>(65537, 1.0f)),
+              HasSubstr(expected));
+  RopeScaling scaling;
+  EXPECT_THAT(error(factors, test::kGgufF32, {4}, {1, 2, 3, 4}, &scaling),
+              HasSubstr("--rope: the model has RoPE factors of its own"));
+}
+
+TEST_F(GgufTest, Embedding_IsAMatrix) {
+  GgufWriter writer;
+  AddSizes("llama", {}, &writer);
+  writer.Tensor("token_embd.weight", test::kGgufF32, {4}, std::vector<uint8_t>(16));
+  WriteGguf(writer);
+  EXPECT_THAT(GgufError(), HasSubstr("tensor token_embd.weight of two dimensions is missing"));
+}
+
+TEST_F(GgufTest, ChatTemplatesOfTheFile) {
+  const auto read = [&](const std::function<void(GgufWriter&)>& add) {
+    GgufWriter writer;
+    add(writer);
+    WriteGguf(writer);
+    return ReadGgufChatTemplates(folder_ / "model.gguf");
+  };
+  EXPECT_TRUE(read([](GgufWriter&) {}).templates.empty());
+  const ChatTemplates named = read([](GgufWriter& w) {
+    w.String("tokenizer.chat_template", "{{ bos_token }}");
+    w.Strings("tokenizer.chat_templates", {"rag", "none"});
+    w.String("tokenizer.chat_template.rag", "rag");
+    w.Strings("tokenizer.ggml.tokens", {"<s>", "a"});
+    w.Uint("tokenizer.ggml.bos_token_id", 0);
+    w.Uint("tokenizer.ggml.eos_token_id", 2);  // none of the two
+    w.Int("tokenizer.ggml.padding_token_id", -1);
+  });
+  EXPECT_EQ(2u, named.templates.size());
+  EXPECT_EQ(1u, named.variables.size());
+  EXPECT_TRUE(read([](GgufWriter& w) {
+                w.String("tokenizer.chat_template", "x");
+                w.Uint("tokenizer.ggml.tokens", 3);
+                w.Uint("tokenizer.ggml.bos_token_id", 0);
+              }).variables.empty());
+  EXPECT_TRUE(read([](GgufWriter& w) {
+                w.String("tokenizer.chat_template", "x");
+                w.Uint("tokenizer.ggml.bos_token_id", 0);
+              }).variables.empty());
+  for (const bool is_list : {true, false}) {
+    EXPECT_THAT(test::ErrorOf([&] {
+                  read([&](GgufWriter& w) {
+                    if (is_list) w.Ints("tokenizer.chat_templates", {1});
+                    if (!is_list) w.String("tokenizer.chat_templates", "rag");
+                  });
+                }),
+                HasSubstr("tokenizer.chat_templates: expected a list of names"));
+  }
+}
+
 // RoPE scaling by keys, and by one factor per frequency.
 TEST_F(GgufTest, RopeScaling_GivesTheSameFrequencies) {
   TinyCheckpoint tiny;

@@ -1,4 +1,6 @@
 // Adapters in GGUF. One that is written in both forms must give the same bundles.
+#include <cmath>
+
 #include "converter/base/error.h"
 #include "converter/convert/adapter.h"
 #include "converter/convert/control_vector.h"
@@ -204,6 +206,18 @@ TEST_F(GgufLoraTest, WhatIsNoAdapterOfTheBase_IsNamed) {
   GgufWriter plain = empty;
   plain.Tensor("blk.0.attn_output.weight", test::kGgufF32, a_shape, a);
   EXPECT_THAT(ErrorOf(plain), HasSubstr("tensor blk.0.attn_output.weight is not a LoRA matrix"));
+  GgufWriter brief = empty;
+  brief.Tensor("x", test::kGgufF32, a_shape, a);
+  EXPECT_THAT(ErrorOf(brief), HasSubstr("tensor x is not a LoRA matrix"));
+  GgufWriter unnamed = empty;
+  unnamed.Tensor("x.lora_a", test::kGgufF32, a_shape, a);
+  EXPECT_THAT(ErrorOf(unnamed), HasSubstr("tensor x.lora_a is not a LoRA matrix"));
+  GgufWriter endless = empty;
+  endless.Float("adapter.lora.alpha", INFINITY);
+  EXPECT_THAT(ErrorOf(endless), HasSubstr("adapter.lora.alpha: expected a number"));
+  GgufWriter other_half = empty;
+  other_half.Tensor("blk.0.attn_output.weight.lora_b", test::kGgufF32, b_shape, b);
+  EXPECT_THAT(ErrorOf(other_half), HasSubstr("has no .lora_a beside it"));
   GgufWriter embedding = empty;
   pair("token_embd.weight", &embedding);
   EXPECT_THAT(ErrorOf(embedding), HasSubstr("token_embd.weight.lora_a is not a LoRA matrix"));

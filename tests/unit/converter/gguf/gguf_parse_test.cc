@@ -85,6 +85,30 @@ TEST(GgufParse, GoodFiles_GiveMetadataAndTensors) {
   }
 }
 
+TEST(GgufParse, NumbersOfEveryType) {
+  test::GgufWriter writer = SmallFile();
+  const auto add = [&](const char* key, uint32_t type, auto value) {
+    std::vector<uint8_t> bytes(sizeof value);
+    std::memcpy(bytes.data(), &value, sizeof value);
+    writer.Raw(key, type, bytes);
+  };
+  add("u8", 0, uint8_t{200});
+  add("i8", 1, int8_t{-100});
+  add("u16", 2, uint16_t{60000});
+  add("i16", 3, int16_t{-30000});
+  add("u64", 10, UINT64_MAX);
+  add("i64", 11, INT64_MIN);
+  add("f64", 12, 0.1);
+  const nlohmann::json metadata = Parse(writer.Encode()).metadata;
+  EXPECT_EQ(200, metadata["u8"]);
+  EXPECT_EQ(-100, metadata["i8"]);
+  EXPECT_EQ(60000, metadata["u16"]);
+  EXPECT_EQ(-30000, metadata["i16"]);
+  EXPECT_EQ(UINT64_MAX, metadata["u64"]);
+  EXPECT_EQ(INT64_MIN, metadata["i64"]);
+  EXPECT_EQ(0.1, metadata["f64"]);
+}
+
 TEST(GgufParse, OtherFiles_AreNamed) {
   EXPECT_THAT(ErrorOf({'P', 'K', 3, 4, 0, 0, 0, 0}), AllOf(HasSubstr("m.gguf"), HasSubstr("GGUF")));
   EXPECT_THAT(ErrorOf({}), HasSubstr("not a GGUF file"));

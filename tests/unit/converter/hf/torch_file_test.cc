@@ -123,6 +123,12 @@ TEST_F(TorchFileTest, BrokenPickles_AreRefused) {
       {"]q\0h\0a."s, "expected a dictionary of tensors"},  // a list that holds itself
       {"}q\0X\1\0\0\0ah\0s."s, "a is no tensor"},          // a dictionary that does
       {"}K\1Ns.", "(no text) is no tensor"},
+      {"]ctorch\nFloatStorage\n)R.", "torch.FloatStorage is no function"},
+      {"ccollections\nOrderedDict\nK\1\x85R.", "expected an empty OrderedDict"},
+      {"ctorch._utils\n_rebuild_parameter\n)R.", "expected a tensor"},
+      {"ctorch._utils\n_rebuild_parameter\nK\1\x85R.", "expected a tensor"},
+      {"((X\7\0\0\0storageccollections\nOrderedDict\nX\1\0\0\0000X\3\0\0\0cpuK\1tQ."s,
+       "expected the type of a storage"},
       {"N.", "expected a dictionary of tensors (torch.save(model.state_dict(), FILE))"},
   };
   for (const auto& [pickle, error] : rows) {
@@ -170,6 +176,37 @@ TEST_F(TorchFileTest, TensorsOutsideTheirStorage_AreRefused) {
        "expected a tuple of at most 8 numbers"},
   };
   for (const Row& row : rows) EXPECT_THAT(ErrorOfPickle(row.pickle), HasSubstr(row.error));
+}
+
+// A tensor with an element type of its own, of a storage that has `type`.
+std::string TypedPickle(const std::string& type, const std::string& rebuild,
+                        const std::string& element) {
+  return "}X\1\0\0\0w"s + "ctorch._utils\n" + rebuild + "\n((X\7\0\0\0storage"s + "ctorch" + type +
+         "\nX\1\0\0\0000X\3\0\0\0cpuK\2tQK\0K\2\x85K\1\x85\x89}"s + element + "tRs.";
+}
+
+TEST_F(TorchFileTest, ElementTypes_AreOne) {
+  const std::string v3 = "_rebuild_tensor_v3", element = "ctorch\nuint16\n";
+  EXPECT_THAT(ErrorOfPickle(TypedPickle("\nFloatStorage", v3, element)),
+              HasSubstr("a tensor has two element types"));
+  EXPECT_THAT(ErrorOfPickle(TypedPickle(".storage\nUntypedStorage", "_rebuild_tensor_v2", "")),
+              HasSubstr("a tensor has no element type"));
+}
+
+TEST_F(TorchFileTest, OldForm_IsChecked) {
+  const std::string magic = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+  const std::string version = "\x80\2M\xe9\x03.", empty = "\x80\2}.", list = "\x80\2].";
+  const auto old = [&](const std::string& second, const std::string& third) {
+    return magic + second + third + empty + list;
+  };
+  EXPECT_TRUE(TorchFile(Write(old(version, empty))).tensors().empty());
+  EXPECT_THAT(ErrorOfFile(old("\x80\2K\1.", empty)), HasSubstr("torch.save did not write it"));
+  EXPECT_THAT(ErrorOfFile(old(version, list)), HasSubstr("torch.save did not write it"));
+  const auto order = [](const char* is_little) {
+    return "\x80\2}X\x0d\0\0\0little_endianK"s + is_little + "s.";
+  };
+  EXPECT_TRUE(TorchFile(Write(old(version, order("\1")))).tensors().empty());
+  EXPECT_THAT(ErrorOfFile(old(version, order("\2"))), HasSubstr("big-endian bytes"));
 }
 
 TEST_F(TorchFileTest, Archives_AreChecked) {

@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arenite/arenite.h"
+#include "platform/base/arith.h"
 #include "platform/base/hash.h"
+#include "platform/base/layout.h"
+#include "runtime/bundle/signature.h"
 #include "tests/support/tiny_bundle.h"
 
 namespace arn::test {
@@ -100,6 +105,7 @@ TEST(Bundle_Header, FilesOfOtherFormats_AreNamed) {
     EXPECT_EQ("not an Arenite bundle: a safetensors file",
               error_of("\x10\x05\0\0\0\0\0\0{\"__metadata__\""s, size));
     EXPECT_NE(std::string::npos, error_of("PK\3\4"s, size).find("ZIP"));
+    EXPECT_NE(std::string::npos, error_of("ARNPART"s, size).find("a later part of one"));
     EXPECT_NE(std::string::npos,
               error_of("version https://git-lfs.github.com/spec/v1\n", 140).find("Git LFS"));
     EXPECT_NE(std::string::npos, error_of("{", size).find("begin with ARENITE"));
@@ -128,6 +134,287 @@ TEST(Bundle_Header, RangesThatWrap_AreTruncated) {
       std::string error;
       EXPECT_EQ(ARN_BUNDLE_TRUNCATED, Open(bytes, &error)) << field << ": " << error;
     }
+  }
+}
+
+TEST(Bundle_Header, UnalignedParts_AreRefused) {
+  for (const bool is_index : {true, false}) {
+    BundleBytes bytes = MakeTinyBundle(TinyBundle());
+    BundleHeader header = HeaderOf(bytes);
+    if (is_index) {
+      header.index_offset += 8;
+      header.index_bytes -= 8;
+    } else {
+      header.segments_offset += 16;
+    }
+    SetHeader(&bytes, header);
+    std::string error;
+    EXPECT_EQ(ARN_BAD_BUNDLE, Open(bytes, &error)) << is_index;
+    EXPECT_NE(std::string::npos, error.find("is not aligned")) << error;
+  }
+}
+
+// An index with a valid hash that is none.
+TEST(Bundle_Header, OtherIndexes_AreRefused) {
+  const BundleBytes whole = MakeTinyBundle(TinyBundle());
+  const uint64_t begin = HeaderOf(whole).index_offset;
+  for (const size_t size : {size_t{0}, size_t{8}, size_t{15}, size_t{16}, size_t{400}}) {
+    std::vector<uint8_t> file(whole.data(), whole.data() + begin);
+    file.resize(begin + size, 0xFF);
+    BundleHeader header = HeaderOf(whole);
+    header.index_bytes = size;
+    std::memcpy(file.data(), &header, sizeof header);
+    RepairHashes(file.data(), file.size());
+    std::string error;
+    EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes(file), &error)) << size;
+    EXPECT_EQ("the index is not a valid FlatBuffer of a bundle", error);
+  }
+}
+
+// A bundle with a segment of 100 bytes in every place that can have one, and tables without.
+class AllSegments {
+ public:
+  using Change = std::function<void(size_t i, fbs::Segment* segment)>;
+  explicit AllSegments(const Change& change = [](size_t, fbs::Segment*) {}) : change_(change) {
+    using flatbuffers::Offset;
+    const auto weight = Add("w"), low_rank = Add("adapter"), direction = Add("control vector"),
+               state = Add("prefix state"), logits = Add("self-test logits");
+    n_weights = names.size();
+    fbs::Segment texts[10];
+    const char* const kTexts[] = {
+        "token_bytes", "token_offsets", "token_table",     "merge_table", "trie",
+        "scores",      "byte_tree",     "start_byte_tree", "byte_places", "normalizers[].charsmap"};
+    for (size_t i = 0; i < std::size(kTexts); ++i) {
+      texts[i] = Add(std::string("tokenizer.") + kTexts[i]);
+    }
+    const auto program = Add("chat template");
+    const std::vector<Offset<fbs::Tensor>> tensors = {
+        fbs::CreateTensorDirect(fbb_, "w", fbs::DType::F32, nullptr, true, 1, 25, &weight),
+        fbs::CreateTensorDirect(fbb_, "z", fbs::DType::F32)};
+    const auto list = fbb_.CreateVectorOfSortedTables(
+        const_cast<Offset<fbs::Tensor>*>(tensors.data()), tensors.size());
+    fbs::ModelBuilder model(fbb_);
+    model.add_tensors(list);
+    const auto model_end = model.Finish();
+    const std::vector<Offset<fbs::LowRank>> changes = {
+        fbs::CreateLowRankDirect(fbb_, 0, 1, 1, fbs::DType::F32, 1, nullptr, &low_rank)};
+    const std::vector<Offset<fbs::Direction>> directions = {
+        fbs::CreateDirection(fbb_, 0, &direction)};
+    const auto adapter = fbs::CreateAdapterDirect(fbb_, 0, nullptr, nullptr, &changes, &directions);
+    const auto prefix = fbs::CreatePrefixDirect(fbb_, nullptr, &state);
+    const auto self_test = fbs::CreateSelfTestDirect(fbb_, nullptr, nullptr, nullptr, &logits);
+    fbs::NormalizerBuilder without(fbb_);
+    const auto without_end = without.Finish();
+    fbs::NormalizerBuilder with(fbb_);
+    with.add_charsmap(&texts[9]);
+    const std::vector<Offset<fbs::Normalizer>> steps = {without_end, with.Finish()};
+    const auto step_list = fbb_.CreateVector(steps);
+    fbs::TokenizerBuilder tokenizer(fbb_);
+    tokenizer.add_token_bytes(&texts[0]);
+    tokenizer.add_token_offsets(&texts[1]);
+    tokenizer.add_token_table(&texts[2]);
+    tokenizer.add_merge_table(&texts[3]);
+    tokenizer.add_trie(&texts[4]);
+    tokenizer.add_scores(&texts[5]);
+    tokenizer.add_byte_tree(&texts[6]);
+    tokenizer.add_start_byte_tree(&texts[7]);
+    tokenizer.add_byte_places(&texts[8]);
+    tokenizer.add_normalizers(step_list);
+    const auto tokenizer_end = tokenizer.Finish();
+    const std::vector<Offset<fbs::ChatProgram>> programs = {
+        fbs::CreateChatProgramDirect(fbb_, "default", &program)};
+    const auto chat = fbs::CreateChatDirect(fbb_, &programs);
+    fbs::BundleBuilder bundle(fbb_);
+    bundle.add_model(model_end);
+    bundle.add_adapter(adapter);
+    bundle.add_prefix(prefix);
+    bundle.add_self_test(self_test);
+    bundle.add_tokenizer(tokenizer_end);
+    bundle.add_chat(chat);
+    fbs::FinishBundleBuffer(fbb_, bundle.Finish());
+    segments_.resize(segments_.size() + kOverreadBytes);
+  }
+  AllSegments(const AllSegments&) = delete;
+  AllSegments& operator=(const AllSegments&) = delete;
+
+  // For VerifySegments; valid as long as this is.
+  Bundle Get() {
+    Bundle bundle;
+    bundle.index = fbs::GetBundle(fbb_.GetBufferPointer());
+    bundle.segments = {reinterpret_cast<const std::byte*>(segments_.data()), segments_.size()};
+    return bundle;
+  }
+  void Damage(size_t i) { segments_[i * 128 + 99] ^= 1; }
+
+  std::vector<std::string> names;
+  size_t n_weights = 0;
+
+ private:
+  fbs::Segment Add(const std::string& name) {
+    const std::vector<uint8_t> bytes(100, static_cast<uint8_t>(names.size()));
+    fbs::Segment segment(segments_.size(), bytes.size(), Xxh64(bytes.data(), bytes.size()));
+    segments_.insert(segments_.end(), bytes.begin(), bytes.end());
+    segments_.resize(AlignUp(segments_.size(), 128));
+    change_(names.size(), &segment);
+    names.push_back(name);
+    return segment;
+  }
+
+  Change change_;
+  flatbuffers::FlatBufferBuilder fbb_;
+  std::vector<uint8_t> segments_;
+};
+
+TEST(Bundle_Segments, DamageAnywhere_IsFoundInItsPart) {
+  const size_t n = AllSegments().names.size();
+  ASSERT_EQ(16u, n);
+  for (size_t i = 0; i < n; ++i) {
+    AllSegments all;
+    Diag diag;
+    for (const BundleParts parts :
+         {BundleParts::kAll, BundleParts::kTexts, BundleParts::kWeights}) {
+      ASSERT_EQ(Status::kOk, VerifySegments(all.Get(), parts, nullptr, &diag)) << diag.text();
+    }
+    all.Damage(i);
+    const bool is_weight = i < all.n_weights;
+    EXPECT_EQ(Status::kHashMismatch, VerifySegments(all.Get(), BundleParts::kAll, nullptr, &diag));
+    EXPECT_EQ(0u, std::string(diag.text()).find(all.names[i] + ": hash is ")) << diag.text();
+    EXPECT_EQ(is_weight ? Status::kHashMismatch : Status::kOk,
+              VerifySegments(all.Get(), BundleParts::kWeights, nullptr, &diag));
+    EXPECT_EQ(is_weight ? Status::kOk : Status::kHashMismatch,
+              VerifySegments(all.Get(), BundleParts::kTexts, nullptr, &diag));
+  }
+}
+
+TEST(Bundle_Segments, RangesOutsideTheArea_AreRefused) {
+  const size_t n = AllSegments().names.size();
+  for (size_t i = 0; i < n; ++i) {
+    const std::pair<std::pair<uint64_t, uint64_t>, Status> rows[] = {
+        {{0, 0}, Status::kOk},  // no segment
+        {{0, UINT64_MAX}, Status::kBundleTruncated},
+        {{0, UINT64_MAX - kOverreadBytes}, Status::kBundleTruncated},
+        {{UINT64_MAX, 100}, Status::kBundleTruncated},
+        {{16 * 128, 1}, Status::kBundleTruncated},
+        {{i * 128 + 4, 90}, Status::kBadBundle}};
+    for (const auto& [range, status] : rows) {
+      const auto& [offset, bytes] = range;
+      AllSegments all([&, at = offset, size = bytes](size_t k, fbs::Segment* segment) {
+        if (k == i) *segment = fbs::Segment(at, size, segment->hash());
+      });
+      Diag diag;
+      EXPECT_EQ(status, VerifySegments(all.Get(), BundleParts::kAll, nullptr, &diag))
+          << i << ": " << offset << "+" << bytes;
+      if (status != Status::kOk) {
+        EXPECT_EQ(0u, std::string(diag.text()).find(all.names[i] + ": ")) << diag.text();
+      }
+    }
+  }
+}
+
+TEST(Bundle_Segments, TablesWithoutAny) {
+  for (const bool has_tables : {true, false}) {
+    flatbuffers::FlatBufferBuilder fbb;
+    const auto model = fbs::ModelBuilder(fbb).Finish();
+    const auto adapter = fbs::CreateAdapter(fbb);
+    const auto tokenizer = fbs::TokenizerBuilder(fbb).Finish();
+    const auto chat = fbs::CreateChat(fbb);
+    fbs::BundleBuilder bundle(fbb);
+    if (has_tables) {
+      bundle.add_model(model);
+      bundle.add_adapter(adapter);
+      bundle.add_tokenizer(tokenizer);
+      bundle.add_chat(chat);
+    }
+    fbs::FinishBundleBuffer(fbb, bundle.Finish());
+    Bundle empty;
+    empty.index = fbs::GetBundle(fbb.GetBufferPointer());
+    Diag diag;
+    EXPECT_EQ(Status::kOk, VerifySegments(empty, BundleParts::kAll, nullptr, &diag));
+  }
+}
+
+TEST(Bundle_Signature, BlocksAreTheSmallestThatFit) {
+  for (uint64_t block = kMinSignedBlockBytes; block < uint64_t{1} << 40; block *= 2) {
+    EXPECT_EQ(block, SignedBlockBytes(block * kMaxSignedBlocks));
+    EXPECT_EQ(block, SignedBlockBytes(block * kMaxSignedBlocks - block + 1));
+    EXPECT_EQ(block * 2, SignedBlockBytes(block * kMaxSignedBlocks + 1));
+  }
+  EXPECT_EQ(kMinSignedBlockBytes, SignedBlockBytes(0));
+}
+
+TEST(Bundle_Signature, HeadersThatDoNotFit_AreRefused) {
+  const TinyBundle options;
+  using Change = void (*)(SignatureHeader*, Bundle*);
+  const std::pair<Change, const char*> rows[] = {
+      {[](SignatureHeader*, Bundle* b) { b->segments_offset = 64; }, "has no room"},
+      {[](SignatureHeader* h, Bundle*) { h->magic[0] = 'X'; }, "the bundle is not signed"},
+      {[](SignatureHeader* h, Bundle*) { h->reserved = 1; }, "the signature has 1 digests"},
+      {[](SignatureHeader* h, Bundle*) { h->n_blocks = 2; }, "the signature has 2 digests"},
+      {[](SignatureHeader* h, Bundle*) { h->block_bytes = h->n_blocks = 0; }, "has 0 digests"},
+      {[](SignatureHeader* h, Bundle* b) {
+         h->n_blocks = 0;
+         b->segments = {};
+       },
+       "has 0 digests"},
+      {[](SignatureHeader* h, Bundle* b) {
+         h->block_bytes = 1;
+         h->n_blocks = static_cast<uint32_t>(b->segments.size());
+       },
+       "digests of blocks of 1 bytes"},
+      {[](SignatureHeader* h, Bundle*) { h->public_key[0] = 0xAB; }, "the key ab000000.., not"},
+      {[](SignatureHeader*, Bundle*) {}, "the signature does not match"},
+  };
+  for (const auto& [change, words] : rows) {
+    BundleBytes bytes = MakeTinyBundle(options);
+    Bundle bundle;
+    Diag diag;
+    ASSERT_EQ(Status::kOk,
+              OpenBundle({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, &bundle,
+                         &diag));
+    SignatureHeader header = {};
+    std::memcpy(header.magic, "ARNSEAL", 8);
+    header.block_bytes = 1 << 20;
+    header.n_blocks = 1;
+    ASSERT_LT(bundle.segments.size(), header.block_bytes);
+    change(&header, &bundle);
+    std::memcpy(bytes.data() + kSignatureOffset, &header, sizeof header);
+    const uint8_t key[kPublicKeyBytes] = {};
+    SignedDigests digests;
+    EXPECT_EQ(Status::kBadSignature, CheckSignature(bundle, key, &digests, &diag)) << words;
+    EXPECT_NE(std::string::npos, std::string(diag.text()).find(words)) << diag.text();
+  }
+}
+
+TEST(Bundle_Signature, DigestsAreOfEachBlock) {
+  std::vector<uint8_t> area(1000);
+  for (size_t i = 0; i < area.size(); ++i) area[i] = static_cast<uint8_t>(i * 7);
+  Bundle bundle;
+  bundle.segments = {reinterpret_cast<const std::byte*>(area.data()), area.size()};
+  std::vector<uint8_t> digests(4 * kDigestBytes);
+  for (size_t b = 0; b < 4; ++b) {
+    BlockDigest(bundle.segments.subspan(b * 256, std::min<size_t>(256, 1000 - b * 256)),
+                digests.data() + b * kDigestBytes);
+  }
+  const SignedDigests is_signed = {
+      256, {reinterpret_cast<const std::byte*>(digests.data()), digests.size()}};
+  Diag diag;
+  const auto check = [&](uint64_t offset, uint64_t bytes) {
+    return CheckDigests(bundle, is_signed, offset, bytes, "part", &diag);
+  };
+  EXPECT_EQ(Status::kOk, check(0, 1000));
+  EXPECT_EQ(Status::kOk, check(5000, 0));
+  for (const auto& [offset, bytes] :
+       {std::pair<uint64_t, uint64_t>{0, 1001}, {1000, 1}, {1, 1000}, {UINT64_MAX, 2}}) {
+    EXPECT_EQ(Status::kBundleTruncated, check(offset, bytes)) << offset;
+    EXPECT_EQ(0u, std::string(diag.text()).find("part: ")) << diag.text();
+  }
+  area[511] ^= 1;
+  EXPECT_EQ(Status::kOk, check(0, 256));
+  EXPECT_EQ(Status::kOk, check(512, 488));
+  for (const auto& [offset, bytes] : {std::pair<uint64_t, uint64_t>{255, 2}, {300, 1}, {511, 2}}) {
+    EXPECT_EQ(Status::kHashMismatch, check(offset, bytes)) << offset;
+    EXPECT_EQ("part: bytes 256..512 of the segment area are not what was signed",
+              std::string(diag.text()));
   }
 }
 

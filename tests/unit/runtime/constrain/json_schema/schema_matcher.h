@@ -17,6 +17,7 @@ class SchemaMatcher {
     bool any_whitespace = false;
     bool any_spelling = true;
     size_t block_bytes = size_t{1} << 20;  // of terms and tables together
+    size_t table_bytes = 0;                // of them, for tables; 0: a third
   };
 
   Status Compile(std::string_view schema, const Options& options) {
@@ -25,9 +26,10 @@ class SchemaMatcher {
     const auto address = reinterpret_cast<uintptr_t>(memory_.get());
     std::byte* const block = memory_.get() + (64 - address % 64) % 64;
     std::memset(block, 0xA5, bytes);
-    const size_t table_bytes = bytes / 3 / 64 * 64;
+    const size_t table_bytes = options.table_bytes != 0 ? options.table_bytes : bytes / 3 / 64 * 64;
     arena_ = Arena({block, table_bytes});
-    terms_ = Terms::Create({block + table_bytes, bytes - table_bytes});
+    const size_t terms_begin = (table_bytes + 63) / 64 * 64;
+    terms_ = Terms::Create({block + terms_begin, bytes - terms_begin});
     if (terms_ == nullptr) return Status::kOutOfMemory;
     // A copy that is gone when the texts are read.
     const auto copy = std::make_unique<char[]>(schema.size());
