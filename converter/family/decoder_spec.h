@@ -159,7 +159,10 @@ struct TensorNames {
   const char* q_up = nullptr;
   const char* latent = nullptr;  // rows: latent, then the rotated part of the key
   const char* latent_norm = nullptr;
-  const char* latent_up = nullptr;               // rows: keys and values of each head
+  const char* latent_up = nullptr;  // rows: keys and values of each head
+  // Or the keys, transposed, and the values of each head; the second {} stands for its number.
+  const char* latent_keys = nullptr;
+  const char* latent_values = nullptr;
   const char* sinks = nullptr;                   // without ".weight"
   const char* plain_up = nullptr;                // up of layers without a gate, if its name differs
   const char* relative_position_bias = nullptr;  // relative position bias [buckets, heads] of the

@@ -38,6 +38,14 @@ constexpr TensorNames WithFusedProjections() {
 }
 constexpr TensorNames kFusedNames = WithFusedProjections();
 
+constexpr TensorNames WithFusedFeedForward() {
+  TensorNames names = kNames;
+  names.gate = names.up = nullptr;
+  names.gate_up = "blk.{}.ffn_up";
+  return names;
+}
+constexpr TensorNames kFusedFeedForwardNames = WithFusedFeedForward();
+
 constexpr TensorNames WithPlainFeedForward(TensorNames names) {
   names.gate = nullptr;
   return names;
@@ -67,6 +75,21 @@ constexpr TensorNames WithPostNorms() {
 }
 constexpr TensorNames kPostNormNames = WithPostNorms();
 
+constexpr TensorNames WithFusedSandwich() {
+  TensorNames names = WithSandwichNorms();
+  names.gate = names.up = nullptr;
+  names.gate_up = "blk.{}.ffn_up";
+  return names;
+}
+constexpr TensorNames kFusedSandwichNames = WithFusedSandwich();
+
+// The norm before the feed-forward block is named after its place.
+constexpr TensorNames WithRenamedFfnNorm(TensorNames names) {
+  names.ffn_norm = "blk.{}.post_attention_norm";
+  return names;
+}
+constexpr TensorNames kRenamedFfnNormNames = WithRenamedFfnNorm(kNames);
+
 // The file stores a layer's experts in one tensor; these names refer to each expert by number.
 constexpr TensorNames WithExperts() {
   TensorNames names = kNames;
@@ -95,6 +118,82 @@ constexpr TensorNames WithSharedExpert() {
   return names;
 }
 constexpr TensorNames kSharedExpertNames = WithSharedExpert();
+
+constexpr TensorNames WithNormsOfHeads(TensorNames names) {
+  names.q_norm = kNames.q_norm;
+  names.k_norm = kNames.k_norm;
+  return names;
+}
+constexpr TensorNames kNormedSharedExpertNames = WithNormsOfHeads(kSharedExpertNames);
+
+constexpr TensorNames WithSharedExpertGate() {
+  TensorNames names = WithSharedExpert();
+  names.shared_gate_score = "blk.{}.ffn_gate_inp_shexp";
+  return names;
+}
+constexpr TensorNames kGatedSharedExpertNames = WithSharedExpertGate();
+
+constexpr TensorNames WithRouterCorrection() {
+  TensorNames names = WithNormsOfHeads(WithSharedExpert());
+  names.router_correction = "blk.{}.exp_probs_b.bias";
+  return names;
+}
+constexpr TensorNames kCorrectedRouterNames = WithRouterCorrection();
+
+// A multi-token prediction head, stored as one layer more.
+constexpr TensorNames AsNextLayer(TensorNames names) {
+  names.mtp_prefix = "blk.{}.";
+  names.mtp_embedding_norm = "blk.{}.nextn.enorm";
+  names.mtp_hidden_norm = "blk.{}.nextn.hnorm";
+  names.mtp_fc = "blk.{}.nextn.eh_proj";
+  names.mtp_embedding_copy = "blk.{}.nextn.embed_tokens";
+  names.mtp_head_copy = "blk.{}.nextn.shared_head_head";
+  names.final_norm = "blk.{}.nextn.shared_head_norm";
+  return names;
+}
+
+constexpr TensorNames WithMtp(TensorNames names, const TensorNames* mtp) {
+  names.mtp = mtp;
+  return names;
+}
+
+constexpr TensorNames kRenamedCorrectedNextNames =
+    AsNextLayer(WithRenamedFfnNorm(kCorrectedRouterNames));
+constexpr TensorNames kRenamedCorrectedNames =
+    WithMtp(WithRenamedFfnNorm(kCorrectedRouterNames), &kRenamedCorrectedNextNames);
+
+constexpr TensorNames WithLatentAttention(TensorNames names) {
+  names.q_norm = names.k_norm = names.k = names.v = nullptr;
+  names.q_low = "blk.{}.attn_q_a";
+  names.q_low_norm = "blk.{}.attn_q_a_norm";
+  names.q_up = "blk.{}.attn_q_b";
+  names.latent = "blk.{}.attn_kv_a_mqa";
+  names.latent_norm = "blk.{}.attn_kv_a_norm";
+  names.latent_keys = "blk.{}.attn_k_b.{}";
+  names.latent_values = "blk.{}.attn_v_b.{}";
+  return names;
+}
+constexpr TensorNames kLatentNames = WithLatentAttention(kNames);
+constexpr TensorNames kLatentSharedExpertNames = WithLatentAttention(kSharedExpertNames);
+constexpr TensorNames kLatentExpertNextNames =
+    AsNextLayer(WithLatentAttention(kCorrectedRouterNames));
+constexpr TensorNames kLatentExpertNames =
+    WithMtp(WithLatentAttention(kCorrectedRouterNames), &kLatentExpertNextNames);
+
+constexpr TensorNames WithEmbeddingNorm() {
+  TensorNames names = kPlainFusedNames;
+  names.embedding_norm = "token_embd_norm";
+  return names;
+}
+constexpr TensorNames kEmbeddingNormNames = WithEmbeddingNorm();
+
+constexpr TensorNames WithTwoParallelNorms() {
+  TensorNames names = kPlainFusedNames;
+  names.parallel_attention_norm = "blk.{}.attn_norm_2";
+  names.parallel_ffn_norm = "blk.{}.attn_norm";
+  return names;
+}
+constexpr TensorNames kTwoParallelNormNames = WithTwoParallelNorms();
 
 constexpr TensorNames kScanNames = {
     .prefix = "",
@@ -171,6 +270,9 @@ constexpr GgufSize kGemma3Sizes[] = {{18, 640}, {26, 1152}, {34, 2560}, {48, 384
 constexpr GgufSize kSmolLm3Sizes[] = {{36, 2048}};
 constexpr GgufSize kGptOssSizes[] = {{24, 2880}, {36, 2880}};
 constexpr GgufSize kLlama4Sizes[] = {{48, 5120}};
+constexpr GgufSize kCohere2Sizes[] = {{32, 4096}, {64, 12288}};
+constexpr GgufSize kOlmoeSizes[] = {{16, 2048}};
+constexpr GgufSize kQwen2MoeSizes[] = {{24, 2048}, {28, 3584}};
 constexpr GgufSize kT5Sizes[] = {{6, 512}, {8, 512}, {12, 768}, {24, 1024}, {24, 2048}, {24, 4096}};
 
 constexpr GgufArchitecture kArchitectures[] = {
@@ -219,6 +321,123 @@ constexpr GgufArchitecture kArchitectures[] = {
      .names = &kNames,
      .rotates_neighbours = true},
     {.name = "olmo2", .architecture = "Olmo2ForCausalLM", .names = &kPostNormNames},
+    {.name = "olmo2",
+     .architecture = "Olmo3ForCausalLM",
+     .names = &kPostNormNames,
+     .stores_window = true},
+    {.name = "exaone4", .architecture = "Exaone4ForCausalLM", .names = &kPostNormNames},
+    {.name = "exaone-moe",
+     .architecture = "ExaoneMoeForCausalLM",
+     .names = &kCorrectedRouterNames,
+     .norms_topk = false},
+    {.name = "ernie4_5",
+     .architecture = "Ernie4_5ForCausalLM",
+     .names = &kNames,
+     .rotates_neighbours = true},
+    {.name = "ernie4_5-moe",
+     .architecture = "Ernie4_5_MoeForCausalLM",
+     .names = &kCorrectedRouterNames,
+     .rotates_neighbours = true},
+    {.name = "hunyuan-dense", .architecture = "HunYuanDenseV1ForCausalLM", .names = &kNames},
+    {.name = "hunyuan-moe",
+     .architecture = "HunYuanMoEV1ForCausalLM",
+     .names = &kNormedSharedExpertNames},
+    {.name = "glm4",
+     .architecture = "Glm4ForCausalLM",
+     .names = &kFusedSandwichNames,
+     .rotates_neighbours = true},
+    {.name = "glm4moe",
+     .architecture = "Glm4MoeForCausalLM",
+     .names = &kRenamedCorrectedNames,
+     .norms_topk = false},
+    {.name = "command-r",
+     .architecture = "CohereForCausalLM",
+     .names = &kNames,
+     .rotates_neighbours = true},
+    {.name = "cohere2",
+     .architecture = "Cohere2ForCausalLM",
+     .names = &kNames,
+     .unsaid = {"with windows in all but every fourth layer, as in the published sizes",
+                kCohere2Sizes},
+     .rotates_neighbours = true},
+    {.name = "seed_oss", .architecture = "SeedOssForCausalLM", .names = &kRenamedFfnNormNames},
+    {.name = "arcee",
+     .architecture = "ArceeForCausalLM",
+     .names = &kPlainNames,
+     .rotates_neighbours = true},
+    {.name = "olmoe",
+     .architecture = "OlmoeForCausalLM",
+     .names = &kExpertNames,
+     .unsaid = {"with weights of experts that are not normalised, as in the published size",
+                kOlmoeSizes},
+     .norms_topk = false},
+    {.name = "qwen2moe",
+     .architecture = "Qwen2MoeForCausalLM",
+     .names = &kGatedSharedExpertNames,
+     .unsaid = {"with weights of experts that are not normalised, as in the published sizes",
+                kQwen2MoeSizes},
+     .norms_topk = false},
+    {.name = "granitemoe",
+     .architecture = "GraniteMoeForCausalLM",
+     .names = &kExpertNames,
+     .rotates_neighbours = true},
+    {.name = "granitemoe",
+     .architecture = "GraniteMoeSharedForCausalLM",
+     .names = &kSharedExpertNames,
+     .rotates_neighbours = true},
+    {.name = "stablelm", .architecture = "StableLmForCausalLM", .names = &kNames},
+    {.name = "phi2", .architecture = "PhiForCausalLM", .names = &kPlainNames},
+    {.name = "phi2", .architecture = "PhiForCausalLM", .names = &kPlainFusedNames},
+    {.name = "chatglm",
+     .architecture = "GlmForCausalLM",
+     .names = &kFusedFeedForwardNames,
+     .rotates_neighbours = true},
+    {.name = "chatglm",
+     .architecture = "GlmForCausalLM",
+     .names = &kFusedNames,
+     .rotates_neighbours = true},
+    {.name = "mistral3",
+     .architecture = "MistralForCausalLM",
+     .names = &kNames,
+     .rotates_neighbours = true},
+    {.name = "mistral3",
+     .architecture = "Ministral3ForCausalLM",
+     .names = &kNames,
+     .has_temperature = true,
+     .rotates_neighbours = true},
+    {.name = "nemotron", .architecture = "NemotronForCausalLM", .names = &kPlainNames},
+    {.name = "jais2", .architecture = "Jais2ForCausalLM", .names = &kPlainNames},
+    {.name = "dots1",
+     .architecture = "Dots1ForCausalLM",
+     .names = &kCorrectedRouterNames,
+     .norms_topk = false},
+    {.name = "olmo",
+     .architecture = "OlmoForCausalLM",
+     .names = &kNames,
+     .rotates_neighbours = true},
+    {.name = "bloom", .architecture = "BloomForCausalLM", .names = &kEmbeddingNormNames},
+    {.name = "falcon", .architecture = "FalconForCausalLM", .names = &kTwoParallelNormNames},
+    {.name = "starcoder", .architecture = "GPTBigCodeForCausalLM", .names = &kPositionNames},
+    {.name = "deepseek2",
+     .architecture = "DeepseekV2ForCausalLM",
+     .names = &kLatentSharedExpertNames,
+     .rotates_neighbours = true,
+     .norms_topk = false},
+    {.name = "deepseek2",
+     .architecture = "Glm4MoeLiteForCausalLM",
+     .names = &kLatentExpertNames,
+     .rotates_neighbours = true,
+     .norms_topk = false,
+     .only_layers = 47},
+    {.name = "deepseek2",
+     .architecture = "DeepseekV3ForCausalLM",
+     .names = &kLatentExpertNames,
+     .rotates_neighbours = true,
+     .norms_topk = false},
+    {.name = "deepseek2",
+     .architecture = "YoutuForCausalLM",
+     .names = &kLatentNames,
+     .rotates_neighbours = true},
     {.name = "starcoder2",
      .architecture = "Starcoder2ForCausalLM",
      .names = &kPlainNames,
@@ -252,14 +471,20 @@ constexpr GgufArchitecture kArchitectures[] = {
 
 Span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
 
-const GgufArchitecture* FindGgufArchitecture(const std::string& name, bool has_experts,
-                                             bool has_window) {
+const GgufArchitecture* FindGgufArchitecture(const std::string& name, const GgufTraits& traits) {
   const GgufArchitecture* found = nullptr;
   int most = -1;
   for (const GgufArchitecture& row : kArchitectures) {
     if (name != row.name) continue;
-    const int matches =
-        2 * (has_experts == (row.names->router != nullptr)) + (has_window == row.has_window);
+    if (row.only_layers != 0 && row.only_layers != traits.layers) continue;
+    const TensorNames& names = *row.names;
+    const int matches = 8 * (traits.has_experts == (names.router != nullptr)) +
+                        (traits.has_window == row.has_window) +
+                        (traits.stores_window == row.stores_window) +
+                        (traits.has_temperature == row.has_temperature) +
+                        (traits.corrects_router == (names.router_correction != nullptr)) +
+                        (traits.has_shared_expert == (names.shared_down != nullptr)) +
+                        (traits.fuses_qkv == (names.qkv != nullptr));
     if (matches > most) found = &row;
     most = std::max(most, matches);
   }

@@ -29,17 +29,35 @@ struct GgufArchitecture {
   const TensorNames* names;                    // in GGUF's naming
   const TensorNames* encoder_names = nullptr;  // encoder
   bool has_window = false;                     // row to use if the user gives --window
+  bool stores_window = false;                  // row to use if the file gives a window
   GgufUnsaid unsaid = {};
-  bool rotates_neighbours = false;  // llama.cpp's converter has reordered q and k rows to
-                                    // neighbouring pairs
+  bool has_temperature = false;     // row to use if the file scales queries by their position
+  bool rotates_neighbours = false;  // RoPE pairs are neighbours: the family's, or llama.cpp's
+                                    // converter has reordered q and k rows
   // Models with this many layers scale scores by hidden / heads instead of head_dim (no key says
   // it; llama.cpp recognises the largest member of a family by its layer count). 0: none.
   uint32_t layers_of_largest = 0;
+  // Weights of experts are normalised in files without expert_weights_norm.
+  bool norms_topk = true;
+  // The row is for files with this many layers: several families have files of one name, and
+  // llama.cpp recognises one by its layer count. 0: any.
+  uint32_t only_layers = 0;
+};
+
+// Distinguishes the rows of one name.
+struct GgufTraits {
+  bool has_experts = false;
+  bool has_window = false;
+  bool stores_window = false;
+  bool corrects_router = false;
+  bool has_shared_expert = false;
+  bool fuses_qkv = false;
+  bool has_temperature = false;
+  int64_t layers = 0;  // without those of a multi-token prediction head
 };
 
 Span<const GgufArchitecture> GgufArchitectures();
-// Returns null for an unknown name. `has_experts`, `has_window`: choose between rows of one name.
-const GgufArchitecture* FindGgufArchitecture(const std::string& name, bool has_experts,
-                                             bool has_window);
+// Returns null for an unknown name.
+const GgufArchitecture* FindGgufArchitecture(const std::string& name, const GgufTraits& traits);
 
 }  // namespace arn::convert

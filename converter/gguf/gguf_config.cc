@@ -39,8 +39,10 @@ class ConfigMaker {
     AddBiases();
     AddFactors();
     AddWindow();
+    AddLatent();
     AddRope();
     AddExperts();
+    AddSharedExpert();
     RefuseUnread();
     return std::move(config_);
   }
@@ -80,6 +82,7 @@ class ConfigMaker {
     const ConfigKeys& keys = family_.keys;
     hidden_ = Required("embedding_length");
     n_layers_ = Required("block_count");
+    AddNextLayers();
     config_[keys.hidden] = hidden_;
     config_[keys.layers] = n_layers_;
     // Models without position embeddings have no maximum context, whatever the key says.
@@ -87,30 +90,76 @@ class ConfigMaker {
     if (family_.mixer != MixerRule::kScan && family_.encoder == nullptr) {
       config_[keys.context] = context;
     }
-    if (family_.ffn != FfnRule::kNone) config_[keys.ffn] = Required("feed_forward_length");
+    if (family_.ffn != FfnRule::kNone) AddFfn();
     if (family_.mixer != MixerRule::kScan) AddHeads();
     config_["vocab_size"] = facts_.vocab;
     config_["tie_word_embeddings"] = !HasTensor("output.weight");
-    const char* epsilon = family_.layer.norm == NormKind::kLayer
-                              ? "attention.layer_norm_epsilon"
-                              : "attention.layer_norm_rms_epsilon";
-    const std::optional<double> value = Number(epsilon);
-    if (!value) metadata_->FailKey(Key(epsilon), "a number");
-    config_[keys.epsilon] = *value;
+    AddEpsilon();
     if (!metadata_->Bool(Key("attention.causal"), true)) {
       metadata_->FailKey(Key("attention.causal"), "true");
+    }
+  }
+
+  // Layers behind the last, of a multi-token prediction head, count as blocks.
+  void AddNextLayers() {
+    const uint32_t n = Count("nextn_predict_layers").value_or(0);
+    if (n >= n_layers_) metadata_->FailKey(Key("nextn_predict_layers"), "fewer than block_count");
+    if (n != 0) config_["num_nextn_predict_layers"] = n;
+    n_layers_ -= n;
+  }
+
+  void AddFfn() {
+    const uint32_t width = Required("feed_forward_length");
+    if (family_.keys.ffn != nullptr) {
+      config_[family_.keys.ffn] = width;
+    } else if (width != family_.default_ffn_factor * hidden_) {
+      metadata_->FailKey(Key("feed_forward_length"),
+                         std::to_string(family_.default_ffn_factor * hidden_).c_str());
+    }
+  }
+
+  // Files of some families with LayerNorm store its epsilon under the key of RMSNorm.
+  void AddEpsilon() {
+    const bool is_layer = family_.layer.norm == NormKind::kLayer;
+    const char* epsilon =
+        is_layer ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    std::optional<double> value = Number(epsilon);
+    if (!value && is_layer) value = Number("attention.layer_norm_rms_epsilon");
+    if (!value) metadata_->FailKey(Key(epsilon), "a number");
+    if (family_.keys.epsilon != nullptr) {
+      config_[family_.keys.epsilon] = *value;
+    } else if (static_cast<float>(*value) != static_cast<float>(family_.default_epsilon)) {
+      metadata_->FailKey(Key(epsilon), Format("%g", family_.default_epsilon).c_str());
+    }
+  }
+
+  void AddKvHeads() {
+    const uint32_t kv_heads = KvHeads();
+    switch (family_.kv_heads) {
+      case KvHeadRule::kGiven: config_["num_key_value_heads"] = kv_heads; return;
+      case KvHeadRule::kMultiQuery:
+        if (kv_heads != 1) metadata_->FailKey(Key("attention.head_count_kv"), "1");
+        return;
+      case KvHeadRule::kMultiQueryOrGrouped:
+        config_["new_decoder_architecture"] = HasTensor("blk.0.attn_norm_2.weight");
+        config_["multi_query"] = kv_heads == 1;
+        config_["num_kv_heads"] = kv_heads;
+        return;
+      case KvHeadRule::kAsHeads:
+      case KvHeadRule::kMustBeHeads:
+        if (kv_heads == n_heads_) return;
+        metadata_->FailKey(Key("attention.head_count_kv"), "attention.head_count");
     }
   }
 
   void AddHeads() {
     n_heads_ = Required("attention.head_count");
     config_[family_.keys.heads] = n_heads_;
-    const uint32_t kv_heads = KvHeads();
-    if (family_.kv_heads == KvHeadRule::kGiven) {
-      config_["num_key_value_heads"] = kv_heads;
-    } else if (kv_heads != n_heads_) {
-      metadata_->FailKey(Key("attention.head_count_kv"), "attention.head_count");
+    if (family_.latent != nullptr) {
+      config_["num_key_value_heads"] = n_heads_;
+      return;
     }
+    AddKvHeads();
     head_dim_ = Count("attention.key_length").value_or(hidden_ / n_heads_);
     const uint32_t value_dim = Count("attention.value_length").value_or(head_dim_);
     if (value_dim != head_dim_) {
@@ -119,9 +168,32 @@ class ConfigMaker {
     }
     if (family_.keys.head_dim != nullptr) {
       config_[family_.keys.head_dim] = head_dim_;
-    } else if (head_dim_ != hidden_ / n_heads_) {
-      metadata_->FailKey(Key("attention.key_length"), "the width divided by the heads");
+    } else if (uint64_t{head_dim_} * n_heads_ != hidden_) {
+      metadata_->FailKey(Key("attention.key_length"), "embedding_length / attention.head_count");
     }
+  }
+
+  // Files describe latent attention as that of one head: the latent, then the rotated part.
+  void AddLatent() {
+    if (family_.latent == nullptr) return;
+    const uint32_t rank = Required("attention.kv_lora_rank");
+    const uint32_t rotated = Required("rope.dimension_count");
+    const uint32_t key = Required("attention.key_length_mla");
+    const auto require = [&](const char* name, uint32_t wanted) {
+      if (Required(name) != wanted) metadata_->FailKey(Key(name), std::to_string(wanted).c_str());
+    };
+    require("attention.head_count_kv", 1);
+    require("attention.key_length", rank + rotated);
+    require("attention.value_length", rank);
+    if (key <= rotated) {
+      metadata_->FailKey(Key("attention.key_length_mla"), "more than rope.dimension_count");
+    }
+    config_["kv_lora_rank"] = rank;
+    const std::optional<uint32_t> query = Count("attention.q_lora_rank");
+    config_["q_lora_rank"] = query ? nlohmann::json(*query) : nlohmann::json();
+    config_["qk_rope_head_dim"] = head_dim_ = rotated;
+    config_["qk_nope_head_dim"] = key - rotated;
+    config_["v_head_dim"] = Required("attention.value_length_mla");
   }
 
   // A 0 in the list of heads per layer means a layer without attention.
@@ -182,8 +254,17 @@ class ConfigMaker {
   // Finds out from the tensors which matrices have a bias.
   void AddBiases() {
     const bool attention = HasTensor("blk.0.attn_q.bias") || HasTensor("blk.0.attn_qkv.bias") ||
+                           HasTensor("blk.0.attn_kv_a_mqa.bias") ||
                            HasTensor("blk.0.attn_output.bias");
     if (family_.qkv_bias == Bias::kByKey) config_[family_.bias_key] = attention;
+    if (const char* key = family_.attention_out_bias_key) {
+      config_[family_.bias_key] = HasTensor("blk.0.attn_q.bias");
+      config_[key] = HasTensor("blk.0.attn_output.bias");
+    }
+    if (const char* key = family_.head_bias_key) config_[key] = HasTensor("output.bias");
+    if (family_.qk_norm == QkNorm::kEachHeadIfUsed) {
+      config_["use_qk_norm"] = HasTensor("blk.0.attn_q_norm.weight");
+    }
     if (family_.mlp_bias == Bias::kByKey) {
       config_[family_.mlp_bias_key] = HasTensor("blk.0.ffn_down.bias");
     }
@@ -200,6 +281,8 @@ class ConfigMaker {
       Copy("residual_scale", "residual_multiplier");
       Copy("logit_scale", "logits_scaling");
     }
+    if (family_.default_logit_scale != 0) Copy("logit_scale", "logit_scale");
+    if (const char* key = family_.clip_key) Copy("attention.clamp_kqv", key);
     if (family_.scale == ScaleRule::kMultiplier) {
       config_["attention_multiplier"] =
           Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
@@ -216,6 +299,7 @@ class ConfigMaker {
     if (!has_window) {
       // Only some models of these families have a window; no known file stores one.
       if (family_.window == WindowRule::kFromLayer) config_["use_sliding_window"] = false;
+      if (family_.window == WindowRule::kLaterLayers) config_["sliding_window"] = nullptr;
       return;
     }
     const std::string key = Key("attention.sliding_window");
@@ -302,6 +386,13 @@ class ConfigMaker {
     if (extrapolation && *extrapolation != 1) {
       metadata_->FailKey(Key("rope.scaling.yarn_ext_factor"), "1");
     }
+    if (family_.has_rope_temperature) copy("attention.temperature_scale", "llama_4_scaling_beta");
+    // mscale_all_dim in f32; with latent attention a tenth of it.
+    if (family_.latent == nullptr && !family_.has_rope_temperature) return;
+    const double mscale = Number("rope.scaling.yarn_log_multiplier").value_or(0);
+    if (mscale == 0) return;
+    const double factor = family_.latent == nullptr ? 1 : 10;
+    (*scaling)["mscale"] = (*scaling)["mscale_all_dim"] = std::round(mscale * factor * 1e5) / 1e5;
   }
 
   void AddRope() {
@@ -316,6 +407,7 @@ class ConfigMaker {
       config_["partial_rotary_factor"] = 1.0;
     }
     config_["rope_theta"] = Number("rope.freq_base").value_or(10000.0);
+    if (family_.has_rope_alpha) AddAlpha();
     if (family_.rope == RopeRule::kByWindow) {
       config_["rope_local_base_freq"] = Number("rope.freq_base_swa").value_or(10000.0);
     }
@@ -323,41 +415,132 @@ class ConfigMaker {
     if (!scaling.empty()) config_["rope_scaling"] = std::move(scaling);
   }
 
+  // The base is stored after the scaling by alpha, in f32: recognises the published values, so that
+  // nothing is rounded.
+  void AddAlpha() {
+    constexpr double kTheta = 10000.0, kAlphas[] = {1000.0, 50.0};
+    const auto stored = static_cast<float>(config_["rope_theta"].get<double>());
+    for (const double alpha : kAlphas) {
+      const double scaled = kTheta * std::pow(alpha, head_dim_ / (head_dim_ - 2.0));
+      if (head_dim_ <= 2 || static_cast<float>(scaled) != stored) continue;
+      config_["rope_theta"] = kTheta;
+      config_["rope_scaling"] = {{"rope_type", "dynamic"}, {"alpha", alpha}, {"factor", 1.0}};
+      // Says how the context was found.
+      metadata_->MarkRead(Key("rope.scaling.original_context_length"));
+      metadata_->MarkRead(Key("rope.scaling.type"));
+      metadata_->MarkRead(Key("rope.scaling.factor"));
+    }
+  }
+
+  // Returns which layers have experts.
+  std::vector<bool> SparseLayers() const {
+    std::vector<bool> sparse(n_layers_);
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      sparse[i] = HasTensor(Format("blk.%u.ffn_gate_inp.weight", i).c_str());
+    }
+    return sparse;
+  }
+
+  // Says which layers have experts, in the way of the family.
+  void AddSparseLayers() {
+    const std::vector<bool> sparse = SparseLayers();
+    const auto first = std::find(sparse.begin(), sparse.end(), true);
+    const auto n_dense = static_cast<uint32_t>(first - sparse.begin());
+    metadata_->MarkRead(Key("leading_dense_block_count"));  // follows from the tensors
+    if (family_.dense_layers_key != nullptr) config_[family_.dense_layers_key] = n_dense;
+    if (family_.experts == ExpertRule::kByType) {
+      nlohmann::json types = nlohmann::json::array();
+      for (const bool is_sparse : sparse) types.push_back(is_sparse ? "sparse" : "dense");
+      config_["mlp_layer_types"] = std::move(types);
+    }
+    if (family_.experts == ExpertRule::kSparseStep) {
+      nlohmann::json dense = nlohmann::json::array();
+      for (uint32_t i = 0; i < n_layers_; ++i) {
+        if (!sparse[i]) dense.push_back(i);
+      }
+      config_["mlp_only_layers"] = std::move(dense);
+    }
+    if (family_.experts != ExpertRule::kInterval) return;
+    const auto last = std::find(sparse.rbegin(), sparse.rend(), true);
+    config_["moe_layer_start_index"] = n_dense;
+    config_["moe_layer_end_index"] = sparse.rend() - last - 1;
+    config_["moe_layer_interval"] = Count("interleave_moe_layer_step").value_or(1);
+  }
+
+  void AddSharedExpert() {
+    const std::optional<uint32_t> count = Count("expert_shared_count");
+    const std::optional<uint32_t> width = Count("expert_shared_feed_forward_length");
+    switch (family_.shared_expert) {
+      case SharedExpert::kCount: config_[family_.shared_expert_key] = count.value_or(0); break;
+      case SharedExpert::kWidth: config_[family_.shared_expert_key] = width.value_or(0); break;
+      case SharedExpert::kOne:
+        if (count.value_or(1) != 1) metadata_->FailKey(Key("expert_shared_count"), "1");
+        break;
+      case SharedExpert::kNone:
+        if (count) metadata_->FailKey(Key("expert_shared_count"), "0");
+        if (width) metadata_->FailKey(Key("expert_shared_feed_forward_length"), "0");
+        break;
+      case SharedExpert::kFeedForward: break;
+    }
+  }
+
   void AddExperts() {
-    if (family_.experts == ExpertRule::kNone) return;
+    if (family_.experts == ExpertRule::kNone) {
+      // Files with latent attention have these keys even if no layer has experts.
+      if (family_.latent == nullptr) return;
+      metadata_->MarkRead(Key("leading_dense_block_count"));
+      metadata_->MarkRead(Key("expert_feed_forward_length"));
+      return;
+    }
+    AddSparseLayers();
     const char* count = family_.experts_key;
     config_[count] = Required("expert_count");
-    config_["num_experts_per_tok"] = Required("expert_used_count");
+    config_[family_.experts_used_key] = Required("expert_used_count");
+    const uint32_t groups = Count("expert_group_count").value_or(1);
+    const uint32_t groups_used = Count("expert_group_used_count").value_or(1);
+    if (family_.has_router_groups) {
+      config_["n_group"] = groups;
+      config_["topk_group"] = groups_used;
+    } else if (groups != groups_used) {
+      metadata_->FailKey(Key("expert_group_count"), "expert_group_used_count");
+    }
     const std::optional<uint32_t> width = Count("expert_feed_forward_length");
     if (width) config_[family_.expert_ffn_key] = *width;
-    if (const std::optional<uint32_t> every = Count("interleave_moe_layer_step")) {
-      config_["interleave_moe_layer_step"] = *every;
-    }
-    const std::optional<uint32_t> shared = Count("expert_shared_count");
-    if (family_.shared_expert == SharedExpert::kOne && shared.value_or(1) != 1) {
-      metadata_->FailKey(Key("expert_shared_count"), "1");
+    if (family_.experts == ExpertRule::kListed) {
+      const std::optional<uint32_t> every = Count("interleave_moe_layer_step");
+      if (every) config_["interleave_moe_layer_step"] = *every;
     }
     if (family_.qk_norm == QkNorm::kPlainOfRotated) {
       // Only one published model has no QK norm: the one with 128 experts.
       config_["use_qk_norm"] = config_[count] != 128;
     }
-    const bool norm_topk_prob = metadata_->Bool(Key("expert_weights_norm"), true);
-    if (family_.norm_topk_prob_key != nullptr) {
-      config_[family_.norm_topk_prob_key] = norm_topk_prob;
-    } else if (!norm_topk_prob) {
-      metadata_->FailKey(Key("expert_weights_norm"), "true");
+    AddRouting();
+  }
+
+  void AddRouting() {
+    const char* norm_key = family_.norm_topk_prob_key;
+    const bool is_softmax = family_.layer.route_score != RouteScore::kSigmoid;
+    const bool norms = metadata_->Bool(Key("expert_weights_norm"), row_.norms_topk);
+    const bool is_given = norm_key != nullptr && norm_key[0] != '\0';
+    if (is_given) config_[norm_key] = norms;
+    const bool always = norm_key == nullptr && (is_softmax || family_.always_norms_topk);
+    if (!is_given && norms != always && metadata_->Has(Key("expert_weights_norm"))) {
+      metadata_->FailKey(Key("expert_weights_norm"), always ? "true" : "false");
     }
     constexpr int64_t kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;
-    const bool is_softmax = family_.layer.route_score == RouteScore::kSoftmax;
     const int64_t usual = is_softmax ? kSoftmax : kSigmoid;
     const int64_t gating = metadata_->Int(Key("expert_gating_func")).value_or(usual);
     // Softmax weights renormalised over the top-k equal a softmax over the top-k.
-    const bool is_same = is_softmax && norm_topk_prob && gating == kSoftmaxOfChosen;
+    const bool is_same = is_softmax && norms && gating == kSoftmaxOfChosen;
     if (gating != usual && !is_same) {
       metadata_->FailKey(Key("expert_gating_func"), is_softmax ? "1 (softmax)" : "2 (sigmoid)");
     }
     const double scale = Number("expert_weights_scale").value_or(1);
-    if (scale != 0 && scale != 1) metadata_->FailKey(Key("expert_weights_scale"), "1");
+    if (family_.has_routed_factor) {
+      config_[family_.routed_factor_key] = scale == 0 ? 1.0 : scale;
+    } else if (scale != 0 && scale != 1) {
+      metadata_->FailKey(Key("expert_weights_scale"), "1");
+    }
   }
 
   void RefuseUnread() {
@@ -393,13 +576,33 @@ const Family& FamilyOf(const GgufArchitecture& row) {
   Fail("internal error: no family %s", row.architecture);
 }
 
+// Takes a copy of the reader: keys that only choose the row do not count as read.
+GgufTraits TraitsOf(const std::string& name, const GgufFacts& facts, ConfigReader metadata) {
+  const auto has_tensor = [&](const char* part) {
+    return std::any_of(facts.tensors.begin(), facts.tensors.end(), [&](const std::string& tensor) {
+      return tensor.find(part) != std::string::npos;
+    });
+  };
+  GgufTraits traits;
+  traits.has_experts = metadata.Int(name + ".expert_count").value_or(0) > 0;
+  traits.has_window = facts.window.value_or(0) > 0;
+  traits.stores_window = metadata.Has(name + ".attention.sliding_window");
+  traits.corrects_router = has_tensor(".exp_probs_b.bias");
+  traits.has_shared_expert = has_tensor("_shexp.weight");
+  traits.fuses_qkv = has_tensor(".attn_qkv.weight");
+  traits.has_temperature = metadata.Has(name + ".attention.temperature_scale");
+  traits.layers = metadata.Int(name + ".block_count").value_or(0) -
+                  metadata.Int(name + ".nextn_predict_layers").value_or(0);
+  return traits;
+}
+
 }  // namespace
 
 const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReader* metadata) {
   const std::string name = metadata->String("general.architecture").value_or("(none given)");
   const bool has_experts = metadata->Int(name + ".expert_count").value_or(0) > 0;
   const bool has_window = facts.window.value_or(0) > 0;
-  const GgufArchitecture* row = FindGgufArchitecture(name, has_experts, has_window);
+  const GgufArchitecture* row = FindGgufArchitecture(name, TraitsOf(name, facts, *metadata));
   if (row != nullptr && facts.window) {
     const bool may_have = FamilyOf(*row).window == WindowRule::kEveryLayer;
     const std::string key = name + ".attention.sliding_window";

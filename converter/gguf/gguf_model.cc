@@ -1,5 +1,6 @@
 #include "converter/gguf/gguf_model.h"
 
+#include <cstring>
 #include <memory>
 
 #include "converter/base/error.h"
@@ -33,13 +34,21 @@ std::vector<float> TakeVector(const TensorFile& file, const char* name, Tensors*
   return values;
 }
 
-// Splits each stacked expert tensor into its experts: NAME.weight [n, rows, cols] becomes
+// Returns a stacked tensor's name up to ".weight" or ".bias"; all of any other name.
+std::string StackName(const std::string& name) {
+  for (const char* end : {"_exps.", ".attn_k_b.", ".attn_v_b."}) {
+    const size_t at = name.find(end);
+    if (at != std::string::npos) return name.substr(0, at + std::strlen(end) - 1);
+  }
+  return name;
+}
+
+// Splits each tensor that stacks experts or heads: NAME.weight [n, rows, cols] becomes
 // NAME.E.weight [rows, cols], and NAME.bias [n, rows] becomes NAME.E.bias [rows].
-void NameExperts(Tensors* tensors) {
+void NameParts(Tensors* tensors) {
   Tensors named;
   for (const auto& [name, tensor] : *tensors) {
-    const size_t at = name.find("_exps.");
-    const std::string base = name.substr(0, at == std::string::npos ? at : at + 5);
+    const std::string base = StackName(name);
     const std::string part_name = name.substr(base.size());
     const size_t dimensions = part_name == ".weight" ? 3 : part_name == ".bias" ? 2 : 0;
     if (dimensions == 0 || tensor.shape.size() != dimensions) {
@@ -63,13 +72,16 @@ void NameExperts(Tensors* tensors) {
   *tensors = std::move(named);
 }
 
-// Reshapes convolutions from [channels, taps] to [channels, 1, taps], as in checkpoints.
-void ShapeConvolutions(Tensors* tensors) {
+// Reshapes convolutions from [channels, taps] to [channels, 1, taps], and the gate of a shared
+// expert from [hidden] to [1, hidden], as in checkpoints.
+void ShapeAsInCheckpoints(Tensors* tensors) {
   for (auto& [name, tensor] : *tensors) {
     const bool is_convolution = name.find(".ssm_conv1d.weight") != std::string::npos ||
                                 name.find(".shortconv.conv.weight") != std::string::npos;
     if (is_convolution && tensor.shape.size() == 2)
       tensor.shape.insert(tensor.shape.begin() + 1, 1);
+    const bool is_gate = name.find(".ffn_gate_inp_shexp.weight") != std::string::npos;
+    if (is_gate && tensor.shape.size() == 1) tensor.shape.insert(tensor.shape.begin(), 1);
   }
 }
 
@@ -170,8 +182,8 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   const std::vector<float> factors = TakeVector(*file, kRopeFactors, &tensors);
   facts.has_rope_factors = !factors.empty();
   facts.window = window;
-  NameExperts(&tensors);
-  ShapeConvolutions(&tensors);
+  NameParts(&tensors);
+  ShapeAsInCheckpoints(&tensors);
 
   const GgufArchitecture& row = ReadGgufArchitecture(facts, &metadata);
   const std::string unsaid = UnsaidOf(row, facts, &metadata);

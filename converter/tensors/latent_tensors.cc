@@ -57,23 +57,43 @@ void Planner::AddLatent(const LayerScope& scope, const LayerKindSpec& kind, Laye
   layer->latent_norm = AddVector(scope.Own("latent_norm"),
                                  WeightName(scope.Stored(names.latent_norm)), latent, 0.0f);
 
-  // Splits the rows of each head, [keys | values]. The transposed key matrix makes a query meet the
-  // latent itself.
-  const uint32_t head_rows = key + kind.latent_value_dim;
-  const SourcePart up =
-      Part(scope.Stored(names.latent_up), kind.n_heads * head_rows, latent, false);
+  AddLatentHeads(scope, kind, layer);
+}
+
+// The transposed key matrix of a head makes a query meet the latent itself.
+void Planner::AddLatentHeads(const LayerScope& scope, const LayerKindSpec& kind,
+                             LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
+  const uint32_t latent = kind.latent_dim, key = kind.latent_key_dim;
+  const uint32_t value = kind.latent_value_dim, head_rows = key + value;
+  const bool is_split = names.latent_keys != nullptr;
+  // Else the rows of each head are [keys | values].
+  SourcePart up;
+  if (!is_split) up = Part(scope.Stored(names.latent_up), kind.n_heads * head_rows, latent, false);
+  const auto add = [&](const char* name, uint32_t h, const SourcePart& part, uint32_t cols) {
+    return AddMatrix(scope.Own(name) + "." + std::to_string(h), formats_.weights, true, {part},
+                     cols);
+  };
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     SourcePart part = up;
-    part.rows = part.transposed_rows = latent;
-    part.first_element = uint64_t{h} * head_rows * latent;
-    const uint32_t index = add(("latent_keys." + std::to_string(h)).c_str(), {part}, key);
+    if (is_split) {
+      part = Part(LayerName(scope.Stored(names.latent_keys).c_str(), h), latent, key, false);
+    } else {
+      part.rows = part.transposed_rows = latent;
+      part.first_element = uint64_t{h} * head_rows * latent;
+    }
+    const uint32_t index = add("latent_keys", h, part, key);
     if (h == 0) layer->latent_keys = index;
   }
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     SourcePart part = up;
-    part.rows = kind.latent_value_dim;
-    part.first_row = h * head_rows + key;
-    const uint32_t index = add(("latent_values." + std::to_string(h)).c_str(), {part}, latent);
+    if (is_split) {
+      part = Part(LayerName(scope.Stored(names.latent_values).c_str(), h), value, latent, false);
+    } else {
+      part.rows = value;
+      part.first_row = h * head_rows + key;
+    }
+    const uint32_t index = add("latent_values", h, part, latent);
     if (h == 0) layer->latent_values = index;
   }
 }

@@ -61,6 +61,7 @@ class Planner {
   void AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
   // latent_tensors.cc: queries and latent of latent attention.
   void AddLatent(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  void AddLatentHeads(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
 
   void AddPerLayer(const LayerScope& scope, LayerTensors* out);
   void AddPerLayerEmbeddings();

@@ -1,0 +1,140 @@
+// Writes golden cases, without what GGUF files cannot express, as folder and file. Both must give
+// the same bundle.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "tests/unit/converter/gguf/gguf_fixture.h"
+
+namespace arn::convert {
+
+using nlohmann::json;
+using test::GgufWriter;
+using test::TinyTensor;
+using test::TinyTensors;
+using ::testing::HasSubstr;
+
+using Renames = std::vector<std::pair<std::string, std::string>>;
+
+class GgufFamilyTest : public GgufTest {
+ protected:
+  // Loads the config and the tensors of a golden case.
+  void Load(const std::string& name) {
+    const std::vector<uint8_t> file =
+        test::ReadFile(std::filesystem::path(ARN_GOLDEN_DIR) / (name + ".json"));
+    const json golden = json::parse(file.begin(), file.end());
+    config_ = golden.at("config");
+    tensors_.clear();
+    for (const auto& [tensor, shape] : golden.at("tensors").items()) {
+      Add(tensor, shape.get<std::vector<uint64_t>>());
+    }
+  }
+  void Add(const std::string& name, const std::vector<uint64_t>& shape) {
+    uint64_t count = 1;
+    for (const uint64_t n : shape) count *= n;
+    tensors_[name] = {"F32", shape,
+                      test::EncodeFloats(test::TinyValues(name, count, 1, 0.3f), "F32")};
+  }
+
+  // Writes the metadata that every architecture has, and `sizes` as integers.
+  GgufWriter Sizes(const std::string& arch, const json& sizes) {
+    GgufWriter writer;
+    writer.String("general.architecture", arch);
+    for (const auto& [key, value] : sizes.items()) writer.Uint(arch + "." + key, value);
+    writer.Float(arch + ".attention.layer_norm_rms_epsilon",
+                 config_.value("rms_norm_eps", config_.value("layer_norm_epsilon", 1e-5f)));
+    writer.Uint("tokenizer.ggml.bos_token_id", 1);
+    writer.Uint("tokenizer.ggml.eos_token_id", 2);
+    writer.Uint("tokenizer.ggml.padding_token_id", 0);
+    return writer;
+  }
+
+  // Adds the remaining tensors under GGUF names: each entry of the list in turn replaces its first
+  // occurrence in a name.
+  void AddRest(const Renames& renames, GgufWriter* writer) {
+    for (const auto& [stored, tensor] : tensors_) {
+      std::string name = stored;
+      for (const auto& [from, to] : renames) name = Replaced(name, from, to);
+      writer->Tensor(name, test::kGgufF32, tensor.shape, tensor.bytes);
+    }
+  }
+  void WriteFolder() {
+    std::filesystem::create_directories(folder_ / "out");
+    const std::filesystem::path model = folder_ / "model";
+    std::filesystem::remove_all(model);
+    std::filesystem::create_directories(model);
+    test::WriteFile(model / "config.json", config_.dump());
+    test::WriteFile(model / "generation_config.json",
+                    json({{"bos_token_id", 1}, {"eos_token_id", 2}, {"pad_token_id", 0}}).dump());
+    const std::vector<uint8_t> file = test::EncodeSafetensors(tensors_);
+    test::WriteFile(model / "model.safetensors", file.data(), file.size());
+  }
+  // Transposes [n, inputs, outputs] to [n, outputs, inputs] for the outputs first, first + step,
+  // ...
+  static TinyTensor Turned(const TinyTensor& tensor, size_t first, size_t step, size_t count) {
+    const size_t n = tensor.shape[0], inputs = tensor.shape[1], outputs = tensor.shape[2];
+    const std::vector<float> values = Floats(tensor);
+    std::vector<float> turned;
+    for (size_t e = 0; e < n; ++e) {
+      for (size_t o = 0; o < count; ++o) {
+        for (size_t i = 0; i < inputs; ++i) {
+          turned.push_back(values[(e * inputs + i) * outputs + first + o * step]);
+        }
+      }
+    }
+    return {"F32", {n, count, inputs}, test::EncodeFloats(turned, "F32")};
+  }
+  void Take(const std::string& name, TinyTensor* tensor) {
+    *tensor = tensors_.at(name);
+    tensors_.erase(name);
+  }
+  static void Put(const std::string& name, const TinyTensor& tensor, GgufWriter* writer) {
+    writer->Tensor(name, test::kGgufF32, tensor.shape, tensor.bytes);
+  }
+  // Writes a layer's stacked experts from one [gate; up] tensor, interleaved or concatenated.
+  void PutExperts(const std::string& from, const std::string& to, bool in_turn,
+                  GgufWriter* writer) {
+    TinyTensor both, down;
+    Take(from + "gate_up_proj", &both);
+    Take(from + "down_proj", &down);
+    const size_t ffn = both.shape[2] / 2, step = in_turn ? 2 : 1;
+    Put(to + "ffn_gate_exps.weight", Turned(both, 0, step, ffn), writer);
+    Put(to + "ffn_up_exps.weight", Turned(both, in_turn ? 1 : ffn, step, ffn), writer);
+    Put(to + "ffn_down_exps.weight", Turned(down, 0, 1, down.shape[2]), writer);
+  }
+  // `assumption` is part of the expected warning; empty: none.
+  void ExpectSame(const GgufWriter& writer, const char* assumption) {
+    WriteGguf(writer);
+    for (const DType dtype : {DType::kF32, DType::kInt4}) {
+      Run(Options(dtype));
+      Run(GgufOptions(dtype));
+      if (*assumption != '\0') {
+        EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr(assumption)));
+      } else {
+        EXPECT_THAT(warnings_,
+                    ::testing::Not(::testing::Contains(HasSubstr("do not store all settings"))));
+      }
+      EXPECT_TRUE(test::ReadFile(folder_ / "out/model.arn") ==
+                  test::ReadFile(folder_ / "out/gguf.arn"))
+          << DTypeName(dtype);
+    }
+  }
+
+  json config_;
+  TinyTensors tensors_;
+};
+
+inline const Renames kUsual = {
+    {"model.layers.", "blk."},        {"model.embed_tokens", "token_embd"},
+    {"model.norm", "output_norm"},    {"lm_head", "output"},
+    {"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"},
+    {"self_attn.q_proj", "attn_q"},   {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"},
+    {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+};
+
+}  // namespace arn::convert
