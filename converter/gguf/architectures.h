@@ -24,9 +24,9 @@ struct GgufUnsaid {
 };
 
 struct GgufArchitecture {
-  const char* name;                            // general.architecture
-  const char* architecture;                    // in the family table
-  const TensorNames* names;                    // in GGUF's naming
+  const char* name = nullptr;                  // general.architecture
+  const char* architecture = nullptr;          // in the family table
+  const TensorNames* names = nullptr;          // in GGUF's naming
   const TensorNames* encoder_names = nullptr;  // encoder
   bool has_window = false;                     // row to use if the user gives --window
   GgufUnsaid unsaid = {};
@@ -35,6 +35,8 @@ struct GgufArchitecture {
   // Models with this many layers scale scores by hidden / heads instead of head_dim (no key says
   // it; llama.cpp recognises the largest member of a family by its layer count). 0: none.
   uint32_t layers_of_largest = 0;
+  bool is_hybrid = false;            // gguf_hybrid_config.h makes its config
+  bool value_heads_in_turn = false;  // DecoderSpec
 };
 
 Span<const GgufArchitecture> GgufArchitectures();

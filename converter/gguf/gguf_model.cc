@@ -186,6 +186,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   spec.encoder.names = row.encoder_names;
   spec.rates_are_logs = false;
   spec.rotates_neighbours = row.rotates_neighbours;
+  spec.value_heads_in_turn = row.value_heads_in_turn;
   spec.qkv_order = QkvOrder::kBlocks;
   spec.is_transposed = false;
   spec.norm_offset = 0.0f;

@@ -313,6 +313,8 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
     (kind.is_hybrid ? layer->mixer_out : layer->attention_out) =
         add_out(kind.is_hybrid ? "mixer_out" : "attention_out", names.mixer_out,
                 kind.mixer_out_width(), kind.has_mixer_out_bias, spec_.factors.mixer_out);
+    plan_.tensors[kind.is_hybrid ? layer->mixer_out : layer->attention_out].parts[0].column_turns =
+        ValueHeadTurns(kind, 0, kind.linear_value_dim);
   }
   if (kind.has_attention()) {
     const uint32_t cols = kind.is_latent() ? kind.n_heads * kind.latent_value_dim : q_rows;

@@ -1,0 +1,285 @@
+#include "converter/gguf/gguf_hybrid_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/base/error.h"
+#include "converter/gguf/gguf_keys.h"
+#include "nlohmann/json.hpp"
+
+namespace arn::convert {
+namespace {
+
+class HybridConfigMaker {
+ public:
+  HybridConfigMaker(const GgufArchitecture& row, const Family& family, const GgufFacts& facts,
+                    ConfigReader* metadata)
+      : row_(row), family_(family), facts_(facts), keys_(row.name, metadata) {}
+
+  nlohmann::json Make() {
+    config_["architectures"] = {row_.architecture};
+    AddSizes();
+    if (family_.has_attention()) AddHeads();
+    if (family_.mixer == MixerRule::kConvByLayer) AddShortConvolutions();
+    if (family_.linear != nullptr) AddLinearAttention();
+    AddBiases();
+    AddFactors();
+    AddRope();
+    AddExperts();
+    return std::move(config_);
+  }
+
+ private:
+  bool HasTensor(const std::string& name) const { return facts_.tensors.count(name) != 0; }
+  bool HasInLayer(uint32_t layer, const char* name) const {
+    return HasTensor("blk." + std::to_string(layer) + "." + name);
+  }
+  bool HasInSomeLayer(const char* name) const {
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      if (HasInLayer(i, name)) return true;
+    }
+    return false;
+  }
+
+  void AddSizes() {
+    const ConfigKeys& keys = family_.keys;
+    hidden_ = keys_.Required("embedding_length");
+    // The count includes the layers that predict further tokens.
+    const uint32_t n_extra = keys_.Count("nextn_predict_layers").value_or(0);
+    n_layers_ = keys_.Required("block_count");
+    if (n_extra >= n_layers_) keys_.Fail("nextn_predict_layers", "less than block_count");
+    n_layers_ -= n_extra;
+    config_[keys.hidden] = hidden_;
+    config_[keys.layers] = n_layers_;
+    if (n_extra != 0) config_["num_nextn_predict_layers"] = n_extra;
+    const uint32_t context = keys_.Required("context_length");
+    // Models without attention have no maximum, whatever the key says.
+    if (family_.has_attention()) config_[keys.context] = context;
+    AddFeedForward();
+    config_["vocab_size"] = facts_.vocab;
+    config_["tie_word_embeddings"] = !HasTensor("output.weight");
+    const char* const kRms = "attention.layer_norm_rms_epsilon";
+    std::optional<double> epsilon = keys_.Number(kRms);
+    if (!epsilon) epsilon = keys_.Number("attention.layer_norm_epsilon");
+    if (!epsilon) keys_.Fail(kRms, "a number");
+    config_[keys.epsilon] = *epsilon;
+    if (!keys_.Bool("attention.causal", true)) keys_.Fail("attention.causal", "true");
+  }
+
+  void AddFeedForward() {
+    if (family_.ffn == FfnRule::kNone || family_.keys.ffn == nullptr) {
+      return keys_.MarkRead("feed_forward_length");
+    }
+    const std::vector<uint32_t> widths = keys_.ByLayer("feed_forward_length", n_layers_);
+    for (const uint32_t width : widths) {
+      if (width != 0 && ffn_ != 0 && width != ffn_) {
+        keys_.Fail("feed_forward_length", "0 or the same number for each layer");
+      }
+      if (width != 0) ffn_ = width;
+    }
+    config_[family_.keys.ffn] = ffn_;
+  }
+
+  void AddHeads() {
+    const uint32_t n_heads = keys_.Required("attention.head_count");
+    config_[family_.keys.heads] = n_heads;
+    // A 0 means a layer without attention.
+    kv_heads_ = keys_.ByLayer("attention.head_count_kv", n_layers_);
+    uint32_t heads = 0;
+    for (const uint32_t n : kv_heads_) {
+      if (n != 0 && heads != 0 && n != heads) {
+        keys_.Fail("attention.head_count_kv", "0 or the same number for each layer");
+      }
+      if (n != 0) heads = n;
+    }
+    config_["num_key_value_heads"] = heads == 0 ? n_heads : heads;
+    head_dim_ = keys_.Count("attention.key_length").value_or(hidden_ / n_heads);
+    if (keys_.Count("attention.value_length").value_or(head_dim_) != head_dim_) {
+      keys_.Fail("attention.value_length",
+                 Format("attention.key_length, which is %u", head_dim_).c_str());
+    }
+    config_[family_.keys.head_dim] = head_dim_;
+  }
+
+  void AddTypes(const char* key, const char* state, const char* attention,
+                const std::vector<bool>& has_state) {
+    nlohmann::json types = nlohmann::json::array();
+    for (const bool has : has_state) types.push_back(has ? state : attention);
+    config_[key] = std::move(types);
+  }
+  std::vector<bool> LayersWithoutKv() const {
+    std::vector<bool> without;
+    for (const uint32_t n : kv_heads_) without.push_back(n == 0);
+    return without;
+  }
+
+  void AddShortConvolutions() {
+    config_["conv_L_cache"] = keys_.Required("shortconv.l_cache");
+    config_["conv_bias"] = HasInSomeLayer("shortconv.conv.bias");
+    AddTypes("layer_types", "conv", "full_attention", LayersWithoutKv());
+  }
+
+  void AddLinearAttention() {
+    const LinearAttentionFamily& linear = *family_.linear;
+    const uint32_t heads = keys_.Required("ssm.time_step_rank");
+    const uint32_t width = keys_.Required("ssm.inner_size");
+    if (width % heads != 0) {
+      keys_.Fail("ssm.inner_size", "a multiple of ssm.time_step_rank, the number of heads");
+    }
+    config_[linear.taps.key] = keys_.Required("ssm.conv_kernel");
+    config_[linear.key_dim.key] = keys_.Required("ssm.state_size");
+    config_[linear.key_heads.key] = keys_.Required("ssm.group_count");
+    config_[linear.heads.key] = heads;
+    config_[linear.value_dim.key] = width / heads;
+    if (linear.width.key != nullptr) {
+      config_[linear.width.key] = width;
+    } else if (linear.expand_key != nullptr) {
+      // transformers multiplies and truncates: adding 0.5 keeps the exact width.
+      config_[linear.expand_key] = (width + 0.5) / hidden_;
+    }
+    if (linear.conv_bias_key != nullptr) {
+      config_[linear.conv_bias_key] = HasInSomeLayer("ssm_conv1d.bias");
+    }
+    if (linear.in_bias_key != nullptr) config_[linear.in_bias_key] = HasInSomeLayer("ssm_in.bias");
+    if (linear.out_bias_key != nullptr) {
+      config_[linear.out_bias_key] = HasInSomeLayer("ssm_out.bias");
+    }
+    AddLinearLayers(linear);
+  }
+
+  void AddLinearLayers(const LinearAttentionFamily& linear) {
+    if (linear.layers == LinearLayers::kInterval) {
+      std::vector<bool> is_linear = keys_.Flags("attention.recurrent_layers", n_layers_);
+      const uint32_t interval = keys_.Count("full_attention_interval").value_or(4);
+      for (auto i = static_cast<uint32_t>(is_linear.size()); i < n_layers_; ++i) {
+        is_linear.push_back((i + 1) % interval != 0);
+      }
+      AddTypes("layer_types", "linear_attention", "full_attention", is_linear);
+    } else if (linear.layers == LinearLayers::kMambaTypes) {
+      AddTypes("layer_types", "mamba", "attention", LayersWithoutKv());
+    }
+  }
+
+  // Finds out from the tensors which matrices have a bias.
+  void AddBiases() {
+    if (family_.qkv_bias == Bias::kByKey) {
+      config_[family_.bias_key] =
+          HasInSomeLayer("attn_q.bias") || HasInSomeLayer("attn_output.bias");
+    }
+    if (family_.mlp_bias == Bias::kByKey) {
+      config_[family_.mlp_bias_key] = HasInSomeLayer("ffn_down.bias");
+    }
+  }
+
+  void Copy(const char* name, const char* to) {
+    if (const std::optional<double> value = keys_.Number(name)) config_[to] = *value;
+  }
+
+  void AddFactors() {
+    if (family_.has_multipliers) {
+      Copy("embedding_scale", "embedding_multiplier");
+      Copy("residual_scale", "residual_multiplier");
+      Copy("logit_scale", "logits_scaling");
+    }
+    if (family_.scale == ScaleRule::kMultiplier) {
+      config_["attention_multiplier"] =
+          keys_.Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
+    }
+  }
+
+  void AddRope() {
+    if (family_.ropes_by_key) {
+      const bool rotates = keys_.Bool("rope.scaling.finetuned", true);
+      config_["position_embedding_type"] = rotates ? "rope" : "nope";
+    }
+    if (family_.rope == RopeRule::kNone) {
+      keys_.MarkRead("rope.dimension_count");
+      return keys_.MarkRead("rope.freq_base");
+    }
+    const uint32_t rotated = keys_.Count("rope.dimension_count").value_or(head_dim_);
+    if (family_.has_partial_rotary && rotated <= head_dim_) {
+      // transformers multiplies and truncates: adding 0.5 keeps the exact number.
+      config_["partial_rotary_factor"] = rotated == head_dim_ ? 1.0 : (rotated + 0.5) / head_dim_;
+    } else if (rotated != head_dim_) {
+      keys_.Fail("rope.dimension_count", std::to_string(head_dim_).c_str());
+    }
+    // The rows and columns of an image, which texts do not have.
+    if (family_.has_mrope) keys_.MarkRead("rope.dimension_sections");
+    config_["rope_theta"] = keys_.Number("rope.freq_base").value_or(10000.0);
+  }
+
+  void AddExperts() {
+    const uint32_t n_experts = keys_.Count("expert_count").value_or(0);
+    const uint32_t shared = keys_.Count("expert_shared_feed_forward_length").value_or(0);
+    if (family_.shared_expert == SharedExpert::kWidth && shared != 0) {
+      config_[family_.shared_expert_key] = shared;
+    }
+    if (family_.experts == ExpertRule::kNone) return;
+    config_[family_.experts_key] = n_experts;
+    if (n_experts == 0) return keys_.MarkRead("expert_used_count");
+    config_[family_.experts_used_key] = keys_.Required("expert_used_count");
+    config_[family_.expert_ffn_key] = keys_.Count("expert_feed_forward_length").value_or(ffn_);
+    keys_.MarkRead("expert_shared_count");  // the width says all
+    AddExpertLayers();
+    AddRouting();
+  }
+
+  void AddExpertLayers() {
+    std::vector<uint32_t> dense;
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      if (!HasInLayer(i, "ffn_gate_inp.weight")) dense.push_back(i);
+    }
+    if (family_.experts == ExpertRule::kSparseStep) {
+      config_["decoder_sparse_step"] = 1;
+      config_["mlp_only_layers"] = dense;
+    }
+    if (family_.dense_layers_key != nullptr) {
+      config_[family_.dense_layers_key] = keys_.Count("leading_dense_block_count").value_or(0);
+    }
+  }
+
+  void AddRouting() {
+    const bool norms = keys_.Bool("expert_weights_norm", true);
+    if (family_.norm_topk_prob_key != nullptr) {
+      config_[family_.norm_topk_prob_key] = norms;
+    } else if (!norms) {
+      keys_.Fail("expert_weights_norm", "true");
+    }
+    const bool is_softmax = family_.layer.route_score == RouteScore::kSoftmax;
+    const uint32_t usual = is_softmax ? 1 : 2;
+    if (keys_.Count("expert_gating_func").value_or(usual) != usual) {
+      keys_.Fail("expert_gating_func", is_softmax ? "1 (softmax)" : "2 (sigmoid)");
+    }
+    const double scale = keys_.Number("expert_weights_scale").value_or(0);
+    if (family_.has_routed_factor) {
+      config_[family_.routed_factor_key] = scale == 0 ? 1.0 : scale;
+    } else if (scale != 0 && scale != 1) {
+      keys_.Fail("expert_weights_scale", "1");
+    }
+    if (family_.correction_key != nullptr) {
+      config_[family_.correction_key] = HasInSomeLayer("exp_probs_b.bias");
+    }
+    if (family_.has_router_groups) {
+      config_["n_group"] = keys_.Count("expert_group_count").value_or(1);
+      config_["topk_group"] = keys_.Count("expert_group_used_count").value_or(1);
+    }
+  }
+
+  const GgufArchitecture& row_;
+  const Family& family_;
+  const GgufFacts& facts_;
+  GgufKeys keys_;
+  uint32_t hidden_ = 0, n_layers_ = 0, head_dim_ = 0;
+  uint32_t ffn_ = 0;  // width of the feed-forward blocks, or of experts without a key of their own
+  std::vector<uint32_t> kv_heads_;  // by layer
+  nlohmann::json config_ = nlohmann::json::object();
+};
+
+}  // namespace
+
+nlohmann::json MakeHybridConfig(const GgufArchitecture& row, const Family& family,
+                                const GgufFacts& facts, ConfigReader* metadata) {
+  return HybridConfigMaker(row, family, facts, metadata).Make();
+}
+
+}  // namespace arn::convert
