@@ -378,18 +378,19 @@ struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
   QkvOrder qkv_order = QkvOrder::kBlocks;
-  bool is_transposed = false;       // layer matrices are stored [inputs, outputs]
-  bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
-  bool rotates_backwards = false;   // by the negative angles; whole heads
-  bool rotates_halves = false;      // RoPE turns the pairs of either half of a head
-  bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
-  bool up_is_first = false;         // in a tensor that holds gate and up
+  bool is_transposed = false;        // layer matrices are stored [inputs, outputs]
+  bool rotates_neighbours = false;   // RoPE pairs of q and k are (0, 1), (2, 3), ...
+  bool pairs_all_heads = false;      // stores heads without RoPE in the same order
+  bool rotates_backwards = false;    // by the negative angles; whole heads
+  bool rotates_halves = false;       // RoPE turns the pairs of either half of a head
+  bool gate_up_alternate = false;    // stacked experts: gate and up rows interleaved
+  bool up_is_first = false;          // in a tensor that holds gate and up
   bool value_heads_in_turn = false;  // of linear attention: the first of every key head, then the
                                      // second, ...
-  bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
-  float norm_offset = 0.0f;         // added to stored norm weights
-  bool has_norm_weights = true;     // else 1
-  bool has_norm_biases = true;      // NormKind::kLayer; else 0
+  bool rates_are_logs = true;        // scan_rates are stored as log(-A), else as A
+  float norm_offset = 0.0f;          // added to stored norm weights
+  bool has_norm_weights = true;      // else 1
+  bool has_norm_biases = true;       // NormKind::kLayer; else 0
   bool has_head_bias = false;
   bool has_head_dense_bias = false;
   Activation head_activation = Activation::kSilu;

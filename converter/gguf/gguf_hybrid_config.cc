@@ -22,6 +22,7 @@ class HybridConfigMaker {
     if (family_.has_attention()) AddHeads();
     if (family_.mixer == MixerRule::kConvByLayer) AddShortConvolutions();
     if (family_.linear != nullptr) AddLinearAttention();
+    if (family_.scan != nullptr) AddScan();
     AddBiases();
     AddFactors();
     AddRope();
@@ -157,7 +158,56 @@ class HybridConfigMaker {
       AddTypes("layer_types", "linear_attention", "full_attention", is_linear);
     } else if (linear.layers == LinearLayers::kMambaTypes) {
       AddTypes("layer_types", "mamba", "attention", LayersWithoutKv());
+    } else if (linear.layers == LinearLayers::kBlocks) {
+      AddBlockTypes();
     }
+    if (linear.norm == GatedNorm::kByKeys) {
+      config_["mamba_rms_norm"] = HasInSomeLayer("ssm_norm.weight");
+      config_["mamba_norm_before_gate"] = false;
+    }
+  }
+
+  // Finds out from the tensors which block a layer is.
+  void AddBlockTypes() {
+    nlohmann::json types = nlohmann::json::array();
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      types.push_back(HasInLayer(i, "ssm_in.weight")         ? "mamba"
+                      : HasInLayer(i, "attn_q.weight")       ? "attention"
+                      : HasInLayer(i, "ffn_gate_inp.weight") ? "moe"
+                                                             : "mlp");
+    }
+    config_["layers_block_type"] = std::move(types);
+  }
+
+  void AddScan() {
+    const ScanFamily& scan = *family_.scan;
+    config_[scan.taps] = keys_.Required("ssm.conv_kernel");
+    config_[scan.states] = keys_.Required("ssm.state_size");
+    config_[scan.rank] = keys_.Required("ssm.time_step_rank");
+    const uint32_t width = keys_.Required("ssm.inner_size");
+    if (width % hidden_ != 0) keys_.Fail("ssm.inner_size", "a multiple of embedding_length");
+    config_[scan.expand] = width / hidden_;
+    config_[scan.bias] = HasInSomeLayer("ssm_in.bias");
+    config_[scan.conv_bias] = HasInSomeLayer("ssm_conv1d.bias");
+    if (!scan.has_attention_period) return;
+    std::vector<bool> has_attention = LayersWithoutKv();
+    has_attention.flip();
+    AddPeriod("attn_layer_period", "attn_layer_offset", "attention.head_count_kv", has_attention);
+  }
+
+  // Adds the period and the offset of layers that come at equal distances.
+  void AddPeriod(const char* period_key, const char* offset_key, const char* source,
+                 const std::vector<bool>& is_one) {
+    const auto first = std::find(is_one.begin(), is_one.end(), true);
+    const auto second = first == is_one.end() ? first : std::find(first + 1, is_one.end(), true);
+    const auto offset = static_cast<uint32_t>(first - is_one.begin());
+    const uint32_t period =
+        second == is_one.end() ? n_layers_ : static_cast<uint32_t>(second - first);
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      if (is_one[i] != (i % period == offset)) keys_.Fail(source, "layers at equal distances");
+    }
+    config_[period_key] = period;
+    config_[offset_key] = offset;
   }
 
   // Finds out from the tensors which matrices have a bias.
@@ -176,6 +226,11 @@ class HybridConfigMaker {
   }
 
   void AddFactors() {
+    // The file has them in its matrices, also those of the embedding and of the head.
+    if (family_.has_block_multipliers && !HasTensor("output.weight")) {
+      Fail("%s: tensor output.weight is missing: embedding and head have factors of their own",
+           keys_.label().c_str());
+    }
     if (family_.has_multipliers) {
       Copy("embedding_scale", "embedding_multiplier");
       Copy("residual_scale", "residual_multiplier");
@@ -225,13 +280,18 @@ class HybridConfigMaker {
   }
 
   void AddExpertLayers() {
+    std::vector<bool> has_experts;
     std::vector<uint32_t> dense;
     for (uint32_t i = 0; i < n_layers_; ++i) {
-      if (!HasInLayer(i, "ffn_gate_inp.weight")) dense.push_back(i);
+      has_experts.push_back(HasInLayer(i, "ffn_gate_inp.weight"));
+      if (!has_experts.back()) dense.push_back(i);
     }
     if (family_.experts == ExpertRule::kSparseStep) {
       config_["decoder_sparse_step"] = 1;
       config_["mlp_only_layers"] = dense;
+    }
+    if (family_.experts == ExpertRule::kPeriod && dense.size() != n_layers_) {
+      AddPeriod("expert_layer_period", "expert_layer_offset", "expert_count", has_experts);
     }
     if (family_.dense_layers_key != nullptr) {
       config_[family_.dense_layers_key] = keys_.Count("leading_dense_block_count").value_or(0);
@@ -239,9 +299,13 @@ class HybridConfigMaker {
   }
 
   void AddRouting() {
-    const bool norms = keys_.Bool("expert_weights_norm", true);
-    if (family_.norm_topk_prob_key != nullptr) {
-      config_[family_.norm_topk_prob_key] = norms;
+    const char* const norm_key = family_.norm_topk_prob_key;
+    const bool never_norms = norm_key != nullptr && *norm_key == '\0';
+    const bool norms = keys_.Bool("expert_weights_norm", !never_norms);
+    if (never_norms) {
+      if (norms) keys_.Fail("expert_weights_norm", "false");
+    } else if (norm_key != nullptr) {
+      config_[norm_key] = norms;
     } else if (!norms) {
       keys_.Fail("expert_weights_norm", "true");
     }

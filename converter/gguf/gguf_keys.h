@@ -16,6 +16,7 @@ class GgufKeys {
   GgufKeys(const std::string& architecture, ConfigReader* metadata)
       : prefix_(architecture + "."), metadata_(metadata) {}
 
+  const std::string& label() const { return metadata_->label(); }
   std::string Key(const char* name) const { return prefix_ + name; }
   bool Has(const char* name) { return metadata_->Has(Key(name)); }
   void MarkRead(const char* name) { metadata_->MarkRead(Key(name)); }

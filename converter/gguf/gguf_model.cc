@@ -1,5 +1,6 @@
 #include "converter/gguf/gguf_model.h"
 
+#include <cstring>
 #include <memory>
 
 #include "converter/base/error.h"
@@ -70,6 +71,20 @@ void ShapeConvolutions(Tensors* tensors) {
                                 name.find(".shortconv.conv.weight") != std::string::npos;
     if (is_convolution && tensor.shape.size() == 2)
       tensor.shape.insert(tensor.shape.begin() + 1, 1);
+  }
+}
+
+// Mamba-2: removes the dimensions that llama.cpp's converter adds to numbers by head, [heads, 1],
+// and to norms, [groups, width].
+void FlattenHeads(Tensors* tensors) {
+  for (auto& [name, tensor] : *tensors) {
+    const auto ends = [&](const char* part) {
+      const size_t at = name.find(part);
+      return at != std::string::npos && at + std::strlen(part) == name.size();
+    };
+    const bool is_by_head = ends(".ssm_a") || ends(".ssm_d");
+    if (tensor.shape.size() != 2 || (is_by_head && tensor.shape[1] != 1)) continue;
+    if (is_by_head || ends(".ssm_norm.weight")) tensor.shape = {tensor.elements()};
   }
 }
 
@@ -174,6 +189,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   ShapeConvolutions(&tensors);
 
   const GgufArchitecture& row = ReadGgufArchitecture(facts, &metadata);
+  if (row.names->time_step_bias != nullptr) FlattenHeads(&tensors);
   const std::string unsaid = UnsaidOf(row, facts, &metadata);
   if (!unsaid.empty()) warnings->push_back(unsaid);
   const nlohmann::json config = MakeConfig(row, facts, &metadata);
@@ -185,6 +201,8 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   spec.names = row.names;
   spec.encoder.names = row.encoder_names;
   spec.rates_are_logs = false;
+  // It reorders the heads of layers without RoPE too.
+  spec.pairs_all_heads = row.rotates_neighbours && !spec.rotates_neighbours;
   spec.rotates_neighbours = row.rotates_neighbours;
   spec.value_heads_in_turn = row.value_heads_in_turn;
   spec.qkv_order = QkvOrder::kBlocks;

@@ -56,6 +56,45 @@ constexpr TensorNames WithFusedSteps(TensorNames names) {
 inline constexpr TensorNames kGgufFusedDeltaRuleExpertNames =
     WithFusedSteps(kGgufDeltaRuleExpertNames);
 
+constexpr TensorNames GgufMamba2Names() {
+  TensorNames names = kGgufNames;
+  names.mixer_in = "blk.{}.ssm_in";
+  names.conv = "blk.{}.ssm_conv1d";
+  names.scan_rates = "blk.{}.ssm_a";
+  names.scan_skip = "blk.{}.ssm_d";
+  names.time_step_bias = "blk.{}.ssm_dt.bias";
+  names.mixer_norm = "blk.{}.ssm_norm";
+  names.mixer_out = "blk.{}.ssm_out";
+  return names;
+}
+inline constexpr TensorNames kGgufMamba2Names = GgufMamba2Names();
+inline constexpr TensorNames kGgufMamba2ExpertNames = WithStackedExperts(kGgufMamba2Names);
+
+constexpr TensorNames GgufScanLayerNames() {
+  TensorNames names = WithStackedExperts(kGgufNames);
+  names.mixer_in = "blk.{}.ssm_in";
+  names.conv = "blk.{}.ssm_conv1d";
+  names.scan_inputs = "blk.{}.ssm_x";
+  names.scan_steps = "blk.{}.ssm_dt";
+  names.scan_rates = "blk.{}.ssm_a";
+  names.scan_skip = "blk.{}.ssm_d";
+  names.scan_low_norm = "blk.{}.ssm_dt_norm";
+  names.scan_b_norm = "blk.{}.ssm_b_norm";
+  names.scan_c_norm = "blk.{}.ssm_c_norm";
+  names.mixer_out = "blk.{}.ssm_out";
+  return names;
+}
+inline constexpr TensorNames kGgufScanLayerNames = GgufScanLayerNames();
+
+// Layers of one block each, without gates.
+constexpr TensorNames AsSingleBlocks(TensorNames names) {
+  names.ffn_norm = names.attention_norm;
+  names.gate = names.expert_gate = names.shared_gate = nullptr;
+  return names;
+}
+inline constexpr TensorNames kGgufSingleBlockNames = AsSingleBlocks(kGgufMamba2Names);
+inline constexpr TensorNames kGgufSingleBlockExpertNames = AsSingleBlocks(kGgufMamba2ExpertNames);
+
 inline constexpr GgufSize kLfm2MoeSizes[] = {{24, 2048}, {40, 2048}};
 inline constexpr GgufSize kQwen3NextSizes[] = {{48, 2048}, {49, 2048}};
 
@@ -83,6 +122,36 @@ inline constexpr GgufArchitecture kHybridArchitectures[] = {
      .unsaid = {"with the weights of a token's experts divided by their sum, as in the published "
                 "size",
                 kQwen3NextSizes},
+     .is_hybrid = true},
+    {.name = "mamba2",
+     .architecture = "Mamba2ForCausalLM",
+     .names = &kGgufMamba2Names,
+     .is_hybrid = true},
+    {.name = "granitehybrid",
+     .architecture = "GraniteMoeHybridForCausalLM",
+     .names = &kGgufMamba2Names,
+     .rotates_neighbours = true,
+     .is_hybrid = true},
+    {.name = "granitehybrid",
+     .architecture = "GraniteMoeHybridForCausalLM",
+     .names = &kGgufMamba2ExpertNames,
+     .rotates_neighbours = true,
+     .is_hybrid = true},
+    {.name = "falcon-h1",
+     .architecture = "FalconH1ForCausalLM",
+     .names = &kGgufMamba2Names,
+     .is_hybrid = true},
+    {.name = "nemotron_h",
+     .architecture = "NemotronHForCausalLM",
+     .names = &kGgufSingleBlockNames,
+     .is_hybrid = true},
+    {.name = "nemotron_h_moe",
+     .architecture = "NemotronHForCausalLM",
+     .names = &kGgufSingleBlockExpertNames,
+     .is_hybrid = true},
+    {.name = "jamba",
+     .architecture = "JambaForCausalLM",
+     .names = &kGgufScanLayerNames,
      .is_hybrid = true},
 };
 
