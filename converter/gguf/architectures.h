@@ -37,6 +37,8 @@ struct GgufArchitecture {
   uint32_t layers_of_largest = 0;
   bool is_hybrid = false;            // gguf_hybrid_config.h makes its config
   bool value_heads_in_turn = false;  // DecoderSpec
+  // rope_freqs tells which part of a head rotates in layers without a window.
+  bool has_rotated_part = false;
 };
 
 Span<const GgufArchitecture> GgufArchitectures();

@@ -25,6 +25,9 @@ class HybridConfigMaker {
     if (family_.scan != nullptr) AddScan();
     AddBiases();
     AddFactors();
+    if (family_.has_shared_kv) AddPerLayerEmbeddings();
+    if (family_.has_streams) AddStreams();
+    if (family_.window == WindowRule::kPattern) AddWindows();
     AddRope();
     AddExperts();
     return std::move(config_);
@@ -72,6 +75,11 @@ class HybridConfigMaker {
       return keys_.MarkRead("feed_forward_length");
     }
     const std::vector<uint32_t> widths = keys_.ByLayer("feed_forward_length", n_layers_);
+    if (family_.ffn == FfnRule::kByLayer) {
+      config_[family_.keys.ffn] = widths;
+      return;
+    }
+    if (family_.has_double_wide_key) return AddDoubleWidths(widths);
     for (const uint32_t width : widths) {
       if (width != 0 && ffn_ != 0 && width != ffn_) {
         keys_.Fail("feed_forward_length", "0 or the same number for each layer");
@@ -81,7 +89,98 @@ class HybridConfigMaker {
     config_[family_.keys.ffn] = ffn_;
   }
 
+  // Layers that use the keys and values of others may have blocks of twice the width.
+  void AddDoubleWidths(const std::vector<uint32_t>& widths) {
+    const uint32_t shared = keys_.Count("attention.shared_kv_layers").value_or(0);
+    const bool is_double = shared != 0 && widths.back() != widths[0];
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      const bool is_wide = is_double && i + shared >= n_layers_;
+      if (widths[i] != (is_wide ? 2 : 1) * widths[0]) {
+        keys_.Fail("feed_forward_length",
+                   "one number, or twice that in the layers that share keys");
+      }
+    }
+    ffn_ = widths[0];
+    config_[family_.keys.ffn] = ffn_;
+    config_["use_double_wide_mlp"] = is_double;
+  }
+
+  // Layers without a window have heads of their own.
+  void AddGlobalHeads() {
+    config_[family_.keys.heads] = keys_.Required("attention.head_count");
+    const std::vector<bool> is_local = LocalLayers();
+    const std::vector<uint32_t> kv_heads = keys_.ByLayer("attention.head_count_kv", n_layers_);
+    uint32_t heads[2] = {};
+    bool k_is_v = false;
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      uint32_t& own = heads[is_local[i] ? 0 : 1];
+      if (kv_heads[i] == 0 || (own != 0 && own != kv_heads[i])) {
+        keys_.Fail("attention.head_count_kv",
+                   "the same number for all layers with a window, and "
+                   "for all without");
+      }
+      own = kv_heads[i];
+      k_is_v |= !is_local[i] && HasInLayer(i, "attn_k.weight") && !HasInLayer(i, "attn_v.weight");
+    }
+    config_["num_key_value_heads"] = heads[0] != 0 ? heads[0] : heads[1];
+    config_["attention_k_eq_v"] = k_is_v;
+    if (heads[1] != 0) config_["num_global_key_value_heads"] = heads[1];
+    head_dim_ = keys_.Required("attention.key_length_swa");
+    const uint32_t global = keys_.Required("attention.key_length");
+    config_[family_.keys.head_dim] = head_dim_;
+    config_["global_head_dim"] = global;
+    const std::pair<const char*, uint32_t> equal[] = {{"attention.value_length_swa", head_dim_},
+                                                      {"attention.value_length", global},
+                                                      {"rope.dimension_count_swa", head_dim_},
+                                                      {"rope.dimension_count", global}};
+    for (const auto& [key, dim] : equal) {
+      if (keys_.Count(key).value_or(dim) != dim) keys_.Fail(key, std::to_string(dim).c_str());
+    }
+  }
+
+  std::vector<bool> LocalLayers() {
+    constexpr const char* kPattern = "attention.sliding_window_pattern";
+    std::vector<bool> is_local = keys_.Flags(kPattern, n_layers_);
+    if (is_local.empty()) keys_.Fail(kPattern, "true or false for each layer");
+    return is_local;
+  }
+  void AddWindows() {
+    config_["sliding_window"] = keys_.Required("attention.sliding_window");
+    AddTypes("layer_types", "sliding_attention", "full_attention", LocalLayers());
+  }
+
+  void AddPerLayerEmbeddings() {
+    config_["num_kv_shared_layers"] = keys_.Count("attention.shared_kv_layers").value_or(0);
+    config_["hidden_size_per_layer_input"] =
+        keys_.Count("embedding_length_per_layer_input").value_or(0);
+    // llama.cpp's converter adds rows of zeros to the table of the published models.
+    constexpr uint64_t kPublishedVocab = 262400, kPublishedRows = 262144;
+    const bool is_longer = family_.pads_per_layer && facts_.vocab == kPublishedVocab;
+    config_["vocab_size_per_layer_input"] = is_longer ? kPublishedRows : facts_.vocab;
+  }
+
+  void AddStreams() {
+    config_["altup_num_inputs"] = keys_.Required("altup.num_inputs");
+    config_["altup_active_idx"] = keys_.Count("altup.active_idx").value_or(0);
+    config_["altup_correct_scale"] = HasInSomeLayer("altup_correct_scale.weight");
+    const auto low = facts_.shapes.find("blk.0.laurel_l.weight");
+    if (low == facts_.shapes.end()) {
+      Fail("%s: tensor blk.0.laurel_l.weight is missing", keys_.label().c_str());
+    }
+    config_["laurel_rank"] = low->second[0];
+    // The file has quantiles of the normal distribution.
+    std::vector<double> sparsity;
+    for (const double quantile : keys_.Numbers("activation_sparsity_scale", n_layers_)) {
+      const double part = 0.5 * std::erfc(-quantile / std::sqrt(2.0));
+      // Published numbers have few digits; the file's are rounded to f32.
+      const double rounded = std::round(part * 1e4) / 1e4;
+      sparsity.push_back(std::abs(part - rounded) < 1e-6 ? rounded : part);
+    }
+    config_["activation_sparsity_pattern"] = sparsity;
+  }
+
   void AddHeads() {
+    if (family_.has_global_heads) return AddGlobalHeads();
     const uint32_t n_heads = keys_.Required("attention.head_count");
     config_[family_.keys.heads] = n_heads;
     // A 0 means a layer without attention.
@@ -236,6 +335,7 @@ class HybridConfigMaker {
       Copy("residual_scale", "residual_multiplier");
       Copy("logit_scale", "logits_scaling");
     }
+    if (family_.caps_logits) Copy("final_logit_softcapping", "final_logit_softcapping");
     if (family_.scale == ScaleRule::kMultiplier) {
       config_["attention_multiplier"] =
           keys_.Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
@@ -251,6 +351,18 @@ class HybridConfigMaker {
       keys_.MarkRead("rope.dimension_count");
       return keys_.MarkRead("rope.freq_base");
     }
+    const double theta = keys_.Number("rope.freq_base").value_or(10000.0);
+    const double local_theta = keys_.Number("rope.freq_base_swa").value_or(10000.0);
+    if (row_.has_rotated_part) {
+      config_["rope_parameters"] = {
+          {"full_attention",
+           {{"rope_type", "proportional"},
+            {"rope_theta", theta},
+            {"partial_rotary_factor", RotatedPart(config_["global_head_dim"])}}},
+          {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", local_theta}}}};
+      return;
+    }
+    if (family_.rope == RopeRule::kByWindow) config_["rope_local_base_freq"] = local_theta;
     const uint32_t rotated = keys_.Count("rope.dimension_count").value_or(head_dim_);
     if (family_.has_partial_rotary && rotated <= head_dim_) {
       // transformers multiplies and truncates: adding 0.5 keeps the exact number.
@@ -260,7 +372,22 @@ class HybridConfigMaker {
     }
     // The rows and columns of an image, which texts do not have.
     if (family_.has_mrope) keys_.MarkRead("rope.dimension_sections");
-    config_["rope_theta"] = keys_.Number("rope.freq_base").value_or(10000.0);
+    config_["rope_theta"] = theta;
+  }
+
+  // Returns the part of a head that rotates: pairs with a factor of 1, before those that a huge
+  // factor keeps in place.
+  double RotatedPart(uint32_t head_dim) const {
+    const std::vector<float>& factors = facts_.rope_factors;
+    const auto end =
+        std::find_if(factors.begin(), factors.end(), [](float f) { return f != 1.0f; });
+    const bool is_part = std::all_of(end, factors.end(), [](float f) { return f >= 1e30f; });
+    if (factors.size() != head_dim / 2 || !is_part) {
+      Fail("%s: tensor rope_freqs.weight: expected %u factors, ones and then 1e30",
+           keys_.label().c_str(), head_dim / 2);
+    }
+    // transformers multiplies and truncates: adding 0.5 keeps the exact number.
+    return (2.0 * static_cast<double>(end - factors.begin()) + 0.5) / head_dim;
   }
 
   void AddExperts() {
@@ -270,6 +397,7 @@ class HybridConfigMaker {
       config_[family_.shared_expert_key] = shared;
     }
     if (family_.experts == ExpertRule::kNone) return;
+    if (family_.experts == ExpertRule::kIfEnabled) config_["enable_moe_block"] = n_experts != 0;
     config_[family_.experts_key] = n_experts;
     if (n_experts == 0) return keys_.MarkRead("expert_used_count");
     config_[family_.experts_used_key] = keys_.Required("expert_used_count");

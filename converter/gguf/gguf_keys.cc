@@ -29,6 +29,19 @@ std::vector<uint32_t> GgufKeys::ByLayer(const char* name, uint32_t n) {
   return numbers;
 }
 
+std::vector<double> GgufKeys::Numbers(const char* name, uint32_t n) {
+  const nlohmann::json* value = metadata_->Find(Key(name));
+  if (value == nullptr || !value->is_array() || value->size() != n) {
+    Fail(name, "a number for each layer");
+  }
+  std::vector<double> numbers;
+  for (const nlohmann::json& number : *value) {
+    if (!number.is_number()) Fail(name, "a number for each layer");
+    numbers.push_back(number.get<double>());
+  }
+  return numbers;
+}
+
 std::vector<bool> GgufKeys::Flags(const char* name, uint32_t n) {
   const nlohmann::json* value = metadata_->Find(Key(name));
   if (value == nullptr) return {};

@@ -29,6 +29,8 @@ class GgufKeys {
 
   // Reads a number for each of `n` layers: a list, or one number for all.
   std::vector<uint32_t> ByLayer(const char* name, uint32_t n);
+  // Reads a number, which may be infinite, for each of `n` layers.
+  std::vector<double> Numbers(const char* name, uint32_t n);
   // Reads true or false for each of at least `n` layers; empty if the key is absent.
   std::vector<bool> Flags(const char* name, uint32_t n);
 

@@ -34,13 +34,16 @@ std::vector<float> TakeVector(const TensorFile& file, const char* name, Tensors*
   return values;
 }
 
-// Splits each stacked expert tensor into its experts: NAME.weight [n, rows, cols] becomes
-// NAME.E.weight [rows, cols], and NAME.bias [n, rows] becomes NAME.E.bias [rows].
-void NameExperts(Tensors* tensors) {
+// Splits each stacked tensor of experts, or of matrices by stream, into its parts: NAME.weight
+// [n, rows, cols] becomes NAME.E.weight [rows, cols], and NAME.bias [n, rows] becomes NAME.E.bias
+// [rows]. Leaves those that `names` refers to as a whole.
+void NameParts(const TensorNames& names, Tensors* tensors) {
   Tensors named;
   for (const auto& [name, tensor] : *tensors) {
-    const size_t at = name.find("_exps.");
-    const std::string base = name.substr(0, at == std::string::npos ? at : at + 5);
+    const bool has_experts =
+        names.stacked_down == nullptr && name.find("_exps.") != std::string::npos;
+    const bool is_stack = has_experts || name.starts_with("altup_");
+    const std::string base = name.substr(0, is_stack ? name.rfind('.') : std::string::npos);
     const std::string part_name = name.substr(base.size());
     const size_t dimensions = part_name == ".weight" ? 3 : part_name == ".bias" ? 2 : 0;
     if (dimensions == 0 || tensor.shape.size() != dimensions) {
@@ -86,6 +89,22 @@ void FlattenHeads(Tensors* tensors) {
     if (tensor.shape.size() != 2 || (is_by_head && tensor.shape[1] != 1)) continue;
     if (is_by_head || ends(".ssm_norm.weight")) tensor.shape = {tensor.elements()};
   }
+}
+
+// Adds the ".weight" that llama.cpp's converter leaves out of Falcon-H1's norms.
+void CompleteNames(Tensors* tensors) {
+  Tensors named;
+  for (auto& [name, tensor] : *tensors) {
+    named[name.ends_with(".ffn_norm") ? name + ".weight" : name] = tensor;
+  }
+  *tensors = std::move(named);
+}
+
+// Removes the rows behind `rows`, which llama.cpp's converter adds to a table.
+void CutRows(uint64_t rows, SourceTensor* tensor) {
+  if (tensor->shape.size() != 2 || tensor->shape[0] <= rows) return;
+  tensor->bytes = tensor->bytes / tensor->shape[0] * rows;
+  tensor->shape[0] = rows;
 }
 
 // Applies Llama 3's per-frequency factors, which files store instead of the scaling rule.
@@ -174,6 +193,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   for (const SourceTensor& tensor : file->tensors()) {
     tensors[tensor.name] = tensor;
     facts.tensors.insert(tensor.name);
+    facts.shapes[tensor.name] = tensor.shape;
   }
   const auto embedding = tensors.find("token_embd.weight");
   if (embedding == tensors.end() || embedding->second.shape.size() != 2) {
@@ -184,15 +204,21 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   facts.long_factors = TakeVector(*file, "rope_factors_long.weight", &tensors);
   const std::vector<float> factors = TakeVector(*file, kRopeFactors, &tensors);
   facts.has_rope_factors = !factors.empty();
+  facts.rope_factors = factors;
   facts.window = window;
-  NameExperts(&tensors);
-  ShapeConvolutions(&tensors);
 
   const GgufArchitecture& row = ReadGgufArchitecture(facts, &metadata);
+  NameParts(*row.names, &tensors);
+  ShapeConvolutions(&tensors);
   if (row.names->time_step_bias != nullptr) FlattenHeads(&tensors);
   const std::string unsaid = UnsaidOf(row, facts, &metadata);
   if (!unsaid.empty()) warnings->push_back(unsaid);
   const nlohmann::json config = MakeConfig(row, facts, &metadata);
+  CompleteNames(&tensors);
+  const auto table = tensors.find("per_layer_token_embd.weight");
+  if (table != tensors.end()) {
+    CutRows(config.value("vocab_size_per_layer_input", facts.vocab), &table->second);
+  }
   if (scaling != nullptr && facts.has_rope_factors) {
     Fail("%s: --rope: the model has RoPE factors of its own", path.c_str());
   }
@@ -208,7 +234,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   spec.qkv_order = QkvOrder::kBlocks;
   spec.is_transposed = false;
   spec.norm_offset = 0.0f;
-  ApplyRopeFactors(path.string(), factors, &spec);
+  if (!row.has_rotated_part) ApplyRopeFactors(path.string(), factors, &spec);
 
   const nlohmann::json generation = GenerationOf(row, &metadata),
                        nothing = nlohmann::json::object();

@@ -95,6 +95,57 @@ constexpr TensorNames AsSingleBlocks(TensorNames names) {
 inline constexpr TensorNames kGgufSingleBlockNames = AsSingleBlocks(kGgufMamba2Names);
 inline constexpr TensorNames kGgufSingleBlockExpertNames = AsSingleBlocks(kGgufMamba2ExpertNames);
 
+constexpr TensorNames GgufPerLayerNames() {
+  TensorNames names = kGgufNames;
+  names.attention_post_norm = "blk.{}.post_attention_norm";
+  names.ffn_post_norm = "blk.{}.post_ffw_norm";
+  names.per_layer_embedding = "per_layer_token_embd";
+  names.per_layer_projection = "per_layer_model_proj";
+  names.per_layer_projection_norm = "per_layer_proj_norm";
+  names.per_layer_gate = "blk.{}.inp_gate";
+  names.per_layer_out = "blk.{}.proj";
+  names.per_layer_norm = "blk.{}.post_norm";
+  names.output_scale = "blk.{}.layer_output_scale.weight";
+  return names;
+}
+inline constexpr TensorNames kGgufPerLayerNames = GgufPerLayerNames();
+
+// Gate and up of all experts of a layer in one tensor.
+constexpr TensorNames GgufPerLayerExpertNames() {
+  TensorNames names = kGgufPerLayerNames;
+  names.router = "blk.{}.ffn_gate_inp";
+  names.router_norm = "blk.{}.ffn_gate_inp.scale";
+  names.stacked_gate_up = "blk.{}.ffn_gate_up_exps.weight";
+  names.stacked_down = "blk.{}.ffn_down_exps.weight";
+  names.is_stacked_by_rows = true;
+  names.expert_factors = "blk.{}.ffn_down_exps.scale";
+  names.experts_norm = "blk.{}.pre_ffw_norm_2";
+  names.experts_post_norm = "blk.{}.post_ffw_norm_2";
+  names.shared_post_norm = "blk.{}.post_ffw_norm_1";
+  names.shared_gate = names.gate;
+  names.shared_up = names.up;
+  names.shared_down = names.down;
+  return names;
+}
+inline constexpr TensorNames kGgufPerLayerExpertNames = GgufPerLayerExpertNames();
+
+constexpr TensorNames GgufStreamNames() {
+  TensorNames names = kGgufPerLayerNames;
+  names.output_scale = nullptr;
+  names.stream_in = "altup_proj.{}";
+  names.stream_out = "altup_unembd_proj.{}";
+  names.stream_router_norm = "blk.{}.altup_router_norm";
+  names.stream_router = "blk.{}.altup_router";
+  names.stream_predict = "blk.{}.altup_predict_coef";
+  names.stream_correct = "blk.{}.altup_correct_coef";
+  names.stream_scale = "blk.{}.altup_correct_scale.weight";
+  names.laurel_low = "blk.{}.laurel_l";
+  names.laurel_out = "blk.{}.laurel_r";
+  names.laurel_norm = "blk.{}.laurel_post_norm";
+  return names;
+}
+inline constexpr TensorNames kGgufStreamNames = GgufStreamNames();
+
 inline constexpr GgufSize kLfm2MoeSizes[] = {{24, 2048}, {40, 2048}};
 inline constexpr GgufSize kQwen3NextSizes[] = {{48, 2048}, {49, 2048}};
 
@@ -144,15 +195,31 @@ inline constexpr GgufArchitecture kHybridArchitectures[] = {
     {.name = "nemotron_h",
      .architecture = "NemotronHForCausalLM",
      .names = &kGgufSingleBlockNames,
+     .rotates_neighbours = true,
      .is_hybrid = true},
     {.name = "nemotron_h_moe",
      .architecture = "NemotronHForCausalLM",
      .names = &kGgufSingleBlockExpertNames,
+     .rotates_neighbours = true,
      .is_hybrid = true},
     {.name = "jamba",
      .architecture = "JambaForCausalLM",
      .names = &kGgufScanLayerNames,
      .is_hybrid = true},
+    {.name = "gemma3n",
+     .architecture = "Gemma3nForCausalLM",
+     .names = &kGgufStreamNames,
+     .is_hybrid = true},
+    {.name = "gemma4",
+     .architecture = "Gemma4ForCausalLM",
+     .names = &kGgufPerLayerNames,
+     .is_hybrid = true,
+     .has_rotated_part = true},
+    {.name = "gemma4",
+     .architecture = "Gemma4ForCausalLM",
+     .names = &kGgufPerLayerExpertNames,
+     .is_hybrid = true,
+     .has_rotated_part = true},
 };
 
 }  // namespace arn::convert
