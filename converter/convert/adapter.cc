@@ -168,7 +168,7 @@ class ChangeMaker {
     for (uint32_t k = 0; k < added.rank; ++k) {
       for (uint32_t c = 0; c < cols; ++c) {
         a->push_back(part.transposed_rows == 0
-                         ? added.right[k * added.cols + c]
+                         ? added.right[k * added.cols + part.SourceColumn(c)]
                          : added.left[uint64_t{part.SourceColumn(c)} * added.rank + k]);
       }
     }

@@ -188,8 +188,8 @@ struct TensorNames {
   const char* scan_c_norm = nullptr;
   const char* mixer_out = nullptr;
   // Linear attention. The first matrix is mixer_in, [z | x | B | C | time steps]; or mixer_qkv,
-  // mixer_z, mixer_b and mixer_a; or mixer_qkvz and mixer_ba, by key head. time_step_bias is a
-  // complete name.
+  // mixer_z, and mixer_b and mixer_a or mixer_ba; or mixer_qkvz and mixer_ba. mixer_qkvz and
+  // mixer_ba are by key head. time_step_bias is a complete name.
   const char* mixer_qkv = nullptr;
   const char* mixer_q = nullptr;  // q, k and v, and their convolutions, each in a tensor
   const char* mixer_k = nullptr;
@@ -382,16 +382,19 @@ struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
   QkvOrder qkv_order = QkvOrder::kBlocks;
-  bool is_transposed = false;       // layer matrices are stored [inputs, outputs]
-  bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
-  bool rotates_backwards = false;   // by the negative angles; whole heads
-  bool rotates_halves = false;      // RoPE turns the pairs of either half of a head
-  bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
-  bool up_is_first = false;         // in a tensor that holds gate and up
-  bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
-  float norm_offset = 0.0f;         // added to stored norm weights
-  bool has_norm_weights = true;     // else 1
-  bool has_norm_biases = true;      // NormKind::kLayer; else 0
+  bool is_transposed = false;        // layer matrices are stored [inputs, outputs]
+  bool rotates_neighbours = false;   // RoPE pairs of q and k are (0, 1), (2, 3), ...
+  bool pairs_all_heads = false;      // stores heads without RoPE in the same order
+  bool rotates_backwards = false;    // by the negative angles; whole heads
+  bool rotates_halves = false;       // RoPE turns the pairs of either half of a head
+  bool gate_up_alternate = false;    // stacked experts: gate and up rows interleaved
+  bool up_is_first = false;          // in a tensor that holds gate and up
+  bool value_heads_in_turn = false;  // of linear attention: the first of every key head, then the
+                                     // second, ...
+  bool rates_are_logs = true;        // scan_rates are stored as log(-A), else as A
+  float norm_offset = 0.0f;          // added to stored norm weights
+  bool has_norm_weights = true;      // else 1
+  bool has_norm_biases = true;       // NormKind::kLayer; else 0
   bool has_head_bias = false;
   bool has_head_dense_bias = false;
   Activation head_activation = Activation::kSilu;

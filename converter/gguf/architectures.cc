@@ -1,27 +1,15 @@
 #include "converter/gguf/architectures.h"
 
 #include <algorithm>
+#include <array>
+
+#include "converter/gguf/gguf_names.h"
+#include "converter/gguf/hybrid_architectures.h"
 
 namespace arn::convert {
 namespace {
 
-constexpr TensorNames kNames = {
-    .prefix = "",
-    .embedding = "token_embd",
-    .final_norm = "output_norm",
-    .head = "output",
-    .attention_norm = "blk.{}.attn_norm",
-    .q = "blk.{}.attn_q",
-    .k = "blk.{}.attn_k",
-    .v = "blk.{}.attn_v",
-    .q_norm = "blk.{}.attn_q_norm",
-    .k_norm = "blk.{}.attn_k_norm",
-    .attention_out = "blk.{}.attn_output",
-    .ffn_norm = "blk.{}.ffn_norm",
-    .gate = "blk.{}.ffn_gate",
-    .up = "blk.{}.ffn_up",
-    .down = "blk.{}.ffn_down",
-};
+constexpr TensorNames kNames = kGgufNames;
 
 constexpr TensorNames WithFusedQkv() {
   TensorNames names = kNames;
@@ -467,14 +455,29 @@ constexpr GgufArchitecture kArchitectures[] = {
                 kT5Sizes}},
 };
 
+// Joins the lists of rows.
+template <size_t... kSizes>
+constexpr auto Joined(const GgufArchitecture (&... lists)[kSizes]) {
+  std::array<GgufArchitecture, (kSizes + ...)> all = {};
+  size_t n = 0;
+  const auto append = [&](const GgufArchitecture* rows, size_t n_rows) {
+    for (size_t i = 0; i < n_rows; ++i) all[n++] = rows[i];
+  };
+  (append(lists, kSizes), ...);
+  return all;
+}
+constexpr auto kAllArchitectures = Joined(kArchitectures, kHybridArchitectures);
+
 }  // namespace
 
-Span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
+Span<const GgufArchitecture> GgufArchitectures() {
+  return {kAllArchitectures.data(), kAllArchitectures.size()};
+}
 
 const GgufArchitecture* FindGgufArchitecture(const std::string& name, const GgufTraits& traits) {
   const GgufArchitecture* found = nullptr;
   int most = -1;
-  for (const GgufArchitecture& row : kArchitectures) {
+  for (const GgufArchitecture& row : kAllArchitectures) {
     if (name != row.name) continue;
     if (row.only_layers != 0 && row.only_layers != traits.layers) continue;
     const TensorNames& names = *row.names;

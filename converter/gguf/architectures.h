@@ -24,9 +24,9 @@ struct GgufUnsaid {
 };
 
 struct GgufArchitecture {
-  const char* name;                            // general.architecture
-  const char* architecture;                    // in the family table
-  const TensorNames* names;                    // in GGUF's naming
+  const char* name = nullptr;                  // general.architecture
+  const char* architecture = nullptr;          // in the family table
+  const TensorNames* names = nullptr;          // in GGUF's naming
   const TensorNames* encoder_names = nullptr;  // encoder
   bool has_window = false;                     // row to use if the user gives --window
   bool stores_window = false;                  // row to use if the file gives a window
@@ -42,6 +42,10 @@ struct GgufArchitecture {
   // The row is for files with this many layers: several families have files of one name, and
   // llama.cpp recognises one by its layer count. 0: any.
   uint32_t only_layers = 0;
+  bool is_hybrid = false;            // gguf_hybrid_config.h makes its config
+  bool value_heads_in_turn = false;  // DecoderSpec
+  // rope_freqs tells which part of a head rotates in layers without a window.
+  bool has_rotated_part = false;
 };
 
 // Distinguishes the rows of one name.

@@ -5,6 +5,7 @@
 
 #include "converter/base/error.h"
 #include "converter/family/family.h"
+#include "converter/gguf/gguf_hybrid_config.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
 
@@ -32,6 +33,11 @@ class ConfigMaker {
         prefix_(std::string(row.name) + ".") {}
 
   nlohmann::json Make() {
+    if (row_.is_hybrid) {
+      config_ = MakeHybridConfig(row_, family_, facts_, metadata_);
+      RefuseUnread();
+      return std::move(config_);
+    }
     config_["architectures"] = {row_.architecture};
     AddSizes();
     AddEncoder();

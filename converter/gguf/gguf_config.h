@@ -2,6 +2,7 @@
 // table covers every checkpoint format.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,10 +15,12 @@ namespace arn::convert {
 
 // Facts about the file that the metadata does not hold.
 struct GgufFacts {
-  uint64_t vocab = 0;                              // rows of the embedding
-  std::set<std::string> tensors;                   // names
+  uint64_t vocab = 0;             // rows of the embedding
+  std::set<std::string> tensors;  // names
+  std::map<std::string, std::vector<uint64_t>> shapes;
   std::vector<float> short_factors, long_factors;  // rope_factors_short, .._long; empty: none
   bool has_rope_factors = false;                   // rope_freqs
+  std::vector<float> rope_factors;
   // Sliding window of every layer from the user (0: none), for files that do not store it.
   std::optional<uint32_t> window;
 };

@@ -34,21 +34,24 @@ std::vector<float> TakeVector(const TensorFile& file, const char* name, Tensors*
   return values;
 }
 
-// Returns a stacked tensor's name up to ".weight" or ".bias"; all of any other name.
-std::string StackName(const std::string& name) {
+// Returns a stacked tensor's name up to ".weight" or ".bias"; all of any other name, and of those
+// that `names` refers to as a whole.
+std::string StackName(const TensorNames& names, const std::string& name) {
+  if (name.starts_with("altup_")) return name.substr(0, name.rfind('.'));
   for (const char* end : {"_exps.", ".attn_k_b.", ".attn_v_b."}) {
     const size_t at = name.find(end);
-    if (at != std::string::npos) return name.substr(0, at + std::strlen(end) - 1);
+    if (at == std::string::npos || (end[0] == '_' && names.stacked_down != nullptr)) continue;
+    return name.substr(0, at + std::strlen(end) - 1);
   }
   return name;
 }
 
-// Splits each tensor that stacks experts or heads: NAME.weight [n, rows, cols] becomes
-// NAME.E.weight [rows, cols], and NAME.bias [n, rows] becomes NAME.E.bias [rows].
-void NameParts(Tensors* tensors) {
+// Splits each tensor that stacks experts, heads, or matrices by stream: NAME.weight [n, rows, cols]
+// becomes NAME.E.weight [rows, cols], and NAME.bias [n, rows] becomes NAME.E.bias [rows].
+void NameParts(const TensorNames& names, Tensors* tensors) {
   Tensors named;
   for (const auto& [name, tensor] : *tensors) {
-    const std::string base = StackName(name);
+    const std::string base = StackName(names, name);
     const std::string part_name = name.substr(base.size());
     const size_t dimensions = part_name == ".weight" ? 3 : part_name == ".bias" ? 2 : 0;
     if (dimensions == 0 || tensor.shape.size() != dimensions) {
@@ -83,6 +86,36 @@ void ShapeAsInCheckpoints(Tensors* tensors) {
     const bool is_gate = name.find(".ffn_gate_inp_shexp.weight") != std::string::npos;
     if (is_gate && tensor.shape.size() == 1) tensor.shape.insert(tensor.shape.begin(), 1);
   }
+}
+
+// Mamba-2: removes the dimensions that llama.cpp's converter adds to numbers by head, [heads, 1],
+// and to norms, [groups, width].
+void FlattenHeads(Tensors* tensors) {
+  for (auto& [name, tensor] : *tensors) {
+    const auto ends = [&](const char* part) {
+      const size_t at = name.find(part);
+      return at != std::string::npos && at + std::strlen(part) == name.size();
+    };
+    const bool is_by_head = ends(".ssm_a") || ends(".ssm_d");
+    if (tensor.shape.size() != 2 || (is_by_head && tensor.shape[1] != 1)) continue;
+    if (is_by_head || ends(".ssm_norm.weight")) tensor.shape = {tensor.elements()};
+  }
+}
+
+// Adds the ".weight" that llama.cpp's converter leaves out of Falcon-H1's norms.
+void CompleteNames(Tensors* tensors) {
+  Tensors named;
+  for (auto& [name, tensor] : *tensors) {
+    named[name.ends_with(".ffn_norm") ? name + ".weight" : name] = tensor;
+  }
+  *tensors = std::move(named);
+}
+
+// Removes the rows behind `rows`, which llama.cpp's converter adds to a table.
+void CutRows(uint64_t rows, SourceTensor* tensor) {
+  if (tensor->shape.size() != 2 || tensor->shape[0] <= rows) return;
+  tensor->bytes = tensor->bytes / tensor->shape[0] * rows;
+  tensor->shape[0] = rows;
 }
 
 // Applies Llama 3's per-frequency factors, which files store instead of the scaling rule.
@@ -171,6 +204,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   for (const SourceTensor& tensor : file->tensors()) {
     tensors[tensor.name] = tensor;
     facts.tensors.insert(tensor.name);
+    facts.shapes[tensor.name] = tensor.shape;
   }
   const auto embedding = tensors.find("token_embd.weight");
   if (embedding == tensors.end() || embedding->second.shape.size() != 2) {
@@ -181,14 +215,21 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   facts.long_factors = TakeVector(*file, "rope_factors_long.weight", &tensors);
   const std::vector<float> factors = TakeVector(*file, kRopeFactors, &tensors);
   facts.has_rope_factors = !factors.empty();
+  facts.rope_factors = factors;
   facts.window = window;
-  NameParts(&tensors);
-  ShapeAsInCheckpoints(&tensors);
 
   const GgufArchitecture& row = ReadGgufArchitecture(facts, &metadata);
+  NameParts(*row.names, &tensors);
+  ShapeAsInCheckpoints(&tensors);
+  if (row.names->time_step_bias != nullptr) FlattenHeads(&tensors);
   const std::string unsaid = UnsaidOf(row, facts, &metadata);
   if (!unsaid.empty()) warnings->push_back(unsaid);
   const nlohmann::json config = MakeConfig(row, facts, &metadata);
+  CompleteNames(&tensors);
+  const auto table = tensors.find("per_layer_token_embd.weight");
+  if (table != tensors.end()) {
+    CutRows(config.value("vocab_size_per_layer_input", facts.vocab), &table->second);
+  }
   if (scaling != nullptr && facts.has_rope_factors) {
     Fail("%s: --rope: the model has RoPE factors of its own", path.c_str());
   }
@@ -197,11 +238,14 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   spec.names = row.names;
   spec.encoder.names = row.encoder_names;
   spec.rates_are_logs = false;
+  // It reorders the heads of layers without RoPE too.
+  spec.pairs_all_heads = row.rotates_neighbours && !spec.rotates_neighbours;
   spec.rotates_neighbours = row.rotates_neighbours;
+  spec.value_heads_in_turn = row.value_heads_in_turn;
   spec.qkv_order = QkvOrder::kBlocks;
   spec.is_transposed = false;
   spec.norm_offset = 0.0f;
-  ApplyRopeFactors(path.string(), factors, &spec);
+  if (!row.has_rotated_part) ApplyRopeFactors(path.string(), factors, &spec);
 
   const nlohmann::json generation = GenerationOf(row, &metadata),
                        nothing = nlohmann::json::object();

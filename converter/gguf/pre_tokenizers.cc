@@ -14,7 +14,13 @@ std::string WordsAndMarks(const char* digits) {
          R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
 
-// The same, also split before upper case; `behind`: pattern allowed after a word.
+// The same, with the marks of letters.
+std::string WordsOfLettersAndMarks() {
+  return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
+         R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+}
+
+// As WordsAndMarks, also split before upper case; `behind`: pattern allowed after a word.
 std::string WordsByCase(const char* digits, const char* behind) {
   const std::string before = R"([^\r\n\p{L}\p{N}]?)", upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])",
                     lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
@@ -31,6 +37,7 @@ enum class Cut : uint8_t {
   kDigits,   // single digits, then ByteLevel's own pattern
   kWords,
   kWordsOfDigitGroups,
+  kWordsOfLettersAndMarks,
   kByCase,
   kByCaseOfDigitGroups,
   kDefault,  // llama.cpp's rule for files without a name
@@ -61,6 +68,7 @@ constexpr Row kRows[] = {
     {"dbrx", Cut::kWordsOfDigitGroups},
     {"qwen2", Cut::kWords, true},
     {"deepseek-r1-qwen", Cut::kWords, true},
+    {"qwen35", Cut::kWordsOfLettersAndMarks, true},
     {"tekken", Cut::kByCase, false, true},
     {"gpt-4o", Cut::kByCaseOfDigitGroups},
     {"llama4", Cut::kByCaseOfDigitGroups, false, true},
@@ -87,6 +95,7 @@ nlohmann::json Steps(const Row& row) {
     case Cut::kDigits: steps.push_back({{"type", "Digits"}, {"individual_digits", true}}); break;
     case Cut::kWords: steps.push_back(Split(WordsAndMarks(kDigit))); break;
     case Cut::kWordsOfDigitGroups: steps.push_back(Split(WordsAndMarks(kUpTo3Digits))); break;
+    case Cut::kWordsOfLettersAndMarks: steps.push_back(Split(WordsOfLettersAndMarks())); break;
     case Cut::kByCase: steps.push_back(Split(WordsByCase(kDigit, ""))); break;
     case Cut::kByCaseOfDigitGroups:
       steps.push_back(Split(WordsByCase(kUpTo3Digits, "(?i:'s|'t|'re|'ve|'m|'ll|'d)?")));

@@ -22,6 +22,18 @@ std::vector<SourcePart> Split(const SourcePart& whole,
 
 }  // namespace
 
+// Returns how the value heads of linear attention are stored, from `first` on.
+HeadTurns Planner::ValueHeadTurns(const LayerKindSpec& kind, uint32_t first,
+                                  uint32_t head_dim) const {
+  HeadTurns turns;
+  if (!kind.is_linear() || !spec_.value_heads_in_turn) return turns;
+  turns.first = first;
+  turns.head_dim = head_dim;
+  turns.groups = kind.linear_key_heads;
+  turns.in_group = kind.linear_heads / kind.linear_key_heads;
+  return turns;
+}
+
 // Adds f32 [rows, channels] stored as [channels, rows]: the kernels vectorise over channels.
 uint32_t Planner::AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                                const std::vector<uint64_t>& shape, bool is_negative_log) {
@@ -56,9 +68,14 @@ void Planner::AddConvolution(uint32_t i, const LayerKindSpec& kind, LayerTensors
   if (kind.has_conv_bias) {
     layer->conv_bias = AddVector(OwnName(i, "conv_bias"), conv + ".bias", width, 0.0f);
   }
-  // Mamba-2 stores [x | B | C], which are v, k and q.
-  if (!kind.is_linear() || spec_.names->mixer_in == nullptr) return;
   const uint32_t keys = kind.linear_key_heads * kind.linear_key_dim;
+  if (!kind.is_linear()) return;
+  if (spec_.names->mixer_in == nullptr) {
+    plan_.tensors[layer->conv].parts[0].column_turns =
+        ValueHeadTurns(kind, 2 * keys, kind.linear_value_dim);
+    return;
+  }
+  // Mamba-2 stores [x | B | C], which are v, k and q.
   for (const uint32_t id : {layer->conv, layer->conv_bias}) {
     if (id == kNoTensor) continue;
     uint32_t* blocks = plan_.tensors[id].parts[0].stored_blocks;
@@ -81,24 +98,33 @@ std::vector<SourcePart> Planner::LinearAttentionParts(uint32_t i, const LayerKin
             Part(LayerName(names.mixer_k, i), keys, hidden, bias),
             Part(LayerName(names.mixer_v, i), width, hidden, bias)};
   }
+  // Takes `rows` rows from `first` on of each key head.
+  const auto each = [&](SourcePart part, uint32_t first, uint32_t rows) {
+    part.block_stride = part.rows / kind.linear_key_heads;
+    part.first_row = first;
+    part.block_rows = rows;
+    part.rows = rows * kind.linear_key_heads;
+    return part;
+  };
   if (names.mixer_qkv != nullptr) {
-    return {Part(LayerName(names.mixer_z, i), width, hidden, bias),
-            Part(LayerName(names.mixer_a, i), heads, hidden, bias),
-            Part(LayerName(names.mixer_b, i), heads, hidden, bias),
-            Part(LayerName(names.mixer_qkv, i), 2 * keys + width, hidden, bias)};
+    const auto part = [&](const char* name, uint32_t first, uint32_t head_dim) {
+      SourcePart whole = Part(LayerName(name, i), first + heads * head_dim, hidden, bias);
+      whole.row_turns = ValueHeadTurns(kind, first, head_dim);
+      return whole;
+    };
+    const SourcePart z = part(names.mixer_z, 0, kind.linear_value_dim),
+                     qkv = part(names.mixer_qkv, 2 * keys, kind.linear_value_dim);
+    if (names.mixer_ba == nullptr) {
+      return {z, part(names.mixer_a, 0, 1), part(names.mixer_b, 0, 1), qkv};
+    }
+    const SourcePart ba = Part(LayerName(names.mixer_ba, i), 2 * heads, hidden, bias);
+    const uint32_t shared = heads / kind.linear_key_heads;
+    return {z, each(ba, shared, shared), each(ba, 0, shared), qkv};
   }
   if (names.mixer_qkvz != nullptr) {
     const SourcePart qkvz =
         Part(LayerName(names.mixer_qkvz, i), 2 * keys + 2 * width, hidden, bias);
     const SourcePart ba = Part(LayerName(names.mixer_ba, i), 2 * heads, hidden, bias);
-    // Takes `rows` rows from `first` on of each key head.
-    const auto each = [&](SourcePart part, uint32_t first, uint32_t rows) {
-      part.block_stride = part.rows / kind.linear_key_heads;
-      part.first_row = first;
-      part.block_rows = rows;
-      part.rows = rows * kind.linear_key_heads;
-      return part;
-    };
     const uint32_t key = kind.linear_key_dim, values = width / kind.linear_key_heads;
     const uint32_t shared = heads / kind.linear_key_heads;
     return {each(qkvz, 2 * key + values, values),
@@ -152,6 +178,7 @@ void Planner::AddLinearAttention(uint32_t i, const LayerKindSpec& kind, LayerTen
     part.weight = sources_.Take(LayerName(name, i), {kind.linear_heads});
     part.rows = 1;
     part.is_negative_log = is_negative_log;
+    part.column_turns = ValueHeadTurns(kind, 0, 1);
     return part;
   };
   std::vector<SourcePart> heads = {row(names.scan_rates, spec_.rates_are_logs),

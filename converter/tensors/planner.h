@@ -95,6 +95,7 @@ class Planner {
   // Takes all rows of one matrix of a layer.
   SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
   // Takes a matrix whose result is added to the residual stream.
+  HeadTurns ValueHeadTurns(const LayerKindSpec& kind, uint32_t first, uint32_t head_dim) const;
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias, float factor = 1.0f);
 
   // pooling_tensors.cc: token types, and layers over pooled rows. head: the model's, if any.

@@ -315,6 +315,8 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
     (kind.is_hybrid ? layer->mixer_out : layer->attention_out) =
         add_out(kind.is_hybrid ? "mixer_out" : "attention_out", names.mixer_out,
                 kind.mixer_out_width(), kind.has_mixer_out_bias, spec_.factors.mixer_out);
+    plan_.tensors[kind.is_hybrid ? layer->mixer_out : layer->attention_out].parts[0].column_turns =
+        ValueHeadTurns(kind, 0, kind.linear_value_dim);
   }
   if (kind.has_attention()) {
     const uint32_t cols = kind.is_latent() ? kind.n_heads * kind.latent_value_dim : q_rows;
@@ -464,9 +466,10 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
     return parts;
   }
   const bool moves_pairs = spec_.rotates_neighbours || spec_.rotates_halves;
-  if (!moves_pairs || kind.rope == kNoRope) return {q, k, v};
+  const bool has_rope = kind.rope != kNoRope;
+  if (!moves_pairs || !(has_rope || spec_.pairs_all_heads)) return {q, k, v};
   const uint32_t rotary_dim =
-      spec_.rotates_halves ? kind.head_dim : spec_.ropes[kind.rope].rotary_dim;
+      spec_.rotates_halves || !has_rope ? kind.head_dim : spec_.ropes[kind.rope].rotary_dim;
   const uint32_t block = spec_.rotates_halves ? kind.head_dim / 4 : 1;
   AppendPairsApart(q, kind.n_heads, kind.head_dim, rotary_dim, block, &parts);
   AppendPairsApart(k, kind.n_kv_heads, kind.head_dim, rotary_dim, block, &parts);

@@ -2,6 +2,7 @@
 // shapes and types before a byte is written.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -27,6 +28,27 @@ struct Formats {
 
 // Rows of a matrix that come from one tensor of the checkpoint. Row r is the tensor's row first_row
 // + r / block_rows * block_stride + r % block_rows.
+// Heads that are stored in turn: the first of every group, the second of every group, and so on.
+struct HeadTurns {
+  uint32_t first = 0;  // row or column where they begin
+  uint32_t head_dim = 0;
+  uint32_t groups = 1;
+  uint32_t in_group = 1;  // 1: stored in order
+
+  bool is_in_order() const { return in_group == 1 || groups == 1; }
+  // Returns the stored place of a row or column.
+  uint32_t Stored(uint32_t i) const {
+    if (is_in_order() || i < first) return i;
+    const uint32_t head = (i - first) / head_dim, group = head / in_group;
+    return first + (head % in_group * groups + group) * head_dim + (i - first) % head_dim;
+  }
+  // Returns the number of places from `i` on that are stored one after the other; 0: all.
+  uint32_t RunLength(uint32_t i) const {
+    if (is_in_order()) return 0;
+    return i < first ? first - i : head_dim - (i - first) % head_dim;
+  }
+};
+
 struct SourcePart {
   const Checkpoint::Entry* weight = nullptr;
   const Checkpoint::Entry* bias = nullptr;  // f32/f16/bf16 [source rows] or null
@@ -46,7 +68,9 @@ struct SourcePart {
   uint32_t frames = 0, frame_cols = 0;
   // Not 0: of every four blocks of so many columns, the second and the third are exchanged.
   uint32_t exchanged_block = 0;
-  bool is_bound = false;  // infinities become the largest numbers
+  bool is_bound = false;   // infinities become the largest numbers
+  HeadTurns row_turns;     // not together with blocks of rows
+  HeadTurns column_turns;  // nor this with other orders of columns
   // Not 0: the columns are three blocks of these sizes, stored last first.
   uint32_t stored_blocks[3] = {};
   float factor = 1.0f;           // of weights and biases
@@ -54,7 +78,8 @@ struct SourcePart {
   bool is_negative_log = false;  // stores -e^x of the weights
 
   uint32_t SourceRow(uint32_t row) const {
-    return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
+    if (block_rows != 0) return first_row + row / block_rows * block_stride + row % block_rows;
+    return row_turns.Stored(first_row + row);
   }
   // Returns the stored column of a column.
   uint32_t SourceColumn(uint32_t col) const {
@@ -64,13 +89,15 @@ struct SourcePart {
       return block == 2 ? col - exchanged_block : col;
     }
     const uint32_t first = stored_blocks[0], second = stored_blocks[1], third = stored_blocks[2];
-    if (first == 0) return col;
+    if (first == 0) return column_turns.Stored(col);
     if (col < first) return col + second + third;
     return col < first + second ? col - first + third : col - first - second;
   }
   // Returns the number of contiguous source rows from `row` on.
   uint32_t RunLength(uint32_t row) const {
-    return block_rows == 0 ? rows - row : block_rows - row % block_rows;
+    if (block_rows != 0) return block_rows - row % block_rows;
+    const uint32_t run = row_turns.RunLength(first_row + row);
+    return run == 0 ? rows - row : std::min(run, rows - row);
   }
 };
 

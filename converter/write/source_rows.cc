@@ -95,6 +95,16 @@ void PutTapsFirst(uint32_t taps, uint32_t n, uint32_t cols, float* rows) {
   }
 }
 
+// Reorders the columns of each row.
+void PutColumnsInOrder(const SourcePart& part, uint32_t n, uint32_t cols, float* rows) {
+  std::vector<float> row(cols);
+  for (uint32_t r = 0; r < n; ++r) {
+    float* at = rows + uint64_t{r} * cols;
+    std::copy(at, at + cols, row.begin());
+    for (uint32_t c = 0; c < cols; ++c) at[c] = row[part.SourceColumn(c)];
+  }
+}
+
 // Reads rows [row, row + n) of a part with frames. REQUIRES: its rows are consecutive.
 void ReadSummed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t cols, float* out) {
   std::vector<float> stored(uint64_t{part.frames} * cols);
@@ -136,6 +146,9 @@ void ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows, float*
       ReadSummed(part, row, n, tensor.cols, to);
     } else {
       ReadFinite(*part.weight, part.first_element + part.SourceRow(row) * cols, n * cols, to);
+    }
+    if (!is_transposed && !part.column_turns.is_in_order()) {
+      PutColumnsInOrder(part, n, tensor.cols, to);
     }
     if (part.taps != 0) PutTapsFirst(part.taps, n, tensor.cols, to);
     if (const float factor = part.factor * part.input_factor; factor != 1.0f) {

@@ -152,8 +152,8 @@ TEST_F(GgufTokenizerTest, TokensAroundTexts_AreAsTheFileSaysOrThePreTokenizer) {
 
 TEST_F(GgufTokenizerTest, EveryKnownPreTokenizer_CanBeBuilt) {
   for (const char* pre : {"default", "gpt-2", "olmo", "smollm", "starcoder", "refact", "llama-bpe",
-                          "llama3", "smaug-bpe", "dbrx", "qwen2", "deepseek-r1-qwen", "tekken",
-                          "gpt-4o", "lfm2", "llama4", "mpt"}) {
+                          "llama3", "smaug-bpe", "dbrx", "qwen2", "deepseek-r1-qwen", "qwen35",
+                          "tekken", "gpt-4o", "lfm2", "llama4", "mpt"}) {
     EXPECT_TRUE(Read(Letters(pre)).has_value()) << pre;
     EXPECT_EQ(std::string(pre) == "default" ? 1u : 0u, warnings_.size()) << pre;
   }
