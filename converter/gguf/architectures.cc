@@ -162,6 +162,15 @@ constexpr TensorNames kRenamedCorrectedNextNames =
 constexpr TensorNames kRenamedCorrectedNames =
     WithMtp(WithRenamedFfnNorm(kCorrectedRouterNames), &kRenamedCorrectedNextNames);
 
+constexpr TensorNames WithGatedAttention() {
+  TensorNames names = WithRouterCorrection();
+  names.attention_gate = "blk.{}.attn_gate";
+  names.attention_post_norm = "blk.{}.post_attention_norm";
+  names.ffn_post_norm = "blk.{}.post_ffw_norm";
+  return names;
+}
+constexpr TensorNames kGatedAttentionNames = WithGatedAttention();
+
 constexpr TensorNames WithLatentAttention(TensorNames names) {
   names.q_norm = names.k_norm = names.k = names.v = nullptr;
   names.q_low = "blk.{}.attn_q_a";
@@ -415,6 +424,13 @@ constexpr GgufArchitecture kArchitectures[] = {
      .architecture = "OlmoForCausalLM",
      .names = &kNames,
      .rotates_neighbours = true},
+    {.name = "mpt", .architecture = "MptForCausalLM", .names = &kPlainFusedNames},
+    {.name = "afmoe",
+     .architecture = "AfmoeForCausalLM",
+     .names = &kGatedAttentionNames,
+     .unsaid = {"with windows in all but every fourth layer and embeddings scaled by the square "
+                "root of the width, as in the published sizes",
+                {}}},
     {.name = "bloom", .architecture = "BloomForCausalLM", .names = &kEmbeddingNormNames},
     {.name = "falcon", .architecture = "FalconForCausalLM", .names = &kTwoParallelNormNames},
     {.name = "starcoder", .architecture = "GPTBigCodeForCausalLM", .names = &kPositionNames},

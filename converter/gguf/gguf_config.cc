@@ -283,6 +283,11 @@ class ConfigMaker {
     }
     if (family_.default_logit_scale != 0) Copy("logit_scale", "logit_scale");
     if (const char* key = family_.clip_key) Copy("attention.clamp_kqv", key);
+    if (const char* key = family_.scales_embedding_key) config_[key] = true;
+    constexpr const char* kAlibi = "attention.max_alibi_bias";
+    if (family_.alibi == Alibi::kNextPower && Number(kAlibi) != 8.0) {
+      metadata_->FailKey(Key(kAlibi), "8");
+    }
     if (family_.scale == ScaleRule::kMultiplier) {
       config_["attention_multiplier"] =
           Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
@@ -624,7 +629,7 @@ const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReade
   std::set<std::string> supported;
   for (const GgufArchitecture& known : GgufArchitectures()) supported.insert(known.name);
   Fail("%s: general.architecture %s is not supported (supported: %s)", metadata->label().c_str(),
-       name.c_str(), JoinNames(supported, 40).c_str());
+       name.c_str(), JoinNames(supported, supported.size()).c_str());
 }
 
 std::string UnsaidOf(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {
