@@ -24,9 +24,9 @@ struct GgufUnsaid {
 };
 
 struct GgufArchitecture {
-  const char* name;                            // general.architecture
-  const char* architecture;                    // in the family table
-  const TensorNames* names;                    // in GGUF's naming
+  const char* name = nullptr;                  // general.architecture
+  const char* architecture = nullptr;          // in the family table
+  const TensorNames* names = nullptr;          // in GGUF's naming
   const TensorNames* encoder_names = nullptr;  // encoder
   bool has_window = false;                     // row to use if the user gives --window
   bool stores_window = false;                  // row to use if the file gives a window
