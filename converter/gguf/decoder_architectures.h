@@ -83,6 +83,9 @@ inline constexpr GgufArchitecture kDecoderArchitectures[] = {
     {.name = "chatglm",
      .architecture = "GlmForCausalLM",
      .names = &gguf::kFusedFeedForwardNames,
+     .unsaid = {"with the epsilon, base frequency and context of the file, which are not those of "
+                "the config if it was made from a folder of GlmForCausalLM",
+                {}},
      .rotates_neighbours = true},
     {.name = "chatglm",
      .architecture = "GlmForCausalLM",

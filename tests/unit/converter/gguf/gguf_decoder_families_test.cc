@@ -221,7 +221,7 @@ TEST_F(GgufDecoderTest, ChatGlm) {
   GgufWriter writer = LoadAs("neighbours_of_a_part", "chatglm", {{"rope.dimension_count", 12}});
   WriteFolder();
   AddAll({{"mlp.gate_up_proj", "ffn_up"}}, &writer);
-  ExpectSame(writer, "");
+  ExpectSame(writer, "made from a folder of GlmForCausalLM");
 }
 
 // One key and value head, behind those of the queries.
