@@ -111,6 +111,7 @@ inline constexpr GgufArchitecture kDecoderArchitectures[] = {
      .names = &gguf::kNames,
      .rotates_neighbours = true},
     {.name = "mpt", .architecture = "MptForCausalLM", .names = &gguf::kPlainFusedNames},
+    {.name = "apertus", .architecture = "ApertusForCausalLM", .names = &gguf::kActParameterNames},
     {.name = "afmoe",
      .architecture = "AfmoeForCausalLM",
      .names = &gguf::kGatedAttentionNames,

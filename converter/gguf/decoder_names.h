@@ -35,6 +35,17 @@ constexpr TensorNames WithPlainFeedForward(TensorNames names) {
   return names;
 }
 inline constexpr TensorNames kPlainNames = WithPlainFeedForward(kNames);
+
+constexpr TensorNames WithActParameters() {
+  TensorNames names = WithPlainFeedForward(kNames);
+  names.act_parameters[0] = "blk.{}.xielu.alpha_p";
+  names.act_parameters[1] = "blk.{}.xielu.alpha_n";
+  names.act_parameters[2] = "blk.{}.xielu.beta";
+  names.act_parameters[3] = "blk.{}.xielu.eps";
+  return names;
+}
+inline constexpr TensorNames kActParameterNames = WithActParameters();
+
 inline constexpr TensorNames kPlainFusedNames = WithPlainFeedForward(WithFusedQkv());
 
 constexpr TensorNames WithPositions() {

@@ -37,7 +37,16 @@ class RopeConfigMaker {
       (*config_)["rope_local_base_freq"] = keys_.Number("rope.freq_base_swa").value_or(10000.0);
     }
     nlohmann::json scaling = Scaling();
-    if (!scaling.empty()) (*config_)["rope_scaling"] = std::move(scaling);
+    if (family_.has_rope_temperature && scaling.value("rope_type", "") != "yarn") {
+      keys_.Fail("rope.scaling.type", "yarn");
+    }
+    if (!scaling.empty()) {
+      (*config_)["rope_scaling"] = std::move(scaling);
+    } else if (family_.default_rope != nullptr) {
+      // Keeps the defaults of the family's class away.
+      (*config_)["rope_parameters"] = {{"rope_type", "default"},
+                                       {"rope_theta", (*config_)["rope_theta"]}};
+    }
   }
 
  private:

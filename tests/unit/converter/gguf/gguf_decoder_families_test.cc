@@ -267,5 +267,36 @@ TEST_F(GgufDecoderTest, Mpt) {
   ExpectSame(writer, "");
 }
 
+// The numbers of the activation are lists of the metadata.
+TEST_F(GgufDecoderTest, Apertus) {
+  GgufWriter writer = LoadAs("xielu", "apertus", {{"rope.dimension_count", 8}});
+  ReplaceRope({{"rope_type", "default"}, {"rope_theta", 500000.0}});
+  WriteFolder();
+  for (const char* part : {"alpha_p", "alpha_n", "beta", "eps"}) {
+    std::vector<float> numbers;
+    for (int i = 0; i < 3; ++i) {
+      TinyTensor number;
+      Take("model.layers." + std::to_string(i) + ".mlp.act_fn." + part, &number);
+      numbers.push_back(Floats(number)[0]);
+    }
+    writer.Floats(std::string("xielu.") + part, numbers);
+  }
+  AddAll({{"attention_layernorm", "attn_norm"},
+          {"feedforward_layernorm", "ffn_norm"},
+          {"self_attn.q_norm", "attn_q_norm"},
+          {"self_attn.k_norm", "attn_k_norm"}},
+         &writer);
+  ExpectSame(writer, "");
+}
+
+TEST_F(GgufDecoderTest, WhatAScaledQueryNeeds_IsNamed) {
+  GgufWriter writer =
+      LoadAs("temperature_of_positions", "mistral3", {{"rope.dimension_count", 24}});
+  writer.Float("mistral3.attention.temperature_scale", 0.4f);
+  AddAll({}, &writer);
+  WriteGguf(writer);
+  EXPECT_THAT(GgufError(), HasSubstr("mistral3.rope.scaling.type: expected yarn, found nothing"));
+}
+
 }  // namespace
 }  // namespace arn::convert
