@@ -22,6 +22,9 @@ constexpr const char* kHarmlessGgufKeys[] = {
     "attention.layer_norm_rms_epsilon",
 };
 
+// Bounds the cost of a damaged file.
+constexpr uint32_t kMaxBlocks = 4096;
+
 // Reads one file's keys for its architecture.
 class ConfigMaker {
  public:
@@ -83,6 +86,7 @@ class ConfigMaker {
     const ConfigKeys& keys = family_.keys;
     hidden_ = Required("embedding_length");
     n_layers_ = Required("block_count");
+    if (n_layers_ > kMaxBlocks) metadata_->FailKey(Key("block_count"), "at most 4096");
     AddNextLayers();
     config_[keys.hidden] = hidden_;
     config_[keys.layers] = n_layers_;

@@ -119,9 +119,10 @@ class RopeConfigMaker {
   void AddAlpha() {
     constexpr double kTheta = 10000.0, kAlphas[] = {1000.0, 50.0};
     const auto stored = static_cast<float>((*config_)["rope_theta"].get<double>());
+    if (head_dim_ <= 2) return;
     for (const double alpha : kAlphas) {
       const double scaled = kTheta * std::pow(alpha, head_dim_ / (head_dim_ - 2.0));
-      if (head_dim_ <= 2 || static_cast<float>(scaled) != stored) continue;
+      if (static_cast<float>(scaled) != stored) continue;
       (*config_)["rope_theta"] = kTheta;
       (*config_)["rope_scaling"] = {{"rope_type", "dynamic"}, {"alpha", alpha}, {"factor", 1.0}};
       // Says how the context was found.

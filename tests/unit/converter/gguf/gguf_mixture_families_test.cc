@@ -138,6 +138,7 @@ TEST_F(GgufDecoderTest, WhatContradictsLatentAttention_IsNamed) {
            Case{"attention.key_length_mla", 8, "attention.key_length_mla: expected more than"},
            Case{"nextn_predict_layers", 3, "nextn_predict_layers: expected fewer than"},
            Case{"expert_group_count", 3, "expert_group_count: expected expert_group_used_count"},
+           Case{"block_count", 4097, "block_count: expected at most 4096, found 4097"},
            Case{"attention.sliding_window", 9, "attention.sliding_window is 9"},
        }) {
     GgufWriter writer = LoadLatent("latent_attention_greedy", {{bad.key, bad.value}});
