@@ -5,7 +5,9 @@
 
 #include "converter/base/error.h"
 #include "converter/family/family.h"
+#include "converter/gguf/gguf_expert_config.h"
 #include "converter/gguf/gguf_hybrid_config.h"
+#include "converter/gguf/gguf_rope_config.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
 
@@ -20,6 +22,9 @@ constexpr const char* kHarmlessGgufKeys[] = {
     "attention.layer_norm_epsilon",  // the family decides which of the two is read
     "attention.layer_norm_rms_epsilon",
 };
+
+// Bounds the cost of a damaged file.
+constexpr uint32_t kMaxBlocks = 4096;
 
 // Reads one file's keys for its architecture.
 class ConfigMaker {
@@ -46,9 +51,8 @@ class ConfigMaker {
     AddFactors();
     AddWindow();
     AddLatent();
-    AddRope();
-    AddExperts();
-    AddSharedExpert();
+    AddRopeConfig(row_, family_, facts_, head_dim_, metadata_, &config_);
+    AddExpertConfig(row_, family_, facts_, n_layers_, metadata_, &config_);
     RefuseUnread();
     return std::move(config_);
   }
@@ -88,6 +92,7 @@ class ConfigMaker {
     const ConfigKeys& keys = family_.keys;
     hidden_ = Required("embedding_length");
     n_layers_ = Required("block_count");
+    if (n_layers_ > kMaxBlocks) metadata_->FailKey(Key("block_count"), "at most 4096");
     AddNextLayers();
     config_[keys.hidden] = hidden_;
     config_[keys.layers] = n_layers_;
@@ -289,6 +294,11 @@ class ConfigMaker {
     }
     if (family_.default_logit_scale != 0) Copy("logit_scale", "logit_scale");
     if (const char* key = family_.clip_key) Copy("attention.clamp_kqv", key);
+    if (const char* key = family_.scales_embedding_key) config_[key] = true;
+    constexpr const char* kAlibi = "attention.max_alibi_bias";
+    if (family_.alibi == Alibi::kNextPower && Number(kAlibi) != 8.0) {
+      metadata_->FailKey(Key(kAlibi), "8");
+    }
     if (family_.scale == ScaleRule::kMultiplier) {
       config_["attention_multiplier"] =
           Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
@@ -335,218 +345,6 @@ class ConfigMaker {
       types.push_back(is_local && !is_off ? "sliding_attention" : "full_attention");
     }
     config_["layer_types"] = types;
-  }
-
-  // Returns rope scaling in transformers' form.
-  nlohmann::json Scaling() {
-    std::string type = metadata_->String(Key("rope.scaling.type")).value_or("none");
-    const std::optional<double> old_factor = Number("rope.scale_linear");
-    std::optional<double> factor = Number("rope.scaling.factor");
-    if (type == "none" && old_factor && *old_factor != 1) {
-      type = "linear";
-      factor = old_factor;
-    }
-    const std::optional<double> original = Number("rope.scaling.original_context_length");
-    const std::optional<double> attention = Number("rope.scaling.attn_factor");
-    nlohmann::json scaling = nlohmann::json::object();
-    if (!facts_.long_factors.empty()) type = "longrope";
-    if (type != "longrope" && attention.value_or(1) != 1) {
-      metadata_->FailKey(Key("rope.scaling.attn_factor"), "1 (longrope may have others)");
-    }
-    if (type == "none" || (type == "linear" && factor.value_or(1) == 1)) {
-      if (factor && *factor != 0 && *factor != 1) {
-        metadata_->FailKey(Key("rope.scaling.factor"), "no value without a type");
-      }
-      return scaling;
-    }
-    scaling["rope_type"] = type;
-    if (type != "longrope" && factor) scaling["factor"] = *factor;
-    if (type == "yarn" || type == "longrope") {
-      const bool is_outside = family_.default_original_context != 0;
-      if (original)
-        (is_outside ? config_ : scaling)["original_max_position_embeddings"] = *original;
-    }
-    if (type == "longrope") {
-      scaling["short_factor"] = facts_.short_factors;
-      scaling["long_factor"] = facts_.long_factors;
-      if (attention) scaling["attention_factor"] = *attention;
-    } else if (type == "yarn") {
-      AddYarn(&scaling);
-    } else if (type != "linear") {
-      metadata_->FailKey(Key("rope.scaling.type"), "none, linear, yarn or longrope");
-    }
-    return scaling;
-  }
-
-  void AddYarn(nlohmann::json* scaling) {
-    const auto copy = [&](const char* name, const char* to) {
-      if (const std::optional<double> value = Number(name)) (*scaling)[to] = *value;
-    };
-    copy("rope.scaling.yarn_beta_fast", "beta_fast");
-    copy("rope.scaling.yarn_beta_slow", "beta_slow");
-    copy("rope.scaling.yarn_attn_factor", "attention_factor");
-    if (metadata_->Has(Key("rope.scaling.yarn_truncate"))) {
-      (*scaling)["truncate"] = metadata_->Bool(Key("rope.scaling.yarn_truncate"), true);
-    }
-    const std::optional<double> extrapolation = Number("rope.scaling.yarn_ext_factor");
-    if (extrapolation && *extrapolation != 1) {
-      metadata_->FailKey(Key("rope.scaling.yarn_ext_factor"), "1");
-    }
-    if (family_.has_rope_temperature) copy("attention.temperature_scale", "llama_4_scaling_beta");
-    // mscale_all_dim in f32; with latent attention a tenth of it.
-    if (family_.latent == nullptr && !family_.has_rope_temperature) return;
-    const double mscale = Number("rope.scaling.yarn_log_multiplier").value_or(0);
-    if (mscale == 0) return;
-    const double factor = family_.latent == nullptr ? 1 : 10;
-    (*scaling)["mscale"] = (*scaling)["mscale_all_dim"] = std::round(mscale * factor * 1e5) / 1e5;
-  }
-
-  void AddRope() {
-    if (family_.rope == RopeRule::kNone) return;
-    const uint32_t rotated = Count("rope.dimension_count").value_or(head_dim_);
-    if (family_.has_partial_rotary && rotated < head_dim_) {
-      // transformers multiplies the quotient and truncates: adding 0.5 keeps the exact value.
-      config_["partial_rotary_factor"] = (rotated + 0.5) / head_dim_;
-    } else if (rotated != head_dim_) {
-      metadata_->FailKey(Key("rope.dimension_count"), std::to_string(head_dim_).c_str());
-    } else if (family_.has_partial_rotary) {
-      config_["partial_rotary_factor"] = 1.0;
-    }
-    config_["rope_theta"] = Number("rope.freq_base").value_or(10000.0);
-    if (family_.has_rope_alpha) AddAlpha();
-    if (family_.rope == RopeRule::kByWindow) {
-      config_["rope_local_base_freq"] = Number("rope.freq_base_swa").value_or(10000.0);
-    }
-    nlohmann::json scaling = Scaling();
-    if (!scaling.empty()) config_["rope_scaling"] = std::move(scaling);
-  }
-
-  // The base is stored after the scaling by alpha, in f32: recognises the published values, so that
-  // nothing is rounded.
-  void AddAlpha() {
-    constexpr double kTheta = 10000.0, kAlphas[] = {1000.0, 50.0};
-    const auto stored = static_cast<float>(config_["rope_theta"].get<double>());
-    for (const double alpha : kAlphas) {
-      const double scaled = kTheta * std::pow(alpha, head_dim_ / (head_dim_ - 2.0));
-      if (head_dim_ <= 2 || static_cast<float>(scaled) != stored) continue;
-      config_["rope_theta"] = kTheta;
-      config_["rope_scaling"] = {{"rope_type", "dynamic"}, {"alpha", alpha}, {"factor", 1.0}};
-      // Says how the context was found.
-      metadata_->MarkRead(Key("rope.scaling.original_context_length"));
-      metadata_->MarkRead(Key("rope.scaling.type"));
-      metadata_->MarkRead(Key("rope.scaling.factor"));
-    }
-  }
-
-  // Returns which layers have experts.
-  std::vector<bool> SparseLayers() const {
-    std::vector<bool> sparse(n_layers_);
-    for (uint32_t i = 0; i < n_layers_; ++i) {
-      sparse[i] = HasTensor(Format("blk.%u.ffn_gate_inp.weight", i).c_str());
-    }
-    return sparse;
-  }
-
-  // Says which layers have experts, in the way of the family.
-  void AddSparseLayers() {
-    const std::vector<bool> sparse = SparseLayers();
-    const auto first = std::find(sparse.begin(), sparse.end(), true);
-    const auto n_dense = static_cast<uint32_t>(first - sparse.begin());
-    metadata_->MarkRead(Key("leading_dense_block_count"));  // follows from the tensors
-    if (family_.dense_layers_key != nullptr) config_[family_.dense_layers_key] = n_dense;
-    if (family_.experts == ExpertRule::kByType) {
-      nlohmann::json types = nlohmann::json::array();
-      for (const bool is_sparse : sparse) types.push_back(is_sparse ? "sparse" : "dense");
-      config_["mlp_layer_types"] = std::move(types);
-    }
-    if (family_.experts == ExpertRule::kSparseStep) {
-      nlohmann::json dense = nlohmann::json::array();
-      for (uint32_t i = 0; i < n_layers_; ++i) {
-        if (!sparse[i]) dense.push_back(i);
-      }
-      config_["mlp_only_layers"] = std::move(dense);
-    }
-    if (family_.experts != ExpertRule::kInterval) return;
-    const auto last = std::find(sparse.rbegin(), sparse.rend(), true);
-    config_["moe_layer_start_index"] = n_dense;
-    config_["moe_layer_end_index"] = sparse.rend() - last - 1;
-    config_["moe_layer_interval"] = Count("interleave_moe_layer_step").value_or(1);
-  }
-
-  void AddSharedExpert() {
-    const std::optional<uint32_t> count = Count("expert_shared_count");
-    const std::optional<uint32_t> width = Count("expert_shared_feed_forward_length");
-    switch (family_.shared_expert) {
-      case SharedExpert::kCount: config_[family_.shared_expert_key] = count.value_or(0); break;
-      case SharedExpert::kWidth: config_[family_.shared_expert_key] = width.value_or(0); break;
-      case SharedExpert::kOne:
-        if (count.value_or(1) != 1) metadata_->FailKey(Key("expert_shared_count"), "1");
-        break;
-      case SharedExpert::kNone:
-        if (count) metadata_->FailKey(Key("expert_shared_count"), "0");
-        if (width) metadata_->FailKey(Key("expert_shared_feed_forward_length"), "0");
-        break;
-      case SharedExpert::kFeedForward: break;
-    }
-  }
-
-  void AddExperts() {
-    if (family_.experts == ExpertRule::kNone) {
-      // Files with latent attention have these keys even if no layer has experts.
-      if (family_.latent == nullptr) return;
-      metadata_->MarkRead(Key("leading_dense_block_count"));
-      metadata_->MarkRead(Key("expert_feed_forward_length"));
-      return;
-    }
-    AddSparseLayers();
-    const char* count = family_.experts_key;
-    config_[count] = Required("expert_count");
-    config_[family_.experts_used_key] = Required("expert_used_count");
-    const uint32_t groups = Count("expert_group_count").value_or(1);
-    const uint32_t groups_used = Count("expert_group_used_count").value_or(1);
-    if (family_.has_router_groups) {
-      config_["n_group"] = groups;
-      config_["topk_group"] = groups_used;
-    } else if (groups != groups_used) {
-      metadata_->FailKey(Key("expert_group_count"), "expert_group_used_count");
-    }
-    const std::optional<uint32_t> width = Count("expert_feed_forward_length");
-    if (width) config_[family_.expert_ffn_key] = *width;
-    if (family_.experts == ExpertRule::kListed) {
-      const std::optional<uint32_t> every = Count("interleave_moe_layer_step");
-      if (every) config_["interleave_moe_layer_step"] = *every;
-    }
-    if (family_.qk_norm == QkNorm::kPlainOfRotated) {
-      // Only one published model has no QK norm: the one with 128 experts.
-      config_["use_qk_norm"] = config_[count] != 128;
-    }
-    AddRouting();
-  }
-
-  void AddRouting() {
-    const char* norm_key = family_.norm_topk_prob_key;
-    const bool is_softmax = family_.layer.route_score != RouteScore::kSigmoid;
-    const bool norms = metadata_->Bool(Key("expert_weights_norm"), row_.norms_topk);
-    const bool is_given = norm_key != nullptr && norm_key[0] != '\0';
-    if (is_given) config_[norm_key] = norms;
-    const bool always = norm_key == nullptr && (is_softmax || family_.always_norms_topk);
-    if (!is_given && norms != always && metadata_->Has(Key("expert_weights_norm"))) {
-      metadata_->FailKey(Key("expert_weights_norm"), always ? "true" : "false");
-    }
-    constexpr int64_t kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;
-    const int64_t usual = is_softmax ? kSoftmax : kSigmoid;
-    const int64_t gating = metadata_->Int(Key("expert_gating_func")).value_or(usual);
-    // Softmax weights renormalised over the top-k equal a softmax over the top-k.
-    const bool is_same = is_softmax && norms && gating == kSoftmaxOfChosen;
-    if (gating != usual && !is_same) {
-      metadata_->FailKey(Key("expert_gating_func"), is_softmax ? "1 (softmax)" : "2 (sigmoid)");
-    }
-    const double scale = Number("expert_weights_scale").value_or(1);
-    if (family_.has_routed_factor) {
-      config_[family_.routed_factor_key] = scale == 0 ? 1.0 : scale;
-    } else if (scale != 0 && scale != 1) {
-      metadata_->FailKey(Key("expert_weights_scale"), "1");
-    }
   }
 
   void RefuseUnread() {
@@ -630,7 +428,7 @@ const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReade
   std::set<std::string> supported;
   for (const GgufArchitecture& known : GgufArchitectures()) supported.insert(known.name);
   Fail("%s: general.architecture %s is not supported (supported: %s)", metadata->label().c_str(),
-       name.c_str(), JoinNames(supported, 40).c_str());
+       name.c_str(), JoinNames(supported, supported.size()).c_str());
 }
 
 std::string UnsaidOf(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {

@@ -118,6 +118,46 @@ void CutRows(uint64_t rows, SourceTensor* tensor) {
   tensor->shape[0] = rows;
 }
 
+// A number of the metadata in place of a tensor.
+class MetadataNumber : public DecodedTensor {
+ public:
+  MetadataNumber(const std::string& name, float value)
+      : DecodedTensor(Vector(name), "metadata"), value_(value) {}
+
+ private:
+  static SourceTensor Vector(const std::string& name) {
+    SourceTensor tensor;
+    tensor.name = name;
+    tensor.dtype = "F32";
+    tensor.shape = {1};
+    return tensor;
+  }
+  void ReadRows(uint64_t, uint32_t, float* out) const override { *out = value_; }
+
+  const float value_;
+};
+
+// Adds the numbers of the layers' activation, which files store as lists.
+void AddActParameters(const DecoderSpec& spec, const TensorFile* file, ConfigReader* metadata,
+                      Checkpoint* checkpoint) {
+  if (spec.names->act_parameters[0] == nullptr) return;
+  for (const char* part : {"alpha_p", "alpha_n", "beta", "eps"}) {
+    const std::string key = std::string("xielu.") + part;
+    const nlohmann::json* numbers = metadata->Find(key);
+    const size_t n_layers = spec.layer_kinds.size();
+    if (numbers == nullptr || !numbers->is_array() || numbers->size() != n_layers) {
+      metadata->FailKey(key, "a number for each layer");
+    }
+    for (size_t i = 0; i < n_layers; ++i) {
+      if (!(*numbers)[i].is_number()) metadata->FailKey(key, "a number for each layer");
+      checkpoint->AddDecoded(
+          std::make_unique<MetadataNumber>("blk." + std::to_string(i) + "." + key,
+                                           (*numbers)[i].get<float>()),
+          file, {});
+    }
+  }
+}
+
 // Applies Llama 3's per-frequency factors, which files store instead of the scaling rule.
 void ApplyRopeFactors(const std::string& label, const std::vector<float>& factors,
                       DecoderSpec* spec) {
@@ -133,6 +173,8 @@ void ApplyRopeFactors(const std::string& label, const std::vector<float>& factor
              kRopeFactors, i, static_cast<double>(factors[i]));
       }
       rope.inv_freq[i] /= factors[i];
+      // Sessions may not scale the base: it is not that of these frequencies.
+      if (factors[i] != 1.0f) rope.theta = 0.0f;
     }
   }
 }
@@ -255,8 +297,10 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   sources.config = &nothing;
   sources.config_label = path.string();
   GenerationSpec generation_spec = ReadGeneration(sources, spec.vocab, warnings);
-  return {row.name, std::move(spec), std::move(generation_spec),
-          Checkpoint(std::move(file), std::move(tensors))};
+  const TensorFile* const opened = file.get();
+  Checkpoint checkpoint(std::move(file), std::move(tensors));
+  AddActParameters(spec, opened, &metadata, &checkpoint);
+  return {row.name, std::move(spec), std::move(generation_spec), std::move(checkpoint)};
 }
 
 std::optional<TokenizerTables> ReadGgufTokenizer(const fs::path& path,

@@ -60,6 +60,7 @@ constexpr Row kRows[] = {
     {"starcoder", Cut::kDigits},
     {"refact", Cut::kDigits},
     {"codeshell", Cut::kDigits},
+    {"command-r", Cut::kDigits, true},
     {"llama-bpe", Cut::kWordsOfDigitGroups, false, true, true},
     {"llama3", Cut::kWordsOfDigitGroups, false, true, true},
     {"llama-v3", Cut::kWordsOfDigitGroups, false, true, true},

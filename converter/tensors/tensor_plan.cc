@@ -574,12 +574,13 @@ uint32_t Planner::AddConstant(const std::string& name, uint32_t count, float val
   return static_cast<uint32_t>(plan_.tensors.size() - 1);
 }
 
+// Takes [1] or [], as each number is stored.
 void Planner::AddActParameters(const LayerScope& scope, LayerTensors* layer) {
   layer->act_parameters = AddConstant(scope.Own("act_parameters"), kXieluParameters, 0.0f);
   for (uint32_t i = 0; i < kXieluParameters; ++i) {
-    const std::vector<uint64_t> shape(i < 2 ? 1 : 0, 1);
-    plan_.tensors[layer->act_parameters].parts.push_back(
-        Whole(sources_.Take(scope.Stored(scope.names->act_parameters[i]), shape), 1));
+    const std::string name = scope.Stored(scope.names->act_parameters[i]);
+    const std::vector<uint64_t> shape(sources_.Has(name, {1}) ? 1 : 0, 1);
+    plan_.tensors[layer->act_parameters].parts.push_back(Whole(sources_.Take(name, shape), 1));
   }
 }
 

@@ -352,6 +352,8 @@ TEST_F(GgufTest, RopeScaling_GivesTheSameFrequencies) {
     w.Tensor("rope_freqs.weight", test::kGgufF32, {factors.size()},
              test::EncodeFloats(factors, "F32"));
   });
+  EXPECT_EQ(10000.0f, plain.theta);
+  EXPECT_EQ(0.0f, by_factors.theta);
   for (size_t i = 0; i < plain.inv_freq.size(); ++i) {
     EXPECT_FLOAT_EQ(plain.inv_freq[i] / 4, linear.inv_freq[i]);
     EXPECT_FLOAT_EQ(plain.inv_freq[i] / static_cast<float>(1 << i), by_factors.inv_freq[i]);

@@ -57,11 +57,11 @@ TEST_F(GgufErrorTest, TypesThatAreNotRead_AreNamed) {
 
 TEST_F(GgufErrorTest, OtherArchitectures_AreNamed) {
   GgufWriter writer;
-  writer.String("general.architecture", "mpt");
+  writer.String("general.architecture", "grok");
   writer.Tensor("token_embd.weight", test::kGgufF32, {1, 1}, {0, 0, 0, 0});
   WriteGguf(writer);
   EXPECT_THAT(GgufError(),
-              AllOf(HasSubstr("mpt is not supported"), HasSubstr("gemma3"), HasSubstr("llama")));
+              AllOf(HasSubstr("grok is not supported"), HasSubstr("gemma3"), HasSubstr("llama")));
   WriteGguf(GgufWriter());
   EXPECT_THAT(GgufError(), HasSubstr("token_embd.weight"));
 }
