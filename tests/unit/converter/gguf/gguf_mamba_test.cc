@@ -139,6 +139,27 @@ TEST_F(GgufMambaTest, Mamba2BesideAttentionInOtherLayers) {
   }
 }
 
+// Granite 4 without Mamba layers, whose files have their sizes all the same.
+TEST_F(GgufMambaTest, AttentionOnly) {
+  Load("multipliers");
+  WriteFolder();
+  BeginMamba("granite", {{"feed_forward_length", 99},
+                         {"attention.head_count_kv", {2, 2, 2}},
+                         {"expert_count", 0},
+                         {"expert_used_count", 0},
+                         {"expert_shared_feed_forward_length", config_["intermediate_size"]},
+                         {"rope.dimension_count", 16},
+                         {"ssm.conv_kernel", 4},
+                         {"ssm.state_size", 16},
+                         {"ssm.group_count", 1},
+                         {"ssm.time_step_rank", 8},
+                         {"ssm.inner_size", 128}});
+  PutBool("rope.scaling.finetuned", true);
+  PutMultipliers();
+  PairHeads(16);
+  ExpectSame(Both({{"post_attention_layernorm", "ffn_norm"}}, kUsual));
+}
+
 TEST_F(GgufMambaTest, Mamba2WithExperts) {
   Load("hybrid_experts");
   // Heads of an odd number of elements have no pairs.
