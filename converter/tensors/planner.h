@@ -78,6 +78,7 @@ class Planner {
   void AddSplitConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddScanNorms(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  HeadTurns ValueHeadTurns(const LayerKindSpec& kind, uint32_t first, uint32_t head_dim) const;
   std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                         const std::vector<uint64_t>& shape, bool is_negative_log);
@@ -94,7 +95,6 @@ class Planner {
   // Takes all rows of one matrix of a layer.
   SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
   // Takes a matrix whose result is added to the residual stream.
-  HeadTurns ValueHeadTurns(const LayerKindSpec& kind, uint32_t first, uint32_t head_dim) const;
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias, float factor = 1.0f);
 
   // pooling_tensors.cc: token types, and layers over pooled rows. head: the model's, if any.
