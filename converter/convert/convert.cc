@@ -288,6 +288,10 @@ class Conversion {
             ReadGgufLora(options_.lora, read.architecture, options_.lora_scale));
         lora->Merge(&read.checkpoint);
       }
+      if (options_.mtp) {
+        read.spec.mtp = FindMtp(nlohmann::json::object(), options_.folder.string(), read.spec,
+                                read.checkpoint, &warnings_);
+      }
       TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
       return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
               std::move(plan), std::move(lora)};

@@ -41,9 +41,12 @@ class Planner {
     uint32_t layer = 0;
     const TensorNames* names = nullptr;
     const char* prefix = "";
+    uint32_t first_stored = 0;  // layer of the checkpoint that is layer 0
 
     std::string Own(const char* name) const { return prefix + OwnName(layer, name); }
-    std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
+    std::string Stored(const char* pattern) const {
+      return LayerName(pattern, first_stored + layer);
+    }
   };
 
   // True if the layer uses another one's keys and values.

@@ -206,19 +206,35 @@ TEST_F(GgufHybridsTest, FusedDeltaRuleWithExperts) {
              "with the weights of a token's experts divided by their sum");
 }
 
-// A layer behind the last, which predicts further tokens, is left out.
-TEST_F(GgufHybridsTest, LayersOfFurtherTokensAreLeftOut) {
-  Load("delta_rule");
-  WriteFolder();
-  BeginDeltaRule("qwen35", {{"block_count", 5}, {"nextn_predict_layers", 1}});
-  PutValueHeadsInTurn();
-  const std::vector<float> row(64, 0.5f);
-  for (const char* name : {"attn_norm", "nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"}) {
-    writer_.Tensor("blk.4." + std::string(name) + ".weight", test::kGgufF32, {64},
-                   test::EncodeFloats(row, "F32"));
+// A multi-token prediction head as the layer behind the last.
+TEST_F(GgufHybridsTest, PredictionHeads) {
+  const Renames predictor = {{"mtp.layers.0.", "blk.N."},
+                             {"mtp.fc", "blk.N.nextn.eh_proj"},
+                             {"mtp.pre_fc_norm_embedding", "blk.N.nextn.enorm"},
+                             {"mtp.pre_fc_norm_hidden", "blk.N.nextn.hnorm"},
+                             {"mtp.norm", "blk.N.nextn.shared_head_norm"}};
+  for (const auto& [name, architecture] :
+       {std::pair("mtp/delta_rule", "qwen35"), std::pair("mtp/delta_rule_odd", "qwen35"),
+        std::pair("mtp/delta_rule_experts", "qwen35moe")}) {
+    SCOPED_TRACE(name);
+    Load(name);
+    WriteFolder();
+    const uint32_t n_layers = config_.at("num_hidden_layers");
+    BeginDeltaRule(architecture, {{"block_count", n_layers + 1}, {"nextn_predict_layers", 1}});
+    for (const char* norm : {"norm_embedding.weight", "norm_hidden.weight", "mtp.norm.weight"}) {
+      AddToEach(norm, 1.0f);
+    }
+    PutValueHeadsInTurn();
+    Renames renames = Both(Both(Both(predictor, kDeltaRule), kSharedExperts), kUsual);
+    renames.emplace_back("blk.N.", "blk." + std::to_string(n_layers) + ".");
+    ExpectSame(renames);
+    EXPECT_THAT(warnings_, ::testing::Not(::testing::Contains(HasSubstr("left out"))));
+    // Without it the layer is left out.
+    ConvertOptions options = GgufOptions(DType::kF32);
+    options.mtp = false;
+    Run(options);
+    EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("left out: blk.")));
   }
-  ExpectSame(Both(kDeltaRule, kUsual));
-  EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("left out: blk.4.* (4 tensors)")));
 }
 
 TEST_F(GgufHybridsTest, UnknownKeysAreRefused) {
