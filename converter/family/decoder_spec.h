@@ -71,7 +71,8 @@ struct TensorNames {
   const char* mtp_prefix = nullptr;  // of those names; with "{}": of the layer behind the last
   const char* mtp_embedding_norm = nullptr;
   const char* mtp_hidden_norm = nullptr;
-  const char* mtp_fc = nullptr;  // [hidden, 2 hidden]: of the embedding, then of the row
+  const char* mtp_fc = nullptr;     // [hidden, 2 hidden]: of the embedding, then of the row
+  bool mtp_goes_on_normed = false;  // to a further guess, though it is a layer behind the last
   const char* mtp_embedding_copy = nullptr;  // the decoder's own, stored again
   const char* mtp_head_copy = nullptr;
   const char* embedding;

@@ -45,6 +45,7 @@ class ConfigMaker {
     }
     config_["architectures"] = {row_.architecture};
     AddSizes();
+    AddUnusedMixers();
     AddEncoder();
     AddMixers();
     AddBiases();
@@ -242,6 +243,17 @@ class ConfigMaker {
       const bool is_gated = HasTensor("enc.blk.0.ffn_gate.weight");
       config_["feed_forward_proj"] = is_gated ? "gated-gelu" : "relu";
     }
+  }
+
+  // Granite 4 without Mamba layers: the file has their sizes all the same, and calls the
+  // feed-forward block a shared expert.
+  void AddUnusedMixers() {
+    if (family_.scale != ScaleRule::kMultiplier || !metadata_->Has(Key("ssm.conv_kernel"))) return;
+    for (const char* name : {"ssm.state_size", "ssm.group_count", "ssm.inner_size",
+                             "ssm.time_step_rank", "expert_used_count"}) {
+      metadata_->MarkRead(Key(name));
+    }
+    config_[family_.keys.ffn] = Required("expert_shared_feed_forward_length");
   }
 
   void AddMixers() {

@@ -1,6 +1,5 @@
 #include "converter/gguf/gguf_model.h"
 
-#include <cstring>
 #include <memory>
 
 #include "converter/base/error.h"
@@ -92,21 +91,19 @@ void ShapeAsInCheckpoints(Tensors* tensors) {
 // and to norms, [groups, width].
 void FlattenHeads(Tensors* tensors) {
   for (auto& [name, tensor] : *tensors) {
-    const auto ends = [&](const char* part) {
-      const size_t at = name.find(part);
-      return at != std::string::npos && at + std::strlen(part) == name.size();
-    };
-    const bool is_by_head = ends(".ssm_a") || ends(".ssm_d");
+    const bool is_by_head = name.ends_with(".ssm_a") || name.ends_with(".ssm_d");
     if (tensor.shape.size() != 2 || (is_by_head && tensor.shape[1] != 1)) continue;
-    if (is_by_head || ends(".ssm_norm.weight")) tensor.shape = {tensor.elements()};
+    if (is_by_head || name.ends_with(".ssm_norm.weight")) tensor.shape = {tensor.elements()};
   }
 }
 
 // Adds the ".weight" that llama.cpp's converter leaves out of Falcon-H1's norms.
 void CompleteNames(Tensors* tensors) {
   Tensors named;
-  for (auto& [name, tensor] : *tensors) {
-    named[name.ends_with(".ffn_norm") ? name + ".weight" : name] = tensor;
+  for (const auto& [name, tensor] : *tensors) {
+    const std::string whole = name + ".weight";
+    const bool lacks = name.ends_with(".ffn_norm") && tensors->count(whole) == 0;
+    named[lacks ? whole : name] = tensor;
   }
   *tensors = std::move(named);
 }

@@ -267,12 +267,16 @@ nlohmann::json MergesOfScores(const std::vector<Token>& tokens) {
   return list;
 }
 
+// has_merges: the file says which pieces merge; else their scores do.
 nlohmann::json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
-                                      std::vector<std::string>* warnings) {
-  if (!metadata->Has(kScoresKey)) metadata->FailKey(kScoresKey, "a score for each token");
-  const bool is_flat = std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
-    return token.type != kNormal || token.score == tokens.back().score;
-  });
+                                      bool has_merges, std::vector<std::string>* warnings) {
+  if (!has_merges && !metadata->Has(kScoresKey)) {
+    metadata->FailKey(kScoresKey, "a score for each token");
+  }
+  const bool is_flat =
+      !has_merges && std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+        return token.type != kNormal || token.score == tokens.back().score;
+      });
   if (is_flat) {
     warnings->push_back(metadata->label() + ": " + kScoresKey +
                         " are all the same: texts may be split differently than in training");
@@ -302,7 +306,7 @@ nlohmann::json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<
                           {"fuse_unk", true},
                           {"byte_fallback", has_bytes},
                           {"vocab", Vocabulary(tokens)},
-                          {"merges", MergesOfScores(tokens)}};
+                          {"merges", has_merges ? Merges(metadata) : MergesOfScores(tokens)}};
   if (unknown) model["unk_token"] = tokens[*unknown].text;
   return {{"normalizer", {{"type", "Sequence"}, {"normalizers", normalizers}}},
           {"pre_tokenizer", nullptr},
@@ -364,8 +368,8 @@ nlohmann::json UnigramTokenizer(ConfigReader* metadata, const std::vector<Token>
 
 // Texts of stop tokens.
 constexpr const char* kEnds[] = {
-    "<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
-    "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "_<EOT>",        "<|end_of_turn|>",
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",   "<|endoftext|>", "<|end_of_text|>",
+    "<|eom_id|>", "<EOT>",      "_<EOT>",  "<|end_of_turn|>", "<turn|>",
 };
 
 }  // namespace
@@ -373,14 +377,14 @@ constexpr const char* kEnds[] = {
 nlohmann::json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string>* warnings) {
   const std::string model = metadata->String(kModelKey).value_or("none");
   if (model == "none" || model == "no_vocab") return nullptr;
-  const bool is_pieces = model == "llama";
+  const bool has_merges = model == "gemma4", is_pieces = model == "llama" || has_merges;
   if (!is_pieces && model != "gpt2" && model != "t5") {
-    Fail("%s: %s %s is not supported (supported: gpt2, llama, t5; or --no-tokenizer)",
+    Fail("%s: %s %s is not supported (supported: gpt2, llama, gemma4, t5; or --no-tokenizer)",
          metadata->label().c_str(), kModelKey, model.c_str());
   }
   const std::vector<Token> tokens = ReadTokens(metadata);
   if (model == "t5") return UnigramTokenizer(metadata, tokens);
-  return is_pieces ? SentencePieceTokenizer(metadata, tokens, warnings)
+  return is_pieces ? SentencePieceTokenizer(metadata, tokens, has_merges, warnings)
                    : ByteLevelTokenizer(metadata, tokens, warnings);
 }
 

@@ -44,8 +44,6 @@ constexpr TensorNames GgufDeltaRuleNames() {
   names.mixer_out = "blk.{}.ssm_out";
   return names;
 }
-inline constexpr TensorNames kGgufDeltaRuleNames = GgufDeltaRuleNames();
-inline constexpr TensorNames kGgufDeltaRuleExpertNames = WithStackedExperts(kGgufDeltaRuleNames);
 
 // Time steps and betas in one matrix, by key head.
 constexpr TensorNames WithFusedSteps(TensorNames names) {
@@ -53,6 +51,31 @@ constexpr TensorNames WithFusedSteps(TensorNames names) {
   names.mixer_ba = "blk.{}.ssm_ba";
   return names;
 }
+
+// A multi-token prediction head as the layer behind the last.
+constexpr TensorNames AsPredictor(TensorNames names) {
+  names.mtp_prefix = "blk.{}.";
+  names.mtp_embedding_norm = "blk.{}.nextn.enorm";
+  names.mtp_hidden_norm = "blk.{}.nextn.hnorm";
+  names.mtp_fc = "blk.{}.nextn.eh_proj";
+  names.mtp_goes_on_normed = true;
+  names.mtp_embedding_copy = "blk.{}.nextn.embed_tokens";
+  names.mtp_head_copy = "blk.{}.nextn.shared_head_head";
+  names.final_norm = "blk.{}.nextn.shared_head_norm";
+  return names;
+}
+inline constexpr TensorNames kGgufPredictorNames = AsPredictor(GgufDeltaRuleNames());
+inline constexpr TensorNames kGgufPredictorExpertNames =
+    AsPredictor(WithStackedExperts(GgufDeltaRuleNames()));
+
+constexpr TensorNames WithPredictor(TensorNames names, const TensorNames* predictor) {
+  names.mtp = predictor;
+  return names;
+}
+inline constexpr TensorNames kGgufDeltaRuleNames =
+    WithPredictor(GgufDeltaRuleNames(), &kGgufPredictorNames);
+inline constexpr TensorNames kGgufDeltaRuleExpertNames =
+    WithPredictor(WithStackedExperts(GgufDeltaRuleNames()), &kGgufPredictorExpertNames);
 inline constexpr TensorNames kGgufFusedDeltaRuleExpertNames =
     WithFusedSteps(kGgufDeltaRuleExpertNames);
 

@@ -78,7 +78,7 @@ std::shared_ptr<const DecoderSpec> FindMtp(const nlohmann::json& config, const s
   head->kinds = {*kind};
   head->layer_kinds = {0};
   head->first_layer = first_layer;
-  head->own_rows_before_norm = is_next_layer;
+  head->own_rows_before_norm = is_next_layer && !names->mtp_goes_on_normed;
   head->kv_layers.clear();
   head->n_extra_layers = 0;
   head->pooling = PoolingSpec();

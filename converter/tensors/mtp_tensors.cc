@@ -26,7 +26,7 @@ MtpTensors Planner::MakeMtp(std::vector<PlannedTensor>* tensors) {
   out.fc_hidden = AddMatrix("mtp.fc_hidden", formats_.weights, true, {half}, spec_.hidden);
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
     const LayerKindSpec& kind = spec_.kinds[spec_.layer_kinds[i]];
-    const LayerScope scope = {first + i, &names, "mtp."};
+    const LayerScope scope = {i, &names, "mtp.", first};
     LayerTensors layer;
     AddAttention(scope, kind, &layer);
     AddFeedForward(scope, kind, &layer);

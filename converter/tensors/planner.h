@@ -41,9 +41,12 @@ class Planner {
     uint32_t layer = 0;
     const TensorNames* names = nullptr;
     const char* prefix = "";
+    uint32_t first_stored = 0;  // layer of the checkpoint that is layer 0
 
     std::string Own(const char* name) const { return prefix + OwnName(layer, name); }
-    std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
+    std::string Stored(const char* pattern) const {
+      return LayerName(pattern, first_stored + layer);
+    }
   };
 
   // True if the layer uses another one's keys and values.
@@ -79,6 +82,7 @@ class Planner {
   void AddSplitConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddScanNorms(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  HeadTurns ValueHeadTurns(const LayerKindSpec& kind, uint32_t first, uint32_t head_dim) const;
   std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                         const std::vector<uint64_t>& shape, bool is_negative_log);
@@ -95,7 +99,6 @@ class Planner {
   // Takes all rows of one matrix of a layer.
   SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
   // Takes a matrix whose result is added to the residual stream.
-  HeadTurns ValueHeadTurns(const LayerKindSpec& kind, uint32_t first, uint32_t head_dim) const;
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias, float factor = 1.0f);
 
   // pooling_tensors.cc: token types, and layers over pooled rows. head: the model's, if any.

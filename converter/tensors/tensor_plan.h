@@ -26,8 +26,6 @@ struct Formats {
   std::map<std::string, DType> exceptions = {};
 };
 
-// Rows of a matrix that come from one tensor of the checkpoint. Row r is the tensor's row first_row
-// + r / block_rows * block_stride + r % block_rows.
 // Heads that are stored in turn: the first of every group, the second of every group, and so on.
 struct HeadTurns {
   uint32_t first = 0;  // row or column where they begin
@@ -49,6 +47,8 @@ struct HeadTurns {
   }
 };
 
+// Rows of a matrix that come from one tensor of the checkpoint. Row r is the tensor's row first_row
+// + r / block_rows * block_stride + r % block_rows.
 struct SourcePart {
   const Checkpoint::Entry* weight = nullptr;
   const Checkpoint::Entry* bias = nullptr;  // f32/f16/bf16 [source rows] or null

@@ -167,6 +167,20 @@ class GgufHybridTest : public GgufTest {
     }
   }
 
+  const Renames kUsual = {
+      {"model.layers.", "blk."},           {"model.embed_tokens", "token_embd"},
+      {"model.norm", "output_norm"},       {"lm_head", "output"},
+      {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
+      {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
+      {"self_attn.o_proj", "attn_output"}, {"self_attn.q_norm", "attn_q_norm"},
+      {"self_attn.k_norm", "attn_k_norm"}, {"mlp.gate_proj", "ffn_gate"},
+      {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"},
+  };
+  static Renames Both(Renames first, const Renames& then) {
+    first.insert(first.end(), then.begin(), then.end());
+    return first;
+  }
+
   using TinyTensor = test::TinyTensor;
   nlohmann::json config_;
   test::TinyTensors tensors_;

@@ -162,6 +162,18 @@ TEST_F(GgufTokenizerTest, EveryKnownPreTokenizer_CanBeBuilt) {
                     HasSubstr("llama-bpe")));
 }
 
+GgufWriter Pieces(const char* model) {
+  GgufWriter writer;
+  writer.String("tokenizer.ggml.model", model);
+  writer.Strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0x0A>", "a", "b", "c",
+                                           "\u2581", "ab", "bc", "abc", "\u2581a"});
+  writer.Ints("tokenizer.ggml.token_type", {2, 3, 3, 6, 1, 1, 1, 1, 1, 1, 1, 1});
+  writer.Uint("tokenizer.ggml.bos_token_id", 1);
+  writer.Uint("tokenizer.ggml.eos_token_id", 2);
+  writer.Uint("tokenizer.ggml.unknown_token_id", 0);
+  return writer;
+}
+
 // Merges by score: "ab" before "bc", so "abc" is ab + c.
 TEST_F(GgufTokenizerTest, Pieces_MergeByTheirScores) {
   json tokenizer = {
@@ -212,19 +224,23 @@ TEST_F(GgufTokenizerTest, Pieces_MergeByTheirScores) {
   std::string error;
   ASSERT_TRUE(ConvertTokenizerObject(tokenizer, &wanted, &error)) << error;
 
-  GgufWriter writer;
-  writer.String("tokenizer.ggml.model", "llama");
-  writer.Strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0x0A>", "a", "b", "c",
-                                           "\u2581", "ab", "bc", "abc", "\u2581a"});
-  writer.Ints("tokenizer.ggml.token_type", {2, 3, 3, 6, 1, 1, 1, 1, 1, 1, 1, 1});
+  GgufWriter writer = Pieces("llama");
   writer.Floats("tokenizer.ggml.scores", {0, 0, 0, 0, -9, -9, -9, -9, -1, -3, -4, -2});
-  writer.Uint("tokenizer.ggml.bos_token_id", 1);
-  writer.Uint("tokenizer.ggml.eos_token_id", 2);
-  writer.Uint("tokenizer.ggml.unknown_token_id", 0);
   const std::optional<TokenizerTables> found = Read(writer);
   ASSERT_TRUE(found.has_value());
   EXPECT_THAT(warnings_, IsEmpty());
   ExpectSameTables(wanted, *found);
+
+  // The file's merges instead of the scores, which may be the same for all.
+  GgufWriter merged = Pieces("gemma4");
+  merged.Floats("tokenizer.ggml.scores", std::vector<float>(12, -1000.0f));
+  merged.Strings("tokenizer.ggml.merges", {"b c", "a bc", "\u2581 a", "a b"});
+  tokenizer["model"]["merges"] =
+      json::array({{"b", "c"}, {"a", "bc"}, {"\u2581", "a"}, {"a", "b"}});
+  TokenizerTables by_list;
+  ASSERT_TRUE(ConvertTokenizerObject(tokenizer, &by_list, &error)) << error;
+  ExpectSameTables(by_list, *Read(merged));
+  EXPECT_THAT(warnings_, IsEmpty());
 
   writer.Bool("tokenizer.ggml.add_space_prefix", false);
   writer.Bool("tokenizer.ggml.add_bos_token", false);
