@@ -145,7 +145,9 @@ TEST_F(GgufHybridsTest, DeltaRuleOfManyValueHeads) {
   config_["linear_num_value_heads"] = 12;
   config_["linear_key_head_dim"] = 5;
   config_["linear_value_head_dim"] = 7;
-  for (auto& [name, tensor] : tensors_) {
+  for (auto& entry : tensors_) {
+    const std::string& name = entry.first;
+    TinyTensor& tensor = entry.second;
     const auto resize = [&](const char* part, std::vector<uint64_t> shape) {
       if (name.find(part) == std::string::npos) return;
       uint64_t count = 1;
@@ -181,7 +183,9 @@ TEST_F(GgufHybridsTest, FusedDeltaRuleWithExperts) {
   WriteFolder();
   BeginDeltaRule("qwen3next", {{"feed_forward_length", 172}});
   const size_t groups = 2, key = 10, values = 21;
-  for (const auto& [name, fused] : test::TinyTensors(tensors_)) {
+  for (const auto& entry : test::TinyTensors(tensors_)) {
+    const std::string& name = entry.first;
+    const TinyTensor& fused = entry.second;
     const size_t at = name.find("in_proj_qkvz");
     if (at == std::string::npos) continue;
     const size_t row_bytes = fused.bytes.size() / fused.shape[0];
