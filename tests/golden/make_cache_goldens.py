@@ -87,7 +87,7 @@ def compare_cache(model, ids, n_prompt, cache, everything):
   return layers
 
 
-# Models whose layers all rotate neighbours; llama4_text and cohere2 do in some layers.
+# Models whose layers all rotate neighbours; llama4_text, cohere2 and cohere2_moe do in some layers.
 ROTATE_NEIGHBOURS = ("codegen", "cohere", "ernie4_5", "ernie4_5_moe", "glm", "glm4", "gptj",
                      "helium")
 
@@ -95,7 +95,10 @@ ROTATE_NEIGHBOURS = ("codegen", "cohere", "ernie4_5", "ernie4_5_moe", "glm", "gl
 def rotates_neighbours(config, layer):
   if config.model_type == "llama4_text":
     return bool(config.no_rope_layers[layer])
-  if config.model_type == "cohere2":
+  if config.model_type == "cohere2_moe" and config.prefix_dense_sliding_window_pattern == 1:
+    is_dense = config.mlp_layer_types[layer] == "dense"
+    return is_dense or config.layer_types[layer] == "sliding_attention"
+  if config.model_type in ("cohere2", "cohere2_moe"):
     return config.layer_types[layer] == "sliding_attention"
   return config.model_type in ROTATE_NEIGHBOURS
 
@@ -158,11 +161,13 @@ def make_seeded_kv(_):
   for name in CASES:
     golden = json.loads((HERE / "data" / f"{name}.json").read_text())
     states = ("conv_kernel", "conv_L_cache", "linear_key_head_dim", "mamba_d_conv")
-    if any(key in golden["config"] for key in states):
+    model = seeded(name)
+    types = getattr(model.config, "layer_types", None) or []
+    if any(key in golden["config"] for key in states) or "linear_attention" in types:
       continue  # recurrent layers have no K and V
     if "global_head_dim" in golden["config"] or "kv_lora_rank" in golden["config"]:
       continue  # layers of two shapes; latents
-    cases.append(make_kv(name, seeded(name), golden["prompt"] + golden["greedy"],
+    cases.append(make_kv(name, model, golden["prompt"] + golden["greedy"],
                          len(golden["prompt"])))
   return cases
 
