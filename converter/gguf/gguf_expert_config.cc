@@ -133,7 +133,10 @@ class ExpertConfigMaker {
         break;
       case SharedExpert::kNone:
         if (count) keys_.Fail("expert_shared_count", "0");
-        if (width) keys_.Fail("expert_shared_feed_forward_length", "0");
+        // Granite 4 without Mamba layers calls its feed-forward block so.
+        if (width && (*config_)[family_.keys.ffn] != *width) {
+          keys_.Fail("expert_shared_feed_forward_length", "0");
+        }
         break;
       case SharedExpert::kFeedForward: break;
     }
