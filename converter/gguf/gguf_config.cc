@@ -7,6 +7,7 @@
 #include "converter/family/family.h"
 #include "converter/gguf/gguf_expert_config.h"
 #include "converter/gguf/gguf_hybrid_config.h"
+#include "converter/gguf/gguf_keys.h"
 #include "converter/gguf/gguf_rope_config.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
@@ -31,11 +32,7 @@ class ConfigMaker {
  public:
   ConfigMaker(const GgufArchitecture& row, const Family& family, const GgufFacts& facts,
               ConfigReader* metadata)
-      : row_(row),
-        family_(family),
-        facts_(facts),
-        metadata_(metadata),
-        prefix_(std::string(row.name) + ".") {}
+      : row_(row), family_(family), facts_(facts), metadata_(metadata), keys_(row.name, metadata) {}
 
   nlohmann::json Make() {
     if (row_.is_hybrid) {
@@ -59,46 +56,22 @@ class ConfigMaker {
   }
 
  private:
-  std::string Key(const char* name) const { return prefix_ + name; }
   bool HasTensor(const char* name) const { return facts_.tensors.count(name) != 0; }
 
-  // Reads a number, or a list with the same number for all layers.
-  std::optional<uint32_t> Count(const char* name) {
-    const std::string key = Key(name);
-    const nlohmann::json* value = metadata_->Find(key);
-    if (value == nullptr || !value->is_array()) {
-      // 0 means that the architecture does not use the key.
-      return value != nullptr && *value == 0 ? std::nullopt : metadata_->Count(key);
-    }
-    const bool is_one =
-        !value->empty() && std::all_of(value->begin(), value->end(),
-                                       [&](const nlohmann::json& v) { return v == (*value)[0]; });
-    if (!is_one || !(*value)[0].is_number_integer() || (*value)[0] <= 0 ||
-        (*value)[0] > INT32_MAX) {
-      metadata_->FailKey(key, "one number for all layers");
-    }
-    return (*value)[0].get<uint32_t>();
-  }
-  uint32_t Required(const char* name) {
-    const std::optional<uint32_t> count = Count(name);
-    if (!count) metadata_->FailKey(Key(name), "a whole number above 0");
-    return *count;
-  }
-  std::optional<double> Number(const char* name) { return metadata_->Number(Key(name)); }
   void Copy(const char* name, const char* to) {
-    if (const std::optional<double> value = Number(name)) config_[to] = *value;
+    if (const std::optional<double> value = keys_.Number(name)) config_[to] = *value;
   }
 
   void AddSizes() {
     const ConfigKeys& keys = family_.keys;
-    hidden_ = Required("embedding_length");
-    n_layers_ = Required("block_count");
-    if (n_layers_ > kMaxBlocks) metadata_->FailKey(Key("block_count"), "at most 4096");
+    hidden_ = keys_.Required("embedding_length");
+    n_layers_ = keys_.Required("block_count");
+    if (n_layers_ > kMaxBlocks) keys_.Fail("block_count", "at most 4096");
     AddNextLayers();
     config_[keys.hidden] = hidden_;
     config_[keys.layers] = n_layers_;
     // Models without position embeddings have no maximum context, whatever the key says.
-    const uint32_t context = Required("context_length");
+    const uint32_t context = keys_.Required("context_length");
     if (family_.mixer != MixerRule::kScan && family_.encoder == nullptr) {
       config_[keys.context] = context;
     }
@@ -107,26 +80,26 @@ class ConfigMaker {
     config_["vocab_size"] = facts_.vocab;
     config_["tie_word_embeddings"] = !HasTensor("output.weight");
     AddEpsilon();
-    if (!metadata_->Bool(Key("attention.causal"), true)) {
-      metadata_->FailKey(Key("attention.causal"), "true");
+    if (!keys_.Bool("attention.causal", true)) {
+      keys_.Fail("attention.causal", "true");
     }
   }
 
   // Layers behind the last, of a multi-token prediction head, count as blocks.
   void AddNextLayers() {
-    const uint32_t n = Count("nextn_predict_layers").value_or(0);
-    if (n >= n_layers_) metadata_->FailKey(Key("nextn_predict_layers"), "fewer than block_count");
+    const uint32_t n = keys_.Count("nextn_predict_layers").value_or(0);
+    if (n >= n_layers_) keys_.Fail("nextn_predict_layers", "fewer than block_count");
     if (n != 0) config_["num_nextn_predict_layers"] = n;
     n_layers_ -= n;
   }
 
   void AddFfn() {
-    const uint32_t width = Required("feed_forward_length");
+    const uint32_t width = keys_.Required("feed_forward_length");
     if (family_.keys.ffn != nullptr) {
       config_[family_.keys.ffn] = width;
     } else if (width != family_.default_ffn_factor * hidden_) {
-      metadata_->FailKey(Key("feed_forward_length"),
-                         std::to_string(family_.default_ffn_factor * hidden_).c_str());
+      keys_.Fail("feed_forward_length",
+                 std::to_string(family_.default_ffn_factor * hidden_).c_str());
     }
   }
 
@@ -135,13 +108,13 @@ class ConfigMaker {
     const bool is_layer = family_.layer.norm == NormKind::kLayer;
     const char* epsilon =
         is_layer ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
-    std::optional<double> value = Number(epsilon);
-    if (!value && is_layer) value = Number("attention.layer_norm_rms_epsilon");
-    if (!value) metadata_->FailKey(Key(epsilon), "a number");
+    std::optional<double> value = keys_.Number(epsilon);
+    if (!value && is_layer) value = keys_.Number("attention.layer_norm_rms_epsilon");
+    if (!value) keys_.Fail(epsilon, "a number");
     if (family_.keys.epsilon != nullptr) {
       config_[family_.keys.epsilon] = *value;
     } else if (static_cast<float>(*value) != static_cast<float>(family_.default_epsilon)) {
-      metadata_->FailKey(Key(epsilon), Format("%g", family_.default_epsilon).c_str());
+      keys_.Fail(epsilon, Format("%g", family_.default_epsilon).c_str());
     }
   }
 
@@ -150,7 +123,7 @@ class ConfigMaker {
     switch (family_.kv_heads) {
       case KvHeadRule::kGiven: config_["num_key_value_heads"] = kv_heads; return;
       case KvHeadRule::kMultiQuery:
-        if (kv_heads != 1) metadata_->FailKey(Key("attention.head_count_kv"), "1");
+        if (kv_heads != 1) keys_.Fail("attention.head_count_kv", "1");
         return;
       case KvHeadRule::kMultiQueryOrGrouped:
         config_["new_decoder_architecture"] = HasTensor("blk.0.attn_norm_2.weight");
@@ -160,73 +133,73 @@ class ConfigMaker {
       case KvHeadRule::kAsHeads:
       case KvHeadRule::kMustBeHeads:
         if (kv_heads == n_heads_) return;
-        metadata_->FailKey(Key("attention.head_count_kv"), "attention.head_count");
+        keys_.Fail("attention.head_count_kv", "attention.head_count");
     }
   }
 
   void AddHeads() {
-    n_heads_ = Required("attention.head_count");
+    n_heads_ = keys_.Required("attention.head_count");
     config_[family_.keys.heads] = n_heads_;
     if (family_.latent != nullptr) {
       config_["num_key_value_heads"] = n_heads_;
       return;
     }
     AddKvHeads();
-    head_dim_ = Count("attention.key_length").value_or(hidden_ / n_heads_);
-    const uint32_t value_dim = Count("attention.value_length").value_or(head_dim_);
+    head_dim_ = keys_.Count("attention.key_length").value_or(hidden_ / n_heads_);
+    const uint32_t value_dim = keys_.Count("attention.value_length").value_or(head_dim_);
     if (value_dim != head_dim_) {
-      metadata_->FailKey(Key("attention.value_length"),
-                         ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
+      keys_.Fail("attention.value_length",
+                 ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
     }
     if (family_.keys.head_dim != nullptr) {
       config_[family_.keys.head_dim] = head_dim_;
     } else if (uint64_t{head_dim_} * n_heads_ != hidden_) {
-      metadata_->FailKey(Key("attention.key_length"), "embedding_length / attention.head_count");
+      keys_.Fail("attention.key_length", "embedding_length / attention.head_count");
     }
   }
 
   // Files describe latent attention as that of one head: the latent, then the rotated part.
   void AddLatent() {
     if (family_.latent == nullptr) return;
-    const uint32_t rank = Required("attention.kv_lora_rank");
-    const uint32_t rotated = Required("rope.dimension_count");
-    const uint32_t key = Required("attention.key_length_mla");
+    const uint32_t rank = keys_.Required("attention.kv_lora_rank");
+    const uint32_t rotated = keys_.Required("rope.dimension_count");
+    const uint32_t key = keys_.Required("attention.key_length_mla");
     const auto require = [&](const char* name, uint32_t wanted) {
-      if (Required(name) != wanted) metadata_->FailKey(Key(name), std::to_string(wanted).c_str());
+      if (keys_.Required(name) != wanted) keys_.Fail(name, std::to_string(wanted).c_str());
     };
     require("attention.head_count_kv", 1);
     require("attention.key_length", rank + rotated);
     require("attention.value_length", rank);
     if (key <= rotated) {
-      metadata_->FailKey(Key("attention.key_length_mla"), "more than rope.dimension_count");
+      keys_.Fail("attention.key_length_mla", "more than rope.dimension_count");
     }
     config_["kv_lora_rank"] = rank;
-    const std::optional<uint32_t> query = Count("attention.q_lora_rank");
+    const std::optional<uint32_t> query = keys_.Count("attention.q_lora_rank");
     config_["q_lora_rank"] = query ? nlohmann::json(*query) : nlohmann::json();
     config_["qk_rope_head_dim"] = head_dim_ = rotated;
     config_["qk_nope_head_dim"] = key - rotated;
-    config_["v_head_dim"] = Required("attention.value_length_mla");
+    config_["v_head_dim"] = keys_.Required("attention.value_length_mla");
   }
 
   // A 0 in the list of heads per layer means a layer without attention.
   uint32_t KvHeads() {
     constexpr const char* kKey = "attention.head_count_kv";
-    const nlohmann::json* value = metadata_->Find(Key(kKey));
+    const nlohmann::json* value = metadata_->Find(keys_.Key(kKey));
     const bool is_list = value != nullptr && value->is_array();
     if (family_.mixer != MixerRule::kConvByLayer || !is_list) {
-      return Count(kKey).value_or(n_heads_);
+      return keys_.Count(kKey).value_or(n_heads_);
     }
     nlohmann::json types = nlohmann::json::array();
     int64_t heads = 0;
     for (const nlohmann::json& layer : *value) {
       const int64_t n = layer.is_number_integer() ? layer.get<int64_t>() : -1;
       if (n < 0 || n > INT32_MAX || (n != 0 && heads != 0 && n != heads)) {
-        metadata_->FailKey(Key(kKey), "0 or the same number for each layer");
+        keys_.Fail(kKey, "0 or the same number for each layer");
       }
       if (n != 0) heads = n;
       types.push_back(n == 0 ? "conv" : "full_attention");
     }
-    if (types.size() != n_layers_) metadata_->FailKey(Key(kKey), "a number for each layer");
+    if (types.size() != n_layers_) keys_.Fail(kKey, "a number for each layer");
     config_["layer_types"] = std::move(types);
     return heads == 0 ? n_heads_ : static_cast<uint32_t>(heads);
   }
@@ -235,9 +208,10 @@ class ConfigMaker {
   void AddEncoder() {
     if (family_.encoder == nullptr) return;
     config_[family_.encoder->keys.layers] = n_layers_;
-    config_[family_.keys.layers] = Count("decoder_block_count").value_or(n_layers_);
+    config_[family_.keys.layers] = keys_.Count("decoder_block_count").value_or(n_layers_);
     if (family_.has_relative_position_buckets) {
-      config_["relative_attention_num_buckets"] = Required("attention.relative_buckets_count");
+      config_["relative_attention_num_buckets"] =
+          keys_.Required("attention.relative_buckets_count");
     }
     if (family_.has_feed_forward_proj) {
       const bool is_gated = HasTensor("enc.blk.0.ffn_gate.weight");
@@ -248,17 +222,17 @@ class ConfigMaker {
   // Granite 4 without Mamba layers: the file has their sizes all the same, and calls the
   // feed-forward block a shared expert.
   void AddUnusedMixers() {
-    if (family_.scale != ScaleRule::kMultiplier || !metadata_->Has(Key("ssm.conv_kernel"))) return;
+    if (family_.scale != ScaleRule::kMultiplier || !keys_.Has("ssm.conv_kernel")) return;
     for (const char* name : {"ssm.state_size", "ssm.group_count", "ssm.inner_size",
                              "ssm.time_step_rank", "expert_used_count"}) {
-      metadata_->MarkRead(Key(name));
+      keys_.MarkRead(name);
     }
-    config_[family_.keys.ffn] = Required("expert_shared_feed_forward_length");
+    config_[family_.keys.ffn] = keys_.Required("expert_shared_feed_forward_length");
   }
 
   void AddMixers() {
     if (family_.mixer == MixerRule::kConvByLayer) {
-      config_["conv_L_cache"] = Required("shortconv.l_cache");
+      config_["conv_L_cache"] = keys_.Required("shortconv.l_cache");
       config_["block_auto_adjust_ff_dim"] = false;
       config_["conv_bias"] =
           std::any_of(facts_.tensors.begin(), facts_.tensors.end(), [](const std::string& name) {
@@ -266,10 +240,10 @@ class ConfigMaker {
           });
     }
     if (family_.mixer != MixerRule::kScan) return;
-    config_["conv_kernel"] = Required("ssm.conv_kernel");
-    config_["intermediate_size"] = Required("ssm.inner_size");
-    config_["state_size"] = Required("ssm.state_size");
-    config_["time_step_rank"] = Required("ssm.time_step_rank");
+    config_["conv_kernel"] = keys_.Required("ssm.conv_kernel");
+    config_["intermediate_size"] = keys_.Required("ssm.inner_size");
+    config_["state_size"] = keys_.Required("ssm.state_size");
+    config_["time_step_rank"] = keys_.Required("ssm.time_step_rank");
     config_["use_bias"] = HasTensor("blk.0.ssm_in.bias");
     config_["use_conv_bias"] = HasTensor("blk.0.ssm_conv1d.bias");
   }
@@ -292,7 +266,7 @@ class ConfigMaker {
       config_[family_.mlp_bias_key] = HasTensor("blk.0.ffn_down.bias");
     }
     if (family_.parallel_key != nullptr) {
-      config_[family_.parallel_key] = metadata_->Bool(Key("use_parallel_residual"), true);
+      config_[family_.parallel_key] = keys_.Bool("use_parallel_residual", true);
     }
   }
 
@@ -308,12 +282,12 @@ class ConfigMaker {
     if (const char* key = family_.clip_key) Copy("attention.clamp_kqv", key);
     if (const char* key = family_.scales_embedding_key) config_[key] = true;
     constexpr const char* kAlibi = "attention.max_alibi_bias";
-    if (family_.alibi == Alibi::kNextPower && Number(kAlibi) != 8.0) {
-      metadata_->FailKey(Key(kAlibi), "8");
+    if (family_.alibi == Alibi::kNextPower && keys_.Number(kAlibi) != 8.0) {
+      keys_.Fail(kAlibi, "8");
     }
     if (family_.scale == ScaleRule::kMultiplier) {
       config_["attention_multiplier"] =
-          Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
+          keys_.Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
     }
     if (family_.scale == ScaleRule::kQueryPreScalar) {
       const bool is_largest = n_layers_ == row_.layers_of_largest;
@@ -330,7 +304,7 @@ class ConfigMaker {
       if (family_.window == WindowRule::kLaterLayers) config_["sliding_window"] = nullptr;
       return;
     }
-    const std::string key = Key("attention.sliding_window");
+    const std::string key = keys_.Key("attention.sliding_window");
     std::optional<int64_t> window = metadata_->Int(key);
     if (facts_.window && family_.window == WindowRule::kEveryLayer && !window) {
       window = *facts_.window;
@@ -341,7 +315,7 @@ class ConfigMaker {
     const bool is_off = !window || *window == 0;
     config_["sliding_window"] = is_off ? nlohmann::json() : nlohmann::json(*window);
     if (family_.window != WindowRule::kPattern) return;
-    const std::string pattern_key = Key("attention.sliding_window_pattern");
+    const std::string pattern_key = keys_.Key("attention.sliding_window_pattern");
     const nlohmann::json* pattern = metadata_->Find(pattern_key);
     nlohmann::json types = nlohmann::json::array();
     for (uint32_t i = 0; i < n_layers_; ++i) {
@@ -362,11 +336,12 @@ class ConfigMaker {
   void RefuseUnread() {
     if (row_.encoder_names != nullptr) {
       // decoder_start_token_id is read with the generation defaults.
-      metadata_->MarkRead(Key("decoder_start_token_id"));
+      keys_.MarkRead("decoder_start_token_id");
     }
-    for (const char* name : kHarmlessGgufKeys) metadata_->MarkRead(Key(name));
+    for (const char* name : kHarmlessGgufKeys) keys_.MarkRead(name);
+    const std::string prefix = keys_.Key("");
     for (const std::string& key : metadata_->Unread()) {
-      if (key.compare(0, prefix_.size(), prefix_) != 0) continue;
+      if (key.compare(0, prefix.size(), prefix) != 0) continue;
       const nlohmann::json* value = metadata_->Find(key);
       const bool says_nothing = value == nullptr || *value == false || *value == 0 ||
                                 *value == "" || (value->is_array() && value->empty());
@@ -380,7 +355,7 @@ class ConfigMaker {
   const Family& family_;
   const GgufFacts& facts_;
   ConfigReader* metadata_;
-  const std::string prefix_;
+  GgufKeys keys_;
   uint32_t hidden_ = 0, n_layers_ = 0, n_heads_ = 0, head_dim_ = 0;
   nlohmann::json config_ = nlohmann::json::object();
 };

@@ -1,12 +1,23 @@
 #include "converter/gguf/gguf_keys.h"
 
+#include <algorithm>
+
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
 
 std::optional<uint32_t> GgufKeys::Count(const char* name) {
   const nlohmann::json* value = metadata_->Find(Key(name));
-  return value != nullptr && *value == 0 ? std::nullopt : metadata_->Count(Key(name));
+  if (value == nullptr || !value->is_array()) {
+    return value != nullptr && *value == 0 ? std::nullopt : metadata_->Count(Key(name));
+  }
+  const bool is_one =
+      !value->empty() && std::all_of(value->begin(), value->end(),
+                                     [&](const nlohmann::json& v) { return v == (*value)[0]; });
+  if (!is_one || !(*value)[0].is_number_integer() || (*value)[0] <= 0 || (*value)[0] > INT32_MAX) {
+    Fail(name, "one number for all layers");
+  }
+  return (*value)[0].get<uint32_t>();
 }
 
 uint32_t GgufKeys::Required(const char* name) {

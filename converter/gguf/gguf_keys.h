@@ -21,7 +21,8 @@ class GgufKeys {
   bool Has(const char* name) { return metadata_->Has(Key(name)); }
   void MarkRead(const char* name) { metadata_->MarkRead(Key(name)); }
 
-  // Reads a number; 0 means that the architecture does not use the key.
+  // Reads a number, or a list with the same number for all layers. 0 means that the architecture
+  // does not use the key.
   std::optional<uint32_t> Count(const char* name);
   uint32_t Required(const char* name);
   std::optional<double> Number(const char* name) { return metadata_->Number(Key(name)); }
