@@ -12,7 +12,7 @@ Status Speculator::Init(const SessionPlan& wanted, Diag* diag) {
   const SessionPlan& plan = core_.plan;
   if (plan.options.max_guesses == 0) return Status::kOk;
   guesses_ = {core_.memory.As<SequenceGuesses>(plan.guesses),
-              plan.guesses.bytes / sizeof(SequenceGuesses)};
+              static_cast<size_t>(plan.guesses.bytes / sizeof(SequenceGuesses))};
   for (uint32_t i = 0; i < guesses_.size(); ++i) {
     new (&guesses_[i]) SequenceGuesses();
     guesses_[i].ngrams.Init(plan.ngrams, core_.memory, i);
