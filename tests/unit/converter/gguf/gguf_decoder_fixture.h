@@ -134,8 +134,9 @@ class GgufDecoderTest : public GgufFamilyTest {
   }
   // Reorders the rows of fused projections from those of each kv head to [q; k; v].
   void BlockRows(const std::string& part, uint32_t kv_heads, uint32_t q_per_kv, uint32_t head_dim) {
-    for (auto& [name, tensor] : tensors_) {
-      if (name.find(part) == std::string::npos) continue;
+    for (auto& named : tensors_) {
+      if (named.first.find(part) == std::string::npos) continue;
+      TinyTensor& tensor = named.second;
       const size_t row = tensor.bytes.size() / tensor.shape[0];
       std::vector<uint8_t> bytes;
       const auto append = [&](size_t first_head, size_t heads) {
