@@ -4,42 +4,12 @@
 #include <cmath>
 
 #include "nlohmann/json.hpp"
-#include "tests/unit/converter/gguf/gguf_fixture.h"
+#include "tests/unit/converter/gguf/gguf_family_fixture.h"
 
 namespace arn::convert {
 
-class GgufHybridTest : public GgufTest {
+class GgufHybridTest : public GgufFamilyTest {
  protected:
-  using Renames = std::vector<std::pair<std::string, std::string>>;
-
-  // Loads the config and the tensors of a golden case.
-  void Load(const std::string& name) {
-    const std::vector<uint8_t> file =
-        test::ReadFile(std::filesystem::path(ARN_GOLDEN_DIR) / (name + ".json"));
-    const nlohmann::json golden = nlohmann::json::parse(file.begin(), file.end());
-    config_ = golden.at("config");
-    tensors_.clear();
-    for (const auto& [tensor, shape] : golden.at("tensors").items()) {
-      const auto sizes = shape.get<std::vector<uint64_t>>();
-      uint64_t count = 1;
-      for (const uint64_t n : sizes) count *= n;
-      tensors_[tensor] = {"F32", sizes,
-                          test::EncodeFloats(test::TinyValues(tensor, count, 1, 0.3f), "F32")};
-    }
-  }
-  void WriteFolder() {
-    std::filesystem::create_directories(folder_ / "out");
-    const std::filesystem::path model = folder_ / "model";
-    std::filesystem::remove_all(model);
-    std::filesystem::create_directories(model);
-    test::WriteFile(model / "config.json", config_.dump());
-    test::WriteFile(
-        model / "generation_config.json",
-        nlohmann::json({{"bos_token_id", 1}, {"eos_token_id", 2}, {"pad_token_id", 0}}).dump());
-    const std::vector<uint8_t> file = test::EncodeSafetensors(tensors_);
-    test::WriteFile(model / "model.safetensors", file.data(), file.size());
-  }
-
   // Starts a file with the keys that every architecture has, and `numbers` as whole numbers or
   // lists of them.
   void Begin(const std::string& architecture, const nlohmann::json& numbers) {
@@ -146,25 +116,8 @@ class GgufHybridTest : public GgufTest {
   // occurrence in a name. Then expects the same bundle of folder and file. `assumption` is part of
   // the expected warning; empty: none.
   void ExpectSame(const Renames& renames, const std::string& assumption = "") {
-    for (const auto& [stored, tensor] : tensors_) {
-      std::string name = stored;
-      for (const auto& [from, to] : renames) name = Replaced(name, from, to);
-      writer_.Tensor(name, test::kGgufF32, tensor.shape, tensor.bytes);
-    }
-    WriteGguf(writer_);
-    for (const DType dtype : {DType::kF32, DType::kInt4}) {
-      Run(Options(dtype));
-      const std::vector<uint8_t> wanted = test::ReadFile(folder_ / "out/model.arn");
-      Run(GgufOptions(dtype));
-      const auto has = ::testing::Contains(
-          ::testing::HasSubstr(assumption.empty() ? "do not store all settings" : assumption));
-      if (assumption.empty()) {
-        EXPECT_THAT(warnings_, ::testing::Not(has));
-      } else {
-        EXPECT_THAT(warnings_, has);
-      }
-      EXPECT_TRUE(wanted == test::ReadFile(folder_ / "out/gguf.arn")) << DTypeName(dtype);
-    }
+    AddRest(renames, &writer_);
+    GgufFamilyTest::ExpectSame(writer_, assumption.c_str());
   }
 
   const Renames kUsual = {
@@ -181,9 +134,6 @@ class GgufHybridTest : public GgufTest {
     return first;
   }
 
-  using TinyTensor = test::TinyTensor;
-  nlohmann::json config_;
-  test::TinyTensors tensors_;
   std::string architecture_;
   test::GgufWriter writer_;
 };
