@@ -417,6 +417,7 @@ struct DecoderSpec {
   float logits_factor = 1.0f;
   float logits_softcap = 0.0f;
   bool tied = false;
+  std::optional<uint32_t> zero_row;  // of the embedding, whatever the checkpoint has
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds

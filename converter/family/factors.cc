@@ -45,6 +45,15 @@ void ReadMatrixFactors(ConfigReader* config, DecoderSpec* spec) {
   spec->logits_factor = factor("lm_head_multiplier");
 }
 
+// Reads which row of the embedding is zeros.
+void ReadZeroRow(ConfigReader* config, DecoderSpec* spec) {
+  constexpr const char* kPadding = "pad_token_id";
+  const std::optional<int64_t> id = config->Int(kPadding);
+  if (!id) return;
+  if (*id < 0 || *id >= spec->vocab) config->FailKey(kPadding, "a token of vocab_size, or null");
+  spec->zero_row = static_cast<uint32_t>(*id);
+}
+
 }  // namespace
 
 float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
@@ -56,6 +65,7 @@ float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* 
 
 void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
                  DecoderSpec* spec) {
+  if (family.zeroes_padding_row) ReadZeroRow(config, spec);
   const char* scales_key = family.scales_embedding_key;
   if (scales_key != nullptr ? config->Bool(scales_key, family.scales_embedding)
                             : family.scales_embedding) {

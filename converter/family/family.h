@@ -460,6 +460,8 @@ struct Family {
   const char* only_layer_type = nullptr;  // every entry of layer_types
   uint32_t position_offset = 0;           // rows of the position table before that of position 0
   bool default_tied = false;
+  // The embedding's row of pad_token_id is zeros, whatever the checkpoint has.
+  bool zeroes_padding_row = false;
   const char* tied_key = nullptr;             // takes precedence over tie_word_embeddings
   bool is_always_tied = false;                // whatever tie_word_embeddings says
   const char* older_architecture = nullptr;   // an older name in published configs

@@ -242,7 +242,9 @@ inline constexpr Family kLatentFamilies[] = {
      .latent = &kDeepseek3Latent,
      .default_kv_heads = 16,
      .default_max_context = 131072,
-     .default_tied = true},
+     .default_tied = true,
+     // YoutuPreTrainedModel._init_weights zeroes it after a checkpoint is loaded, too.
+     .zeroes_padding_row = true},
 };
 
 }  // namespace arn::convert

@@ -125,8 +125,9 @@ TensorPlan Planner::Make() {
                          formats_.embedding == formats_.head && !spec_.has_head_bias;
   // Stores a lookup-only table row by row; one that is also a matmul operand gets the kernel's
   // layout.
-  plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared,
-                              {Whole(embedding, spec_.vocab)}, spec_.hidden);
+  SourcePart rows = Whole(embedding, spec_.vocab);
+  rows.zero_row = spec_.zero_row;
+  plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared, {rows}, spec_.hidden);
   if (names.positions != nullptr) {
     SourcePart positions;
     positions.weight = sources_.Take(WeightName(names.positions),
@@ -167,6 +168,7 @@ TensorPlan Planner::Make() {
   AddPooling(head);
   if (spec_.makes_text) {
     SourcePart head_part = Whole(head, spec_.vocab);
+    if (head == embedding) head_part.zero_row = spec_.zero_row;
     if (spec_.has_head_bias) {
       head_part.bias = sources_.Take(std::string(names.head) + ".bias", {spec_.vocab});
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,9 +74,10 @@ struct SourcePart {
   HeadTurns column_turns;  // nor this with other orders of columns
   // Not 0: the columns are three blocks of these sizes, stored last first.
   uint32_t stored_blocks[3] = {};
-  float factor = 1.0f;           // of weights and biases
-  float input_factor = 1.0f;     // of weights alone
-  bool is_negative_log = false;  // stores -e^x of the weights
+  float factor = 1.0f;               // of weights and biases
+  float input_factor = 1.0f;         // of weights alone
+  bool is_negative_log = false;      // stores -e^x of the weights
+  std::optional<uint32_t> zero_row;  // is zeros, whatever the tensor has
 
   uint32_t SourceRow(uint32_t row) const {
     if (block_rows != 0) return first_row + row / block_rows * block_stride + row % block_rows;

@@ -10,7 +10,7 @@ namespace {
 bool KeepsStoredValues(const SourcePart& part) {
   return part.weight->added == nullptr && part.transposed_rows == 0 && part.taps == 0 &&
          part.column_turns.is_in_order() && part.factor * part.input_factor == 1.0f &&
-         !part.is_negative_log;
+         !part.is_negative_log && !part.zero_row;
 }
 
 const char* WhyNotHeld(const SourcePart& part, DType dtype, DecodedTensor::Held held) {

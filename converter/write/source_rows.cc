@@ -155,6 +155,9 @@ void ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows, float*
       for (uint64_t i = 0; i < n * cols; ++i) to[i] *= factor;
     }
     if (part.is_negative_log) NegativeExponentials(part, row, n, tensor.cols, to);
+    if (part.zero_row && *part.zero_row >= row && *part.zero_row < row + n) {
+      std::fill_n(to + (*part.zero_row - row) * cols, cols, 0.0f);
+    }
     done += n;
   }
 }
