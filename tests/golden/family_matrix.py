@@ -105,8 +105,7 @@ OVERRIDES = {
     "aria_text": {"moe_num_shared_experts": 1},
     "t5_gemma_module": {"query_pre_attn_scalar": 24},
     "mellum": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
-    # Tied, transformers 5.12 draws its embedding anew after loading it.
-    "youtu": {"head_dim": 8, "num_key_value_heads": 4, "tie_word_embeddings": False},
+    "youtu": {"head_dim": 8, "num_key_value_heads": 4},
     **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), {
         "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2,
         "rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
