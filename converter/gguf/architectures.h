@@ -42,6 +42,8 @@ struct GgufArchitecture {
   // The row is for files with this many layers: several families have files of one name, and
   // llama.cpp recognises one by its layer count. 0: any.
   uint32_t only_layers = 0;
+  // Files without a pattern of windows: layers 0, n, 2n, ... have none. 0: the family's pattern.
+  uint32_t full_every = 0;
   bool is_hybrid = false;            // gguf_hybrid_config.h makes its config
   bool value_heads_in_turn = false;  // DecoderSpec
   // rope_freqs tells which part of a head rotates in layers without a window.
