@@ -150,10 +150,8 @@ TEST_F(GgufTokenizerTest, TokensAroundTexts_AreAsTheFileSaysOrThePreTokenizer) {
   EXPECT_THAT(Read(writer)->suffix_ids, ElementsAre(4));
 }
 
-TEST_F(GgufTokenizerTest, EveryKnownPreTokenizer_CanBeBuilt) {
-  for (const char* pre : {"default", "gpt-2", "olmo", "smollm", "starcoder", "refact", "llama-bpe",
-                          "llama3", "smaug-bpe", "dbrx", "qwen2", "deepseek-r1-qwen", "qwen35",
-                          "tekken", "gpt-4o", "lfm2", "llama4", "mpt"}) {
+TEST_F(GgufTokenizerTest, PreTokenizers_WarnOrAreNamed) {
+  for (const char* pre : {"default", "gpt-2", "deepseek-v3"}) {
     EXPECT_TRUE(Read(Letters(pre)).has_value()) << pre;
     EXPECT_EQ(std::string(pre) == "default" ? 1u : 0u, warnings_.size()) << pre;
   }
