@@ -23,6 +23,14 @@ constexpr const char* kHarmlessGgufKeys[] = {
     "rope.scaling.finetuned",
     "attention.layer_norm_epsilon",  // the family decides which of the two is read
     "attention.layer_norm_rms_epsilon",
+    "pooling_type",  // ReadGgufPooling() reads these
+    "dense_2_feat_in",
+    "dense_2_feat_out",
+    "dense_3_feat_in",
+    "dense_3_feat_out",
+    // Of heads that score texts, whose tensors are refused.
+    "classifier.activation",
+    "classifier.pooling_type",
 };
 
 // Bounds the cost of a damaged file.
@@ -81,9 +89,21 @@ class ConfigMaker {
     config_["vocab_size"] = facts_.vocab;
     config_["tie_word_embeddings"] = !HasTensor("output.weight");
     AddEpsilon();
-    if (!keys_.Bool("attention.causal", true)) {
-      keys_.Fail("attention.causal", "true");
+    AddDirection();
+  }
+
+  // Decoders see what is before a token, encoders all.
+  void AddDirection() {
+    constexpr const char* kCausal = "attention.causal";
+    const bool is_encoder = family_.is_bidirectional || family_.bidirectional_key != nullptr;
+    if (keys_.Bool(kCausal, !is_encoder) == is_encoder) {
+      keys_.Fail(kCausal, is_encoder ? "false" : "true");
     }
+    if (const char* key = family_.bidirectional_key) config_[key] = true;
+    if (family_.default_token_types == 0) return;
+    const auto types = facts_.shapes.find("token_types.weight");
+    config_["type_vocab_size"] =
+        types == facts_.shapes.end() || types->second.empty() ? 1 : types->second[0];
   }
 
   // Layers behind the last, of a multi-token prediction head, count as blocks.
@@ -289,6 +309,10 @@ class ConfigMaker {
   }
 
   void AddFactors() {
+    if (const char* key = family_.keys.activation) {
+      const auto name = metadata_->String(keys_.Key("hidden_activation"));
+      if (name) config_[key] = *name;
+    }
     if (family_.caps_attention) Copy("attn_logit_softcapping", "attn_logit_softcapping");
     if (family_.caps_logits) Copy("final_logit_softcapping", "final_logit_softcapping");
     if (family_.has_multipliers) {
@@ -355,7 +379,7 @@ class ConfigMaker {
     const nlohmann::json* pattern = metadata_->Find(keys_.Key(kKey));
     if (is_off) return std::vector<bool>(n_layers_, false);
     if (pattern != nullptr && pattern->is_array()) return keys_.Flags(kKey, n_layers_);
-    uint32_t every = family_.default_pattern, phase = 1;
+    uint32_t every = family_.default_pattern, phase = family_.pattern_phase;
     if (pattern != nullptr) {
       every = metadata_->RequiredCount(keys_.Key(kKey));
     } else if (row_.full_every != 0) {
@@ -416,6 +440,7 @@ GgufTraits TraitsOf(const std::string& name, const GgufFacts& facts, ConfigReade
   traits.corrects_router = has_tensor(".exp_probs_b.bias");
   traits.has_shared_expert = has_tensor("_shexp.weight");
   traits.fuses_qkv = has_tensor(".attn_qkv.weight");
+  traits.has_token_types = has_tensor("token_types.weight");
   traits.has_temperature = metadata.Has(name + ".attention.temperature_scale");
   traits.layers = metadata.Int(name + ".block_count").value_or(0) -
                   metadata.Int(name + ".nextn_predict_layers").value_or(0);
