@@ -18,17 +18,54 @@ void AddDenseModules(const GgufFacts& facts, PoolingSpec* pooling) {
   }
 }
 
+// Reads the head of a BERT that scores texts: dense, activation, out. llama.cpp's converter leaves
+// the dense layer of plain BERT out.
+void ReadHead(const GgufArchitecture& row, const GgufFacts& facts, const std::string& label,
+              DecoderSpec* spec) {
+  const auto has = [&](const char* name) { return facts.tensors.count(name) != 0; };
+  const std::vector<uint64_t>& out_shape = facts.shapes.at("cls.output.weight");
+  if (!has("cls.weight") || out_shape.size() != 2) {
+    Fail("%s: cls.output.weight: a head without its dense layer, cls.weight, is not supported",
+         label.c_str());
+  }
+  PoolingSpec& pooling = spec->pooling;
+  pooling.exists = pooling.is_score = true;
+  pooling.mode = PoolKind::kFirst;
+  const bool is_distilled = row.names->token_types == nullptr;
+  DenseSpec dense;
+  dense.weight = "cls";
+  dense.width = spec->hidden;
+  dense.has_bias = has("cls.bias");
+  dense.activation = is_distilled ? Activation::kRelu : Activation::kTanh;
+  DenseSpec out;
+  out.weight = "cls.output";
+  out.width = static_cast<uint32_t>(out_shape[0]);
+  out.has_bias = has("cls.output.bias");
+  out.is_exact = true;
+  pooling.score = out.width == 1 ? ScoreRule::kSigmoid : ScoreRule::kLogits;
+  pooling.dense = {std::move(dense), std::move(out)};
+  constexpr const char* kModel = "Model";
+  const size_t at = spec->architecture.rfind(kModel);
+  if (at != std::string::npos) {
+    spec->architecture.replace(at, std::string::npos, "ForSequenceClassification");
+  }
+}
+
 }  // namespace
 
 void ReadGgufPooling(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata,
                      DecoderSpec* spec, std::vector<std::string>* warnings) {
   constexpr const char* kType = "pooling_type";
   // llama.cpp's enum llama_pooling_type.
-  constexpr int64_t kNone = 0, kMean = 1, kFirst = 2, kLast = 3;
+  constexpr int64_t kNone = 0, kMean = 1, kFirst = 2, kLast = 3, kRank = 4;
   GgufKeys keys(row.name, metadata);
   PoolingSpec& pooling = spec->pooling;
   const int64_t type = metadata->Int(keys.Key(kType)).value_or(kNone);
   if (type == kNone && spec->makes_text) return;
+  const bool has_head = row.names->positions != nullptr && facts.shapes.count("cls.output.weight");
+  if (has_head && (type == kNone || type == kRank)) {
+    return ReadHead(row, facts, metadata->label(), spec);
+  }
   switch (type) {
     case kNone:
       warnings->push_back(metadata->label() + ": no " + keys.Key(kType) +

@@ -164,6 +164,30 @@ TEST_F(GgufEncoderTest, EmbeddingGemma) {
   ExpectSame(writer, "with windows in all but every sixth layer");
 }
 
+// A reranker: scores of the first token's row.
+TEST_F(GgufEncoderTest, RobertaScores) {
+  GgufWriter writer =
+      LoadAs("pooled/xlm_roberta_score", "bert", {{"pooling_type", 4}, {"context_length", 46}});
+  writer.Bool("bert.attention.causal", false);
+  writer.Strings("bert.classifier.output_labels", {"A", "B", "C"});
+  // Only the tokenizer, which this file lacks, tells XLM-R from RoBERTa.
+  config_["architectures"] = {"RobertaForSequenceClassification"};
+  config_["model_type"] = "roberta";
+  WriteFolder();
+  std::string prefix;
+  for (const auto& item : tensors_) {
+    const size_t at = item.first.find("embeddings.position_embeddings.weight");
+    if (at != std::string::npos) prefix = item.first.substr(0, at);
+  }
+  TinyTensor& positions = tensors_.at(prefix + "embeddings.position_embeddings.weight");
+  positions.shape[0] -= 2;
+  positions.bytes.erase(positions.bytes.begin(), positions.bytes.begin() + 2 * 64 * 4);
+  AddAll(Joined({{prefix, ""}, {"classifier.dense", "cls"}, {"classifier.out_proj", "cls.output"}},
+                kBert),
+         &writer);
+  ExpectSame(writer, "");
+}
+
 // A decoder whose last row is the vector.
 TEST_F(GgufEncoderTest, Qwen3Embedding) {
   GgufWriter writer = LoadAs("pooled/qwen3_last", "qwen3", {{"pooling_type", 3}});
@@ -193,6 +217,14 @@ TEST_F(GgufEncoderTest, WhatDoesNotFit_IsNamed) {
     return GgufError();
   };
   EXPECT_THAT(error_of(4, false), HasSubstr("bert.pooling_type: expected 0 (none), 1 (mean)"));
+  // The pooler of a plain BERT that scores texts is not in files.
+  GgufWriter scorer = LoadAs("pooled/bert_mean", "bert");
+  scorer.Bool("bert.attention.causal", false);
+  RemovePooler();
+  Put("cls.output.weight", Dense(0, 1, 64), &scorer);
+  AddAll(kBert, &scorer);
+  WriteGguf(scorer);
+  EXPECT_THAT(GgufError(), HasSubstr("a head without its dense layer, cls.weight"));
   EXPECT_THAT(error_of(1, true), HasSubstr("bert.attention.causal: expected false, found true"));
 }
 
