@@ -199,11 +199,13 @@ class Conversion {
           "--pair-template)",
           options_.folder.c_str());
     }
-    GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
+    // Without text there is nothing to generate, whatever the checkpoint's files say of it.
+    const bool makes_text = !job || job->spec.makes_text;
+    GenerationSpec generation_spec = job && makes_text ? job->generation : GenerationSpec();
     if (tokenizer) {
       const uint32_t vocab = job ? job->spec.vocab : tokenizer->n_tokens;
       if (tokenizer->n_tokens > vocab) WarnOfTokensWithoutRow(tokenizer->n_tokens, vocab);
-      AddTokenizerIds(*tokenizer, vocab, &generation_spec);
+      if (makes_text) AddTokenizerIds(*tokenizer, vocab, &generation_spec);
     } else {
       warnings_.push_back("no tokenizer: the bundle works with token ids only");
     }
@@ -282,6 +284,11 @@ class Conversion {
     if (is_gguf_) {
       GgufWeights read = ReadGgufWeights(options_.folder, &warnings_, options_.window,
                                          options_.rope ? &*options_.rope : nullptr);
+      if (!options_.pooling.score_tokens.empty()) {
+        Fail("%s: --score-tokens is for folders", options_.folder.c_str());
+      }
+      ChoosePooling(options_.pooling, &read.spec);
+      if (read.spec.pooling.exists) read.spec.pooling.max_tokens = read.spec.max_context;
       std::shared_ptr<const Lora> lora;
       if (!options_.lora.empty()) {
         lora = std::make_shared<const Lora>(

@@ -408,6 +408,9 @@ constexpr const char* kRead[] = {
     "attention_out_multiplier",
     "ssm_in_multiplier",
     "ssm_out_multiplier",
+    "scale_emb",
+    "scale_depth",
+    "dim_model_base",
 };
 
 template <size_t N>
@@ -476,6 +479,29 @@ void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, con
       "%s: unknown keys: %s (if they do not change what the model computes: --ignore-config-keys "
       "%s)",
       config->label().c_str(), JoinNames(unknown, 20).c_str(), Joined(unknown).c_str());
+}
+
+void CheckRequiredConfigKeys(ConfigReader* config, const Family& family, uint32_t hidden) {
+  // GPT-2's attention switch that no published model uses.
+  if (!config->Bool("scale_attn_weights", true)) config->FailKey("scale_attn_weights", "true");
+  for (const RequiredValue& row : family.required) {
+    if (row.key == nullptr) break;
+    const nlohmann::json* value = config->Find(row.key);
+    const bool is_null = value == nullptr && config->IsNull(row.key);
+    const nlohmann::json wanted = nlohmann::json::parse(row.value);
+    const bool is_off = wanted.is_null() || wanted == false || wanted == 0;
+    if (is_null ? !is_off : value != nullptr && *value != wanted) {
+      config->FailKey(row.key, row.value);
+    }
+  }
+  for (const char* key : family.needed_keys) {
+    if (key != nullptr && !config->Has(key)) config->FailKey(key, "a value: it has no default");
+  }
+  if (const char* key = family.embedding_width_key) {
+    if (config->Count(key).value_or(hidden) != hidden) {
+      config->FailKey(key, Format("the width of the layers, %u", hidden).c_str());
+    }
+  }
 }
 
 std::vector<std::string> KeysThatNobodyKnows(const nlohmann::json& json) {

@@ -1,6 +1,7 @@
-// Checks the keys of a config.json that no rule of the family reads.
+// Checks keys of a config.json that a family requires, and those that none of its rules reads.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace arn::convert {
 void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, const Family& family,
                            const std::vector<std::string>& ignored,
                            std::vector<std::string>* warnings);
+
+// Refuses values that the family does not support, and the absence of keys that it needs. `hidden`:
+// the width of the layers.
+void CheckRequiredConfigKeys(ConfigReader* config, const Family& family, uint32_t hidden);
 
 // Returns the keys with a meaningful value that no supported family reads, for the error about an
 // unknown architecture.

@@ -54,6 +54,19 @@ void ReadZeroRow(ConfigReader* config, DecoderSpec* spec) {
   spec->zero_row = static_cast<uint32_t>(*id);
 }
 
+// Reads the factors of MiniCPM3Config, which are among the family's needed_keys.
+void ReadDepthFactors(const Family& family, ConfigReader* config, DecoderSpec* spec) {
+  const auto factor = [&](const char* key) {
+    const double value = config->Number(key).value_or(0);
+    if (!(value > 0)) config->FailKey(key, "a positive number");
+    return value;
+  };
+  const double n_layers = config->RequiredCount(family.keys.layers);
+  spec->embedding_factor = static_cast<float>(factor("scale_emb"));
+  spec->residual_factor = static_cast<float>(factor("scale_depth") / std::sqrt(n_layers));
+  spec->logits_factor = static_cast<float>(factor("dim_model_base") / spec->hidden);
+}
+
 }  // namespace
 
 float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
@@ -86,6 +99,7 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
     spec->logits_factor =
         static_cast<float>(config->Number(kScale).value_or(family.default_logit_scale));
   }
+  if (family.has_depth_factors) ReadDepthFactors(family, config, spec);
   if (!family.has_multipliers) return;
   const auto factor = [&](const char* key) {
     const double value = config->Number(key).value_or(1.0);

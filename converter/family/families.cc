@@ -422,27 +422,6 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
   return encoder;
 }
 
-// Refuses values of keys that the family does not support.
-void CheckRequired(const Family& family, ConfigReader* config, uint32_t hidden) {
-  // GPT-2's attention switch that no published model uses.
-  if (!config->Bool("scale_attn_weights", true)) config->FailKey("scale_attn_weights", "true");
-  for (const RequiredValue& row : family.required) {
-    if (row.key == nullptr) break;
-    const nlohmann::json* value = config->Find(row.key);
-    const bool is_null = value == nullptr && config->IsNull(row.key);
-    const nlohmann::json wanted = nlohmann::json::parse(row.value);
-    const bool is_off = wanted.is_null() || wanted == false || wanted == 0;
-    if (is_null ? !is_off : value != nullptr && *value != wanted) {
-      config->FailKey(row.key, row.value);
-    }
-  }
-  if (const char* key = family.embedding_width_key) {
-    if (config->Count(key).value_or(hidden) != hidden) {
-      config->FailKey(key, Format("the width of the layers, %u", hidden).c_str());
-    }
-  }
-}
-
 // Replaces other names of keys, and moves the keys of a nested object to the outside, as
 // "NESTED.KEY".
 nlohmann::json Flattened(const nlohmann::json& json, const Family& family) {
@@ -580,7 +559,7 @@ DecoderSpec ReadSpec(const Family& family, const nlohmann::json& json, const std
   ReadFactors(family, &config, json, &spec);
   spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
   ReadPooled(family, &config, &spec);
-  CheckRequired(family, &config, spec.hidden);
+  CheckRequiredConfigKeys(&config, family, spec.hidden);
   // "vision": of images, not of text.
   if (family.has_global_heads &&
       config.String("use_bidirectional_attention").value_or("vision") != "vision") {

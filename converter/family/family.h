@@ -215,12 +215,19 @@ struct ClassSizes {
   uint32_t ffn = 0;
 };
 
+// Pairs of the rotated part of a head with latent attention.
+enum class LatentPairs : uint8_t {
+  kByKey,  // neighbours with rope_interleave, which is true when absent; else halves
+  kNeighbours,
+  kHalves,
+};
+
 // Latent attention: defaults of kv_lora_rank, q_lora_rank (null: queries have no low rank),
-// qk_nope_head_dim, qk_rope_head_dim and v_head_dim.
+// qk_nope_head_dim, qk_rope_head_dim and v_head_dim (0: hidden / heads).
 struct LatentFamily {
   uint32_t kv_rank, query_rank, key_dim, rotary_dim, value_dim;
-  bool has_interleave_key = true;  // rope_interleave, true if absent; else always interleaved
-  bool scales_by_rope = true;      // by mscale_all_dim of the rope's scaling
+  LatentPairs pairs = LatentPairs::kByKey;
+  bool scales_by_rope = true;  // by mscale_all_dim of the rope's scaling
   // head_dim is that of a query, and partial_rotary_factor the rotated part of it.
   bool has_whole_heads = false;
 };
@@ -444,7 +451,9 @@ struct Family {
   double default_logit_scale = 0;              // not 0: logit_scale multiplies the logits
   bool scales_embedding = false;               // by sqrt(hidden)
   const char* scales_embedding_key = nullptr;  // scales_embedding if absent
-  bool has_multipliers = false;        // embedding_multiplier, residual_multiplier, logits_scaling
+  bool has_multipliers = false;  // embedding_multiplier, residual_multiplier, logits_scaling
+  // scale_emb; scale_depth / sqrt(layers) in residual sums; dim_model_base / hidden of the logits.
+  bool has_depth_factors = false;
   bool has_block_multipliers = false;  // those of MatrixFactors
   bool ropes_by_key = false;           // RoPE only if position_embedding_type is "rope"
   bool multiplies_logits = false;      // by logits_scaling; else divides
@@ -474,6 +483,8 @@ struct Family {
   const char* nested_key = nullptr;  // an object whose keys are read as "nested_key.KEY"
   KeyAlias aliases[6] = {};
   RequiredValue required[10] = {};
+  // Keys that must be there: the defaults of the model's published code are not transformers'.
+  const char* needed_keys[6] = {};
   // Keys of published configs that neither the class nor the model of transformers reads. A
   // meaningful value gives a warning.
   const char* ignored_keys[16] = {};

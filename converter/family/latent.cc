@@ -54,7 +54,11 @@ void ReadLatent(const Family& family, ConfigReader* config, const nlohmann::json
     kind->latent_query_rank = Size(config, "q_lora_rank", latent.query_rank);
   }
   kind->latent_key_dim = Size(config, "qk_nope_head_dim", latent.key_dim);
-  kind->latent_value_dim = Size(config, "v_head_dim", latent.value_dim);
+  const uint32_t value_dim = latent.value_dim != 0
+                                 ? latent.value_dim
+                                 : config->RequiredCount(family.keys.hidden) / kind->n_heads;
+  kind->latent_value_dim = Size(config, "v_head_dim", value_dim);
+  if (kind->latent_value_dim == 0) config->FailKey("v_head_dim", "a number above 0");
   const uint32_t rotary_dim = Size(config, "qk_rope_head_dim", latent.rotary_dim);
   if (rotary_dim % 2 != 0) config->FailKey("qk_rope_head_dim", "an even number");
   RequireEqual(config, "head_dim",
@@ -71,8 +75,9 @@ void ReadLatent(const Family& family, ConfigReader* config, const nlohmann::json
   double scale = 1.0 / std::sqrt(static_cast<double>(rotary_dim + kind->latent_key_dim));
   if (latent.scales_by_rope) scale *= RopeScale(*config, json);
   kind->attention_scale = static_cast<float>(scale);
-  *rotates_neighbours = !latent.has_interleave_key || (!config->IsNull("rope_interleave") &&
-                                                       config->Bool("rope_interleave", true));
+  *rotates_neighbours = latent.pairs == LatentPairs::kNeighbours;
+  if (latent.pairs != LatentPairs::kByKey) return;
+  *rotates_neighbours = !config->IsNull("rope_interleave") && config->Bool("rope_interleave", true);
 }
 
 }  // namespace arn::convert

@@ -27,7 +27,7 @@ inline constexpr LatentFamily kDeepseek2Latent = {.kv_rank = 512,
                                                   .key_dim = 128,
                                                   .rotary_dim = 64,
                                                   .value_dim = 128,
-                                                  .has_interleave_key = false,
+                                                  .pairs = LatentPairs::kNeighbours,
                                                   .scales_by_rope = false};
 inline constexpr LatentFamily kDeepseek3Latent = {
     .kv_rank = 512, .query_rank = 1536, .key_dim = 128, .rotary_dim = 64, .value_dim = 128};
@@ -41,6 +41,13 @@ inline constexpr LatentFamily kMistralLatent = {.kv_rank = 256,
                                                 .value_dim = 128,
                                                 .scales_by_rope = false,
                                                 .has_whole_heads = true};
+
+inline constexpr LatentFamily kMiniCpmLatent = {.kv_rank = 256,
+                                                .query_rank = 768,
+                                                .key_dim = 64,
+                                                .rotary_dim = 32,
+                                                .value_dim = 0,
+                                                .pairs = LatentPairs::kHalves};
 
 inline constexpr const char* kMistralLatentRope =
     R"({"rope_type": "yarn", "rope_theta": 1e4, "factor": 128.0, "beta_fast": 32.0,
@@ -60,13 +67,13 @@ inline constexpr LatentFamily kIndexedLatent = {.kv_rank = 512,
                                                 .key_dim = 128,
                                                 .rotary_dim = 64,
                                                 .value_dim = 128,
-                                                .has_interleave_key = false};
+                                                .pairs = LatentPairs::kNeighbours};
 inline constexpr LatentFamily kGlmIndexedLatent = {.kv_rank = 512,
                                                    .query_rank = 2048,
                                                    .key_dim = 192,
                                                    .rotary_dim = 64,
                                                    .value_dim = 256,
-                                                   .has_interleave_key = false};
+                                                   .pairs = LatentPairs::kNeighbours};
 
 // DeepSeek-V3 whose layers attend to tokens that an indexer chooses.
 constexpr Family Indexed(const char* architecture, const char* model_type,
@@ -245,6 +252,19 @@ inline constexpr Family kLatentFamilies[] = {
      .default_tied = true,
      // YoutuPreTrainedModel._init_weights zeroes it after a checkpoint is loaded, too.
      .zeroes_padding_row = true},
+    // transformers 5.13; earlier the code beside the checkpoint.
+    {.architecture = "MiniCPM3ForCausalLM",
+     .model_type = "minicpm3",
+     .names = &kLatentNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .latent = &kMiniCpmLatent,
+     .has_depth_factors = true,
+     .default_kv_heads = 40,
+     .default_tied = true,
+     .needed_keys = {"rms_norm_eps", "max_position_embeddings", "scale_emb", "scale_depth",
+                     "dim_model_base"}},
 };
 
 }  // namespace arn::convert

@@ -216,18 +216,8 @@ void AddScoreTokens(const PoolingChoice& choice, DecoderSpec* spec) {
 
 }  // namespace
 
-void ReadSentenceModules(const fs::path& folder, const PoolingChoice& choice, DecoderSpec* spec,
-                         std::vector<std::string>* warnings) {
+void ChoosePooling(const PoolingChoice& choice, DecoderSpec* spec) {
   PoolingSpec& pooling = spec->pooling;
-  const bool has_modules = fs::exists(folder / "modules.json");
-  if (!pooling.is_score && has_modules && choice.score_tokens.empty()) {
-    const bool pools_prompts = ReadModules(folder, spec);
-    pooling.exists = true;
-    ReadPrompts(folder, &pooling);
-    if (!pools_prompts && !pooling.prompts.empty()) {
-      Fail("%s: include_prompt is false, which is not supported", folder.c_str());
-    }
-  }
   if (!choice.mode.empty()) {
     const std::optional<PoolKind> mode = ModeOf(choice.mode);
     if (!mode) Fail("--pooling %s: expected %s", choice.mode.c_str(), kModeNames);
@@ -243,6 +233,21 @@ void ReadSentenceModules(const fs::path& folder, const PoolingChoice& choice, De
     pooling.pair_template = choice.pair_template;
     pooling.instruction = choice.instruction;
   }
+}
+
+void ReadSentenceModules(const fs::path& folder, const PoolingChoice& choice, DecoderSpec* spec,
+                         std::vector<std::string>* warnings) {
+  PoolingSpec& pooling = spec->pooling;
+  const bool has_modules = fs::exists(folder / "modules.json");
+  if (!pooling.is_score && has_modules && choice.score_tokens.empty()) {
+    const bool pools_prompts = ReadModules(folder, spec);
+    pooling.exists = true;
+    ReadPrompts(folder, &pooling);
+    if (!pools_prompts && !pooling.prompts.empty()) {
+      Fail("%s: include_prompt is false, which is not supported", folder.c_str());
+    }
+  }
+  ChoosePooling(choice, spec);
   if (!pooling.exists && !spec->makes_text) {
     pooling.exists = true;
     warnings->push_back(folder.string() +

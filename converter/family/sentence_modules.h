@@ -27,4 +27,8 @@ struct PoolingChoice {
 void ReadSentenceModules(const std::filesystem::path& folder, const PoolingChoice& choice,
                          DecoderSpec* spec, std::vector<std::string>* warnings);
 
+// Applies `choice` to spec->pooling, which the checkpoint has set. Throws ConvertError if the two
+// do not go together.
+void ChoosePooling(const PoolingChoice& choice, DecoderSpec* spec);
+
 }  // namespace arn::convert

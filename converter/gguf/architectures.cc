@@ -5,6 +5,7 @@
 
 #include "converter/gguf/decoder_architectures.h"
 #include "converter/gguf/decoder_names.h"
+#include "converter/gguf/encoder_architectures.h"
 #include "converter/gguf/hybrid_architectures.h"
 
 namespace arn::convert {
@@ -110,7 +111,7 @@ constexpr auto Joined(const GgufArchitecture (&... lists)[kSizes]) {
   return all;
 }
 constexpr auto kAllArchitectures =
-    Joined(kArchitectures, kDecoderArchitectures, kHybridArchitectures);
+    Joined(kArchitectures, kDecoderArchitectures, kHybridArchitectures, kEncoderArchitectures);
 
 }  // namespace
 
@@ -130,6 +131,7 @@ const GgufArchitecture* FindGgufArchitecture(const std::string& name, const Gguf
                         (traits.stores_window == row.stores_window) +
                         (traits.has_temperature == row.has_temperature) +
                         (traits.corrects_router == (names.router_correction != nullptr)) +
+                        (traits.has_token_types == (names.token_types != nullptr)) +
                         (traits.has_shared_expert == (names.shared_down != nullptr)) +
                         (traits.fuses_qkv == (names.qkv != nullptr));
     if (matches > most) found = &row;

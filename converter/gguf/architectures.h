@@ -42,8 +42,15 @@ struct GgufArchitecture {
   // The row is for files with this many layers: several families have files of one name, and
   // llama.cpp recognises one by its layer count. 0: any.
   uint32_t only_layers = 0;
+  // Files without a pattern of windows: layers 0, n, 2n, ... have none. 0: the family's pattern.
+  uint32_t full_every = 0;
   bool is_hybrid = false;            // gguf_hybrid_config.h makes its config
   bool value_heads_in_turn = false;  // DecoderSpec
+  // Architecture that a bundle shows if there is one token type, and if the tokenizer is
+  // SentencePiece's, too. Null: `architecture`.
+  const char* shown_with_one_type = nullptr;
+  const char* shown_with_pieces = nullptr;
+  bool has_dense_modules = false;  // the published model has dense layers behind its pooling
   // rope_freqs tells which part of a head rotates in layers without a window.
   bool has_rotated_part = false;
 };
@@ -57,6 +64,7 @@ struct GgufTraits {
   bool has_shared_expert = false;
   bool fuses_qkv = false;
   bool has_temperature = false;
+  bool has_token_types = false;
   int64_t layers = 0;  // without those of a multi-token prediction head
 };
 

@@ -7,6 +7,7 @@
 namespace arn::convert {
 
 inline constexpr GgufSize kGgufCohere2Sizes[] = {{32, 4096}, {64, 12288}};
+inline constexpr GgufSize kGgufMiniCpm3Sizes[] = {{62, 2560}};
 inline constexpr GgufSize kGgufOlmoeSizes[] = {{16, 2048}};
 inline constexpr GgufSize kGgufQwen2MoeSizes[] = {{24, 2048}, {28, 3584}};
 
@@ -118,6 +119,27 @@ inline constexpr GgufArchitecture kDecoderArchitectures[] = {
      .unsaid = {"with windows in all but every fourth layer and embeddings scaled by the square "
                 "root of the width, as in the published sizes",
                 {}}},
+    {.name = "minimax-m2",
+     .architecture = "MiniMaxM2ForCausalLM",
+     .names = &gguf::kCorrectedExpertNames},
+    {.name = "mellum",
+     .architecture = "MellumForCausalLM",
+     .names = &gguf::kExpertNames,
+     .unsaid = {"without RoPE scaling in layers with a window, as in the published model", {}}},
+    {.name = "laguna",
+     .architecture = "LagunaForCausalLM",
+     .names = &gguf::kHeadGateNames,
+     .unsaid = {"without RoPE scaling in layers with a window, which are all but every fourth from "
+                "the first on, as in the published models",
+                {}},
+     .full_every = 4},
+    {.name = "cohere2moe",
+     .architecture = "Cohere2MoeForCausalLM",
+     .names = &gguf::kSharedExpertNames,
+     .unsaid = {"with RoPE in layers without experts and the average of routed and shared experts, "
+                "as in the published models",
+                {}},
+     .rotates_neighbours = true},
     {.name = "bloom", .architecture = "BloomForCausalLM", .names = &gguf::kEmbeddingNormNames},
     {.name = "falcon", .architecture = "FalconForCausalLM", .names = &gguf::kTwoParallelNormNames},
     {.name = "starcoder", .architecture = "GPTBigCodeForCausalLM", .names = &gguf::kPositionNames},
@@ -141,6 +163,13 @@ inline constexpr GgufArchitecture kDecoderArchitectures[] = {
      .architecture = "YoutuForCausalLM",
      .names = &gguf::kLatentNames,
      .rotates_neighbours = true},
+    {.name = "minicpm3",
+     .architecture = "MiniCPM3ForCausalLM",
+     .names = &gguf::kWholeLatentNames,
+     .unsaid = {"with embeddings times 12, residuals times 1.4 by the square root of the layers, "
+                "logits times 256 by the width, and RoPE's short factors for the whole context, as "
+                "in the published size",
+                kGgufMiniCpm3Sizes}},
 };
 
 }  // namespace arn::convert

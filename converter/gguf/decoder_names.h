@@ -96,6 +96,13 @@ constexpr TensorNames WithExperts() {
 }
 inline constexpr TensorNames kExpertNames = WithExperts();
 
+constexpr TensorNames WithCorrectedExperts() {
+  TensorNames names = kExpertNames;
+  names.router_correction = "blk.{}.exp_probs_b.bias";
+  return names;
+}
+inline constexpr TensorNames kCorrectedExpertNames = WithCorrectedExperts();
+
 constexpr TensorNames WithSinks() {
   TensorNames names = WithExperts();
   names.ffn_norm = "blk.{}.post_attention_norm";
@@ -134,6 +141,13 @@ constexpr TensorNames WithRouterCorrection() {
   return names;
 }
 inline constexpr TensorNames kCorrectedRouterNames = WithRouterCorrection();
+
+constexpr TensorNames WithHeadGates() {
+  TensorNames names = WithRouterCorrection();
+  names.attention_gate = "blk.{}.attn_gate";
+  return names;
+}
+inline constexpr TensorNames kHeadGateNames = WithHeadGates();
 
 // A multi-token prediction head, stored as one layer more.
 constexpr TensorNames AsNextLayer(TensorNames names) {
@@ -178,6 +192,15 @@ constexpr TensorNames WithLatentAttention(TensorNames names) {
   return names;
 }
 inline constexpr TensorNames kLatentNames = WithLatentAttention(kNames);
+
+// The matrix of keys and values as in checkpoints.
+constexpr TensorNames WithWholeLatent() {
+  TensorNames names = kLatentNames;
+  names.latent_keys = names.latent_values = nullptr;
+  names.latent_up = "blk.{}.attn_kv_b";
+  return names;
+}
+inline constexpr TensorNames kWholeLatentNames = WithWholeLatent();
 inline constexpr TensorNames kLatentSharedExpertNames = WithLatentAttention(kSharedExpertNames);
 inline constexpr TensorNames kLatentExpertNextNames =
     AsNextLayer(WithLatentAttention(kCorrectedRouterNames));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "converter/base/error.h"
 #include "converter/family/family.h"
@@ -22,6 +23,15 @@ constexpr const char* kHarmlessGgufKeys[] = {
     "rope.scaling.finetuned",
     "attention.layer_norm_epsilon",  // the family decides which of the two is read
     "attention.layer_norm_rms_epsilon",
+    "pooling_type",  // ReadGgufPooling() reads these
+    "dense_2_feat_in",
+    "dense_2_feat_out",
+    "dense_3_feat_in",
+    "dense_3_feat_out",
+    // Facts of heads that score texts: the family has those of heads that are read.
+    "classifier.activation",
+    "classifier.pooling_type",
+    "classifier.output_labels",
 };
 
 // Bounds the cost of a damaged file.
@@ -80,9 +90,21 @@ class ConfigMaker {
     config_["vocab_size"] = facts_.vocab;
     config_["tie_word_embeddings"] = !HasTensor("output.weight");
     AddEpsilon();
-    if (!keys_.Bool("attention.causal", true)) {
-      keys_.Fail("attention.causal", "true");
+    AddDirection();
+  }
+
+  // Decoders see what is before a token, encoders all.
+  void AddDirection() {
+    constexpr const char* kCausal = "attention.causal";
+    const bool is_encoder = family_.is_bidirectional || family_.bidirectional_key != nullptr;
+    if (keys_.Bool(kCausal, !is_encoder) == is_encoder) {
+      keys_.Fail(kCausal, is_encoder ? "false" : "true");
     }
+    if (const char* key = family_.bidirectional_key) config_[key] = true;
+    if (family_.default_token_types == 0) return;
+    const auto types = facts_.shapes.find("token_types.weight");
+    config_["type_vocab_size"] =
+        types == facts_.shapes.end() || types->second.empty() ? 1 : types->second[0];
   }
 
   // Layers behind the last, of a multi-token prediction head, count as blocks.
@@ -109,6 +131,10 @@ class ConfigMaker {
     const char* epsilon =
         is_layer ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     std::optional<double> value = keys_.Number(epsilon);
+    if (const char* key = family_.rms_epsilon_key) {
+      const double rms = keys_.Number("attention.layer_norm_rms_epsilon").value_or(0);
+      if (rms > 0) config_[key] = rms;
+    }
     if (!value && is_layer) value = keys_.Number("attention.layer_norm_rms_epsilon");
     if (!value) keys_.Fail(epsilon, "a number");
     if (family_.keys.epsilon != nullptr) {
@@ -138,7 +164,15 @@ class ConfigMaker {
   }
 
   void AddHeads() {
-    n_heads_ = keys_.Required("attention.head_count");
+    constexpr const char* kHeads = "attention.head_count";
+    if (const char* key = family_.layer_heads_key) {
+      const std::vector<uint32_t> heads = keys_.ByLayer(kHeads, n_layers_);
+      n_heads_ = heads[0];
+      if (n_heads_ == 0) keys_.Fail(kHeads, "numbers above 0");
+      config_[key] = heads;
+    } else {
+      n_heads_ = keys_.Required(kHeads);
+    }
     config_[family_.keys.heads] = n_heads_;
     if (family_.latent != nullptr) {
       config_["num_key_value_heads"] = n_heads_;
@@ -158,27 +192,32 @@ class ConfigMaker {
     }
   }
 
-  // Files describe latent attention as that of one head: the latent, then the rotated part.
+  // Files describe latent attention as that of one head: the latent, then the rotated part. Those
+  // with keys and values in one matrix describe the heads that it makes.
   void AddLatent() {
     if (family_.latent == nullptr) return;
+    const bool is_whole = row_.names->latent_up != nullptr;
+    const char* key_length = is_whole ? "attention.key_length" : "attention.key_length_mla";
     const uint32_t rank = keys_.Required("attention.kv_lora_rank");
     const uint32_t rotated = keys_.Required("rope.dimension_count");
-    const uint32_t key = keys_.Required("attention.key_length_mla");
+    const uint32_t key = keys_.Required(key_length);
     const auto require = [&](const char* name, uint32_t wanted) {
       if (keys_.Required(name) != wanted) keys_.Fail(name, std::to_string(wanted).c_str());
     };
-    require("attention.head_count_kv", 1);
-    require("attention.key_length", rank + rotated);
-    require("attention.value_length", rank);
-    if (key <= rotated) {
-      keys_.Fail("attention.key_length_mla", "more than rope.dimension_count");
+    require("attention.head_count_kv", is_whole ? n_heads_ : 1);
+    if (!is_whole) {
+      require("attention.key_length", rank + rotated);
+      require("attention.value_length", rank);
     }
+    if (key <= rotated) keys_.Fail(key_length, "more than rope.dimension_count");
     config_["kv_lora_rank"] = rank;
     const std::optional<uint32_t> query = keys_.Count("attention.q_lora_rank");
     config_["q_lora_rank"] = query ? nlohmann::json(*query) : nlohmann::json();
     config_["qk_rope_head_dim"] = head_dim_ = rotated;
     config_["qk_nope_head_dim"] = key - rotated;
-    config_["v_head_dim"] = keys_.Required("attention.value_length_mla");
+    config_["v_head_dim"] = is_whole
+                                ? keys_.Count("attention.value_length").value_or(hidden_ / n_heads_)
+                                : keys_.Required("attention.value_length_mla");
   }
 
   // A 0 in the list of heads per layer means a layer without attention.
@@ -271,6 +310,10 @@ class ConfigMaker {
   }
 
   void AddFactors() {
+    if (const char* key = family_.keys.activation) {
+      const auto name = metadata_->String(keys_.Key("hidden_activation"));
+      if (name) config_[key] = *name;
+    }
     if (family_.caps_attention) Copy("attn_logit_softcapping", "attn_logit_softcapping");
     if (family_.caps_logits) Copy("final_logit_softcapping", "final_logit_softcapping");
     if (family_.has_multipliers) {
@@ -279,6 +322,12 @@ class ConfigMaker {
       Copy("logit_scale", "logits_scaling");
     }
     if (family_.default_logit_scale != 0) Copy("logit_scale", "logit_scale");
+    if (family_.has_depth_factors) {
+      // No key says them: takes those of MiniCPM3 4B.
+      config_["scale_emb"] = 12;
+      config_["scale_depth"] = 1.4;
+      config_["dim_model_base"] = 256;
+    }
     if (const char* key = family_.clip_key) Copy("attention.clamp_kqv", key);
     if (const char* key = family_.scales_embedding_key) config_[key] = true;
     constexpr const char* kAlibi = "attention.max_alibi_bias";
@@ -296,9 +345,9 @@ class ConfigMaker {
   }
 
   void AddWindow() {
-    const bool has_window =
-        family_.window == WindowRule::kEveryLayer || family_.window == WindowRule::kPattern;
-    if (!has_window) {
+    const bool is_by_layer =
+        family_.window == WindowRule::kPattern || family_.window == WindowRule::kNamedLayers;
+    if (family_.window != WindowRule::kEveryLayer && !is_by_layer) {
       // Only some models of these families have a window; no known file stores one.
       if (family_.window == WindowRule::kFromLayer) config_["use_sliding_window"] = false;
       if (family_.window == WindowRule::kLaterLayers) config_["sliding_window"] = nullptr;
@@ -314,23 +363,34 @@ class ConfigMaker {
     }
     const bool is_off = !window || *window == 0;
     config_["sliding_window"] = is_off ? nlohmann::json() : nlohmann::json(*window);
-    if (family_.window != WindowRule::kPattern) return;
-    const std::string pattern_key = keys_.Key("attention.sliding_window_pattern");
-    const nlohmann::json* pattern = metadata_->Find(pattern_key);
+    if (!is_by_layer) return;
+    const std::vector<bool> windowed = WindowedLayers(is_off);
     nlohmann::json types = nlohmann::json::array();
-    for (uint32_t i = 0; i < n_layers_; ++i) {
-      bool is_local = (i + 1) % family_.default_pattern != 0;
-      if (pattern != nullptr && pattern->is_array()) {
-        if (pattern->size() != n_layers_ || !(*pattern)[i].is_boolean()) {
-          metadata_->FailKey(pattern_key, "true or false for each layer");
-        }
-        is_local = (*pattern)[i].get<bool>();
-      } else if (pattern != nullptr) {
-        is_local = (i + 1) % metadata_->RequiredCount(pattern_key) != 0;
-      }
-      types.push_back(is_local && !is_off ? "sliding_attention" : "full_attention");
+    for (const bool is_local : windowed) {
+      types.push_back(is_local ? "sliding_attention" : "full_attention");
     }
     config_["layer_types"] = types;
+    if (family_.prefix_pattern_key != nullptr) config_[family_.prefix_pattern_key] = 1;
+  }
+
+  // Returns which layers have a window: none if it is off, else as the file says, or in the pattern
+  // of llama.cpp.
+  std::vector<bool> WindowedLayers(bool is_off) {
+    constexpr const char* kKey = "attention.sliding_window_pattern";
+    const nlohmann::json* pattern = metadata_->Find(keys_.Key(kKey));
+    if (is_off) return std::vector<bool>(n_layers_, false);
+    if (pattern != nullptr && pattern->is_array()) return keys_.Flags(kKey, n_layers_);
+    uint32_t every = family_.default_pattern, phase = family_.pattern_phase;
+    if (pattern != nullptr) {
+      every = metadata_->RequiredCount(keys_.Key(kKey));
+    } else if (row_.full_every != 0) {
+      every = row_.full_every;
+      phase = 0;
+    }
+    if (every == 0) keys_.Fail(kKey, "true or false for each layer");
+    std::vector<bool> windowed;
+    for (uint32_t i = 0; i < n_layers_; ++i) windowed.push_back((i + phase) % every != 0);
+    return windowed;
   }
 
   void RefuseUnread() {
@@ -381,6 +441,7 @@ GgufTraits TraitsOf(const std::string& name, const GgufFacts& facts, ConfigReade
   traits.corrects_router = has_tensor(".exp_probs_b.bias");
   traits.has_shared_expert = has_tensor("_shexp.weight");
   traits.fuses_qkv = has_tensor(".attn_qkv.weight");
+  traits.has_token_types = has_tensor("token_types.weight");
   traits.has_temperature = metadata.Has(name + ".attention.temperature_scale");
   traits.layers = metadata.Int(name + ".block_count").value_or(0) -
                   metadata.Int(name + ".nextn_predict_layers").value_or(0);

@@ -96,12 +96,24 @@ class ExpertConfigMaker {
     AddRouting();
   }
 
+  // How the weights of experts follow from their logits, in the words of families that say it.
+  const char* SelectionName() {
+    constexpr const char* kKey = "expert_gating_func";
+    const uint32_t gating = keys_.Required(kKey);
+    if (gating != 1 && gating != 2) keys_.Fail(kKey, "1 (softmax) or 2 (sigmoid)");
+    return gating == 1 ? "softmax" : "sigmoid";
+  }
+
   void AddRouting() {
     const char* norm_key = family_.norm_topk_prob_key;
     const bool is_softmax = family_.layer.route_score != RouteScore::kSigmoid;
     const bool norms = keys_.Bool("expert_weights_norm", row_.norms_topk);
     const bool is_given = norm_key != nullptr && norm_key[0] != '\0';
     if (is_given) (*config_)[norm_key] = norms;
+    if (const char* key = family_.route_score_key) {
+      (*config_)[key] = SelectionName();
+      return;
+    }
     const bool always = norm_key == nullptr && (is_softmax || family_.always_norms_topk);
     if (!is_given && norms != always && keys_.Has("expert_weights_norm")) {
       keys_.Fail("expert_weights_norm", always ? "true" : "false");
@@ -123,6 +135,7 @@ class ExpertConfigMaker {
   }
 
   void AddSharedExpert() {
+    if (const char* key = family_.shared_sum_key) (*config_)[key] = "average";
     const std::optional<uint32_t> count = keys_.Count("expert_shared_count");
     const std::optional<uint32_t> width = keys_.Count("expert_shared_feed_forward_length");
     switch (family_.shared_expert) {

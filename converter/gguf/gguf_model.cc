@@ -6,6 +6,7 @@
 #include "converter/family/families.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
+#include "converter/gguf/gguf_pooling.h"
 #include "converter/gguf/gguf_tokenizer.h"
 #include "nlohmann/json.hpp"
 
@@ -274,6 +275,10 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   }
   DecoderSpec spec = ReadDecoderSpec(config, path.string(), warnings, {}, scaling);
   // Undoes the tensor changes of llama.cpp's converter.
+  if (row.shown_with_one_type != nullptr && spec.n_token_types == 1) {
+    const bool has_pieces = metadata.String("tokenizer.ggml.model").value_or("") == "t5";
+    spec.architecture = has_pieces ? row.shown_with_pieces : row.shown_with_one_type;
+  }
   spec.names = row.names;
   spec.encoder.names = row.encoder_names;
   spec.rates_are_logs = false;
@@ -284,6 +289,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   spec.qkv_order = QkvOrder::kBlocks;
   spec.is_transposed = false;
   spec.norm_offset = 0.0f;
+  ReadGgufPooling(row, facts, &metadata, &spec, warnings);
   if (!row.has_rotated_part) ApplyRopeFactors(path.string(), factors, &spec);
 
   const nlohmann::json generation = GenerationOf(row, &metadata),

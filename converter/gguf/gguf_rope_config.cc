@@ -22,15 +22,8 @@ class RopeConfigMaker {
 
   void Make() {
     if (family_.rope == RopeRule::kNone) return;
-    const uint32_t rotated = keys_.Count("rope.dimension_count").value_or(head_dim_);
-    if (family_.has_partial_rotary && rotated < head_dim_) {
-      // transformers multiplies the quotient and truncates: adding 0.5 keeps the exact value.
-      (*config_)["partial_rotary_factor"] = (rotated + 0.5) / head_dim_;
-    } else if (rotated != head_dim_) {
-      keys_.Fail("rope.dimension_count", std::to_string(head_dim_).c_str());
-    } else if (family_.has_partial_rotary) {
-      (*config_)["partial_rotary_factor"] = 1.0;
-    }
+    if (family_.rope == RopeRule::kByType) return AddByType();
+    AddRotatedPart("rope.dimension_count", config_);
     (*config_)["rope_theta"] = keys_.Number("rope.freq_base").value_or(10000.0);
     if (family_.has_rope_alpha) AddAlpha();
     if (family_.rope == RopeRule::kByWindow) {
@@ -50,6 +43,32 @@ class RopeConfigMaker {
   }
 
  private:
+  // Adds which part of a head rotates: as many elements as the key says, or all.
+  void AddRotatedPart(const char* key, nlohmann::json* object) {
+    const uint32_t rotated = keys_.Count(key).value_or(head_dim_);
+    if (family_.has_partial_rotary && rotated < head_dim_) {
+      // transformers multiplies the quotient and truncates: adding 0.5 keeps the exact value.
+      (*object)["partial_rotary_factor"] = (rotated + 0.5) / head_dim_;
+    } else if (rotated != head_dim_) {
+      keys_.Fail(key, std::to_string(head_dim_).c_str());
+    } else if (family_.has_partial_rotary) {
+      (*object)["partial_rotary_factor"] = 1.0;
+    }
+  }
+
+  // Layers with a window have a base and a part of their own, without scaling.
+  void AddByType() {
+    nlohmann::json full = Scaling(), windowed = {{"rope_type", "default"}};
+    if (full.empty()) full["rope_type"] = "default";
+    full["rope_theta"] = keys_.Number("rope.freq_base").value_or(10000.0);
+    windowed["rope_theta"] =
+        keys_.Number("rope.freq_base_swa").value_or(full["rope_theta"].get<double>());
+    AddRotatedPart("rope.dimension_count", &full);
+    AddRotatedPart("rope.dimension_count_swa", &windowed);
+    (*config_)["rope_parameters"] = {{"full_attention", std::move(full)},
+                                     {"sliding_attention", std::move(windowed)}};
+  }
+
   // Returns rope scaling in transformers' form.
   nlohmann::json Scaling() {
     std::string type = metadata_->String(keys_.Key("rope.scaling.type")).value_or("none");

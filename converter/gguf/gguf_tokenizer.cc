@@ -160,7 +160,8 @@ nlohmann::json Vocabulary(const std::vector<Token>& tokens) {
   return vocabulary;
 }
 
-// Returns the post-processor that adds BOS and EOS around a text.
+// Returns the post-processor that adds BOS and EOS around a text, and EOS and the separator between
+// two texts if the file has a separator.
 nlohmann::json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool adds_bos,
                         bool adds_eos = false) {
   const std::optional<uint32_t> bos = TokenId(metadata, "bos_token_id", tokens.size());
@@ -176,7 +177,15 @@ nlohmann::json Template(ConfigReader* metadata, const std::vector<Token>& tokens
   if (with_bos) add(*bos);
   single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
   if (with_eos) add(*eos);
-  return {{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", special}};
+  nlohmann::json whole = {{"type", "TemplateProcessing"}, {"single", single}};
+  if (metadata->Bool("tokenizer.ggml.add_sep_token", false) && with_eos) {
+    add(TokenId(metadata, "seperator_token_id", tokens.size()).value_or(*eos));
+    single.push_back({{"Sequence", {{"id", "B"}, {"type_id", 0}}}});
+    add(*eos);
+    whole["pair"] = std::move(single);
+  }
+  whole["special_tokens"] = std::move(special);
+  return whole;
 }
 
 // Splits each "left right" at the first space after the first character: left may start with a
@@ -352,7 +361,9 @@ nlohmann::json UnigramTokenizer(ConfigReader* metadata, const std::vector<Token>
       {"replacement", kBlank},
       {"add_prefix_space", metadata->Bool("tokenizer.ggml.add_space_prefix", true)}};
   nlohmann::json steps = nlohmann::json::array();
-  if (metadata->Bool("tokenizer.ggml.remove_extra_whitespaces", true)) {
+  // XLM-R splits at spaces; its key comes from another setting, of decoding.
+  const bool is_encoder = metadata->String("general.architecture").value_or("") == "bert";
+  if (is_encoder || metadata->Bool("tokenizer.ggml.remove_extra_whitespaces", true)) {
     steps.push_back({{"type", "WhitespaceSplit"}});
   }
   steps.push_back(pieces);
@@ -364,6 +375,76 @@ nlohmann::json UnigramTokenizer(ConfigReader* metadata, const std::vector<Token>
           {"post_processor", Template(metadata, tokens, /*adds_bos=*/false, /*adds_eos=*/true)},
           {"added_tokens", AddedTokens(tokens)},
           {"model", std::move(model)}};
+}
+
+// BERT's WordPiece model. llama.cpp's converter puts a blank before pieces that begin a word, and
+// removes the "##" of others.
+nlohmann::json WordPieceTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens) {
+  const std::string blank = kBlank;
+  nlohmann::json vocab = nlohmann::json::object();
+  bool has_capitals = false;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    if (token.type == kUnused || token.text.empty()) continue;
+    const bool begins = token.text.compare(0, blank.size(), blank) == 0;
+    const std::string text = IsAdded(token) ? token.text
+                             : begins       ? token.text.substr(blank.size())
+                                            : "##" + token.text;
+    vocab[text] = i;
+    if (IsAdded(token) || text[0] == '[') continue;
+    has_capitals |=
+        std::any_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  }
+  // Files without the key are those of older converters: a model that lowers its texts has no
+  // piece with a capital letter.
+  const bool lowers = metadata->Bool("tokenizer.ggml.normalizer.lowercase", !has_capitals);
+  nlohmann::json normalizer = {{"type", "BertNormalizer"},
+                               {"clean_text", true},
+                               {"handle_chinese_chars", true},
+                               {"strip_accents", nullptr},
+                               {"lowercase", lowers}};
+  constexpr const char* kAccents = "tokenizer.ggml.normalizer.strip_accents";
+  if (metadata->Has(kAccents)) normalizer["strip_accents"] = metadata->Bool(kAccents, lowers);
+  const auto special = [&](const char* key, const char* other, const char* text) {
+    std::optional<uint32_t> id = TokenId(metadata, key, tokens.size());
+    if (!id) id = TokenId(metadata, other, tokens.size());
+    for (uint32_t i = 0; i < tokens.size() && !id; ++i) {
+      if (tokens[i].text == text) id = i;
+    }
+    if (!id) metadata->FailKey(std::string("tokenizer.ggml.") + key, "the number of a token");
+    return *id;
+  };
+  const uint32_t first = special("cls_token_id", "bos_token_id", "[CLS]");
+  const uint32_t end = special("seperator_token_id", "eos_token_id", "[SEP]");
+  const uint32_t unknown = special("unknown_token_id", "unknown_token_id", "[UNK]");
+  const auto piece = [](const char* kind, const std::string& id, uint32_t type) {
+    return nlohmann::json({{kind, {{"id", id}, {"type_id", type}}}});
+  };
+  const std::string first_text = tokens[first].text, end_text = tokens[end].text;
+  const auto around = [](const std::string& text, uint32_t id) {
+    return nlohmann::json({{"id", text}, {"ids", {id}}});
+  };
+  const nlohmann::json single = {piece("SpecialToken", first_text, 0), piece("Sequence", "A", 0),
+                                 piece("SpecialToken", end_text, 0)};
+  nlohmann::json pair = single;
+  pair.push_back(piece("Sequence", "B", 1));
+  pair.push_back(piece("SpecialToken", end_text, 1));
+  return {{"normalizer", std::move(normalizer)},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+          {"post_processor",
+           {{"type", "TemplateProcessing"},
+            {"single", single},
+            {"pair", std::move(pair)},
+            {"special_tokens",
+             {{first_text, around(first_text, first)}, {end_text, around(end_text, end)}}}}},
+          {"added_tokens", AddedTokens(tokens)},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", tokens[unknown].text},
+            {"continuing_subword_prefix", "##"},
+            {"max_input_chars_per_word", 100u},
+            {"vocab", std::move(vocab)}}}};
 }
 
 // Texts of stop tokens.
@@ -378,12 +459,13 @@ nlohmann::json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string
   const std::string model = metadata->String(kModelKey).value_or("none");
   if (model == "none" || model == "no_vocab") return nullptr;
   const bool has_merges = model == "gemma4", is_pieces = model == "llama" || has_merges;
-  if (!is_pieces && model != "gpt2" && model != "t5") {
-    Fail("%s: %s %s is not supported (supported: gpt2, llama, gemma4, t5; or --no-tokenizer)",
+  if (!is_pieces && model != "gpt2" && model != "t5" && model != "bert") {
+    Fail("%s: %s %s is not supported (supported: gpt2, llama, gemma4, t5, bert; or --no-tokenizer)",
          metadata->label().c_str(), kModelKey, model.c_str());
   }
   const std::vector<Token> tokens = ReadTokens(metadata);
   if (model == "t5") return UnigramTokenizer(metadata, tokens);
+  if (model == "bert") return WordPieceTokenizer(metadata, tokens);
   return is_pieces ? SentencePieceTokenizer(metadata, tokens, has_merges, warnings)
                    : ByteLevelTokenizer(metadata, tokens, warnings);
 }

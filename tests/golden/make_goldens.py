@@ -3,12 +3,13 @@
 
   make_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
 
-Needs transformers 5, torch and numpy. Each file holds config.json in the key style of
-transformers 5 and of 4, the seed of the weights (the formula of tests/support/tiny_checkpoint.h,
-implemented again here), a prompt, and the greedy continuation. For the teacher-forced logits over
-both it holds the log-sum-exp and the argmax of every position, and every n-th logit of some
-positions. --check compares with the existing files. --find-seeds replaces each seed of the table
-by the first one whose greedy path is clear (see pick_seed).
+Needs transformers 5, torch and numpy; published_models.py has the models that transformers lacks.
+Each file holds config.json in the key style of transformers 5 and of 4, the seed of the weights
+(the formula of tests/support/tiny_checkpoint.h, implemented again here), a prompt, and the greedy
+continuation. For the teacher-forced logits over both it holds the log-sum-exp and the argmax of
+every position, and every n-th logit of some positions. --check compares with the existing files.
+--find-seeds replaces each seed of the table by the first one whose greedy path is clear (see
+pick_seed).
 """
 
 import argparse
@@ -30,6 +31,7 @@ import torch
 import transformers
 
 import golden_cases
+import published_models  # registers them
 from golden_cases import ABSENT
 from newer_golden_cases import NEWER_CASES
 

@@ -218,4 +218,18 @@ NEWER_CASES = {
                          "full_attention"],
          "rope_parameters": {"full_attention": rope(160000.0),
                              "sliding_attention": rope(10000.0)}}, 9, {}),
+    "latent_depth_factors": (
+        config("MiniCPM3ForCausalLM", "minicpm3", head_dim=ABSENT, num_key_value_heads=4,
+               q_lora_rank=20, kv_lora_rank=28, qk_rope_head_dim=12, qk_nope_head_dim=10,
+               scale_emb=3, scale_depth=1.4, dim_model_base=48, tie_word_embeddings=True,
+               rope_parameters=rope(rope_type="longrope", original_max_position_embeddings=20,
+                                    short_factor=[1.0 + 0.1 * i for i in range(6)],
+                                    long_factor=[1.0 + 0.6 * i for i in range(6)])), 2, {}),
+    # No dimension is a multiple of a kernel's tile or vector size.
+    "latent_depth_factors_odd": (
+        config("MiniCPM3ForCausalLM", "minicpm3", hidden_size=52, head_dim=ABSENT,
+               num_key_value_heads=4, intermediate_size=44, num_hidden_layers=5, q_lora_rank=None,
+               kv_lora_rank=27, qk_rope_head_dim=6, qk_nope_head_dim=11, v_head_dim=9,
+               attention_bias=True, mlp_bias=True, scale_emb=1.7, scale_depth=2, dim_model_base=60,
+               rope_parameters=rope(20000.0)), 3, {}),
 }

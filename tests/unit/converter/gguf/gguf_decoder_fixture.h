@@ -46,7 +46,13 @@ class GgufDecoderTest : public GgufFamilyTest {
       if (!config_.contains(key) || counts.contains(to)) continue;
       if (config_[key].is_number()) counts[to] = config_[key];
     }
-    for (const auto& [key, value] : counts.items()) writer.Uint(arch + "." + key, value);
+    for (const auto& [key, value] : counts.items()) {
+      if (value.is_array()) {
+        writer.Ints(arch + "." + key, value.get<std::vector<int32_t>>());
+      } else {
+        writer.Uint(arch + "." + key, value);
+      }
+    }
     for (const char* key : {"rms_norm_eps", "norm_eps"}) {
       if (config_.contains(key)) {
         writer.Float(arch + ".attention.layer_norm_rms_epsilon", config_[key]);
@@ -94,14 +100,16 @@ class GgufDecoderTest : public GgufFamilyTest {
     return config_["num_hidden_layers"].get<uint32_t>() +
            config_.value("num_nextn_predict_layers", 0u);
   }
-  // Writes each layer's experts, stored one by one, as stacks.
-  void StackExperts(GgufWriter* writer) {
+  // Writes each layer's experts, stored one by one under `from`, as stacks. `parts`: the names of
+  // gate, up and down.
+  void StackExperts(GgufWriter* writer, const char* from = "mlp.experts",
+                    const std::vector<const char*>& parts = {"gate_proj", "up_proj", "down_proj"}) {
     for (uint32_t i = 0; i < BlockCount(); ++i) {
       const std::string layer = std::to_string(i);
-      for (const char* kind : {"gate", "up", "down"}) {
+      for (size_t k = 0; k < 3; ++k) {
         const auto name = [&](int e) {
-          return "model.layers." + layer + ".mlp.experts." + std::to_string(e) + "." + kind +
-                 "_proj.weight";
+          return "model.layers." + layer + "." + from + "." + std::to_string(e) + "." + parts[k] +
+                 ".weight";
         };
         TinyTensor stack;
         int n = 0;
@@ -111,7 +119,8 @@ class GgufDecoderTest : public GgufFamilyTest {
           stack.shape = {uint64_t(n) + 1, expert.shape[0], expert.shape[1]};
           stack.bytes.insert(stack.bytes.end(), expert.bytes.begin(), expert.bytes.end());
         }
-        if (n != 0) Put("blk." + layer + ".ffn_" + kind + "_exps.weight", stack, writer);
+        constexpr const char* kNames[] = {"gate", "up", "down"};
+        if (n != 0) Put("blk." + layer + ".ffn_" + kNames[k] + "_exps.weight", stack, writer);
       }
     }
   }

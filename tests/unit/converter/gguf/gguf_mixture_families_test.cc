@@ -194,6 +194,128 @@ TEST_F(GgufDecoderTest, Deepseek2WithoutExperts) {
   ExpectSame(writer, "");
 }
 
+// Keys and values are one matrix, and llama.cpp has the factors of the published size.
+TEST_F(GgufDecoderTest, MiniCpm3) {
+  for (const char* golden : {"latent_depth_factors", "latent_depth_factors_odd"}) {
+    Load(golden);
+    const uint32_t rotated = config_["qk_rope_head_dim"];
+    json keys = {{"attention.kv_lora_rank", config_["kv_lora_rank"]},
+                 {"attention.key_length", config_["qk_nope_head_dim"].get<uint32_t>() + rotated},
+                 {"rope.dimension_count", rotated}};
+    // llama.cpp's converter leaves it out if it is the width by the heads.
+    if (config_.contains("v_head_dim")) keys["attention.value_length"] = config_["v_head_dim"];
+    if (config_["q_lora_rank"].is_number()) keys["attention.q_lora_rank"] = config_["q_lora_rank"];
+    GgufWriter writer = LoadAs(golden, "minicpm3", keys);
+    config_.update({{"scale_emb", 12}, {"scale_depth", 1.4}, {"dim_model_base", 256}});
+    json& rope = config_["rope_parameters"];
+    if (rope.contains("short_factor")) {
+      rope["original_max_position_embeddings"] = config_["max_position_embeddings"];
+      for (const char* name : {"short", "long"}) {
+        const std::vector<float> factors = rope[std::string(name) + "_factor"];
+        writer.Tensor(std::string("rope_factors_") + name + ".weight", test::kGgufF32,
+                      {factors.size()}, test::EncodeFloats(factors, "F32"));
+      }
+    }
+    WriteFolder();
+    AddAll(Joined({{"self_attn.kv_b_proj", "attn_kv_b"}}, kLatent), &writer);
+    ExpectSame(writer, "with embeddings times 12");
+  }
+}
+
+// Rotates a part of each head; the width of experts is that of the feed-forward block.
+TEST_F(GgufDecoderTest, MiniMaxM2) {
+  GgufWriter writer = LoadAs("all_head_norms_experts", "minimax-m2",
+                             {{"rope.dimension_count", 12},
+                              {"expert_feed_forward_length", 28},
+                              {"expert_gating_func", 2}});
+  WriteFolder();
+  StackExperts(&writer, "block_sparse_moe.experts", {"w1", "w3", "w2"});
+  AddAll(Joined({{"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
+                 {"block_sparse_moe.gate.", "ffn_gate_inp."}},
+                kMixture),
+         &writer);
+  ExpectSame(writer, "");
+}
+
+TEST_F(GgufDecoderTest, Mellum) {
+  GgufWriter writer = LoadAs("ropes_by_type_experts", "mellum");
+  WriteFolder();
+  writer.Bools("mellum.attention.sliding_window_pattern", {true, false, true});
+  writer.Float("mellum.rope.freq_base", 500000.0f);
+  writer.Float("mellum.rope.freq_base_swa", 10000.0f);
+  writer.String("mellum.rope.scaling.type", "yarn");
+  writer.Float("mellum.rope.scaling.factor", 4.0f);
+  writer.Uint("mellum.rope.scaling.original_context_length", 64);
+  StackExperts(&writer);
+  AddAll(kMixture, &writer);
+  ExpectSame(writer, "without RoPE scaling in layers with a window");
+}
+
+// Heads by layer, and windows in all but every fourth layer.
+TEST_F(GgufDecoderTest, Laguna) {
+  GgufWriter writer = LoadAs("head_gates_experts", "laguna",
+                             {{"attention.head_count", {4, 6, 2, 4}},
+                              {"expert_shared_feed_forward_length", 36},
+                              {"expert_gating_func", 2},
+                              {"leading_dense_block_count", 1},
+                              {"rope.dimension_count", 8},
+                              {"rope.dimension_count_swa", 16}});
+  config_["layer_types"] = {"full_attention", "sliding_attention", "sliding_attention",
+                            "sliding_attention"};
+  WriteFolder();
+  writer.Float("laguna.expert_weights_scale", config_["moe_routed_scaling_factor"]);
+  writer.Bool("laguna.expert_weights_norm", true);
+  writer.Float("laguna.rope.freq_base", 500000.0f);
+  writer.Float("laguna.rope.freq_base_swa", 10000.0f);
+  writer.String("laguna.rope.scaling.type", "yarn");
+  writer.Float("laguna.rope.scaling.factor", 4.0f);
+  writer.Uint("laguna.rope.scaling.original_context_length", 64);
+  StackExperts(&writer);
+  AddAll(Joined({{"self_attn.g_proj", "attn_gate"},
+                 {"mlp.experts.e_score_correction_bias", "exp_probs_b.bias"},
+                 {"mlp.shared_expert.", "mlp.shared_experts."}},
+                kMixture),
+         &writer);
+  ExpectSame(writer, "all but every fourth from the first on");
+}
+
+// LayerNorm with a softmax of the chosen experts, and RMSNorm with sigmoid routing.
+TEST_F(GgufDecoderTest, Cohere2Experts) {
+  for (const bool is_odd : {false, true}) {
+    GgufWriter writer = LoadAs(is_odd ? "experts_parallel_odd" : "experts_parallel", "cohere2moe",
+                               is_odd ? json{{"expert_feed_forward_length", 28},
+                                             {"feed_forward_length", 28},
+                                             {"expert_shared_feed_forward_length", 28},
+                                             {"leading_dense_block_count", 2},
+                                             {"rope.dimension_count", 18},
+                                             {"expert_gating_func", 2}}
+                                      : json{{"expert_feed_forward_length", 44},
+                                             {"feed_forward_length", 76},
+                                             {"expert_shared_feed_forward_length", 88},
+                                             {"leading_dense_block_count", 1},
+                                             {"rope.dimension_count", 16},
+                                             {"expert_gating_func", 1}});
+    // llama.cpp's converter refuses biases, and sums that are no averages.
+    config_["attention_bias"] = false;
+    config_["shared_expert_combination_strategy"] = "average";
+    config_["prefix_dense_sliding_window_pattern"] = 1;
+    std::erase_if(tensors_, [](const auto& item) { return item.first.ends_with(".bias"); });
+    const std::vector<bool> windowed = is_odd
+                                           ? std::vector<bool>{false, true, true, false, true, true}
+                                           : std::vector<bool>{false, true, false, true, false};
+    json types = json::array();
+    for (const bool is : windowed) types.push_back(is ? "sliding_attention" : "full_attention");
+    config_["layer_types"] = types;
+    WriteFolder();
+    writer.Bools("cohere2moe.attention.sliding_window_pattern", windowed);
+    if (!is_odd) writer.Bool("cohere2moe.expert_weights_norm", true);
+    if (is_odd) writer.Bool("cohere2moe.expert_weights_norm", false);
+    StackExperts(&writer);
+    AddAll(kMixture, &writer);
+    ExpectSame(writer, "with RoPE in layers without experts");
+  }
+}
+
 TEST_F(GgufDecoderTest, Afmoe) {
   GgufWriter writer = LoadAs("gated_attention_experts", "afmoe", {{"rope.dimension_count", 20}});
   config_.erase("layer_types");
