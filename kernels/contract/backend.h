@@ -15,6 +15,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
+#include "platform/os/pages.h"
 
 namespace arn {
 
@@ -134,6 +135,9 @@ struct RunArgs {
   // and a program without recurrent states.
   // With positions: and without relative position biases.
   const RowMask* mask = nullptr;
+  // Mapped bytes of the matrix that a kEmbed step looks rows up in, if they need not stay in
+  // memory: a backend that reads them where they are drops the pages of a row once it has read it.
+  Span<const std::byte> row_table;
   // Set only during calibration. A backend that does not materialise these rows rejects it.
   const MatmulObserver* observer = nullptr;
   // Null, or REQUIRES: Backend::host_kv.
@@ -145,6 +149,14 @@ struct RunArgs {
   // nanoseconds. A backend that fuses steps adds their time to the first of them.
   uint64_t* step_ns = nullptr;
 };
+
+// Drops the pages of a row of a matrix that has been read, if it is the row table.
+inline void ForgetRow(const RunArgs& args, const Weight& weight, uint64_t row) {
+  if (args.row_table.empty() || args.row_table.data() != weight.data) return;
+  const uint64_t row_bytes = weight.bytes / weight.rows;
+  ForgetPagesAround({weight.data + row * row_bytes, static_cast<size_t>(row_bytes)},
+                    args.row_table);
+}
 
 // steps: those that are left.
 inline void NotifyAttentionObserver(const RunArgs& args, Span<const Step> steps) {

@@ -42,7 +42,9 @@ class Runner {
       std::memcpy(out, own, weight.cols * sizeof(float));
       return;
     }
-    UnpackRowF32(weight, token < 0 ? 0 : static_cast<uint32_t>(token), out);
+    const uint32_t row = token < 0 ? 0 : static_cast<uint32_t>(token);
+    UnpackRowF32(weight, row, out);
+    ForgetRow(args_, weight, row);
     if (p.factor != 1.0f) state_.simd.softcap(out, weight.cols, p.factor, 0.0f);
   }
 

@@ -114,10 +114,13 @@ class Runner {
 
  private:
   void Run(const Step& step, const EmbedParams& p) {
+    const Weight& table = program_.weights[p.weight];
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-      reference::Embed(args_.tokens[row], EmbeddingOf(args_, p.embedding_stride, args_.tokens[row]),
-                       TextPosition(args_, row, position), program_.weights[p.weight], p.factor,
+      const int32_t token = args_.tokens[row];
+      reference::Embed(token, EmbeddingOf(args_, p.embedding_stride, token),
+                       TextPosition(args_, row, position), table, p.factor,
                        state_.Vector(p.positions), Row(step.out, row));
+      ForgetRow(args_, table, token < 0 ? 0 : static_cast<uint32_t>(token));
     });
   }
 

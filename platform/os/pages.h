@@ -31,5 +31,8 @@ void ExpectScatteredReads(Span<const std::byte> range);
 // Drops whole pages of a range of a read-only file mapping from this process. They are read again
 // on use.
 void ForgetPages(Span<const std::byte> range);
+// Drops the pages that reading `part` may have mapped, as far as they are in `range`, which it is a
+// part of: since version 6.18 Linux maps all of a large folio, up to 2 MiB, with a page of it.
+void ForgetPagesAround(Span<const std::byte> part, Span<const std::byte> range);
 
 }  // namespace arn

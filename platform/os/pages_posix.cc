@@ -79,4 +79,12 @@ void ExpectScatteredReads(Span<const std::byte> range) {
 
 void ForgetPages(Span<const std::byte> range) { (void)AdviseWholePages(range, MADV_DONTNEED); }
 
+void ForgetPagesAround(Span<const std::byte> part, Span<const std::byte> range) {
+  constexpr size_t kMaxFolio = size_t{2} << 20;
+  const auto before = static_cast<size_t>(part.data() - range.data());
+  const size_t begin = before < kMaxFolio ? 0 : before - kMaxFolio;
+  const size_t end = Min(before + part.size() + kMaxFolio, range.size());
+  ForgetPages({range.data() + begin, end - begin});
+}
+
 }  // namespace arn

@@ -1,7 +1,6 @@
 #include "runtime/session/executor.h"
 
 #include "platform/base/arith.h"
-#include "platform/os/pages.h"
 #include "runtime/memory/devices.h"
 
 namespace arn {
@@ -81,18 +80,6 @@ void Executor::Count(const RunArgs& args) {
 void Executor::CountStep(const RunArgs& args) {
   SessionStats& stats = core_.stats;
   meter_.Count(core_.plan.program, args, &stats.weight_bytes_read, &stats.kv_bytes_read);
-  ForgetRows(args.tokens.size());
-}
-
-// A row brings its pages, and those around that the OS maps with them: 64 KiB as a rule.
-void Executor::ForgetRows(size_t n_tokens) {
-  constexpr uint64_t kMaxRows = 128;
-  const Span<const std::byte> table = RowTable(core_.model);
-  if (table.empty()) return;
-  n_rows_read_ += n_tokens;
-  if (n_rows_read_ < kMaxRows) return;
-  n_rows_read_ = 0;
-  ForgetPages(table);
 }
 
 void Executor::ObserveMatmuls(OnMatmul on_matmul, void* user) {

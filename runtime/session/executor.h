@@ -105,15 +105,12 @@ class Executor {
   void ActivateFallback();
   // Sets the core's chunk_rows to what suits the backend in use.
   void ChooseChunk();
-  // Bounds the resident part of the model's row table.
-  void ForgetRows(size_t n_tokens);
 
   SessionCore& core_;
   Loaded planned_, fallback_;
   const Loaded* in_use_ = &planned_;
   Diag fallback_reason_;
   StepProfile profile_;
-  uint64_t n_rows_read_ = 0;  // of the row table, since its pages were last forgotten
   WorkMeter meter_;
   MatmulObserver observer_;
   OnMatmul on_matmul_ = nullptr;

@@ -48,6 +48,7 @@ Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitR
   args.logit_rows = logit_rows;
   args.mask = mask;
   args.embeddings = sequences_.Embeddings();
+  args.row_table = RowTable(core_.model);
   args.features = parts[0].features;
   args.axis_positions = sequences_.AxisPositions(args, parts);
   args.cancel = is_cancellable_ ? &core_.cancel : nullptr;

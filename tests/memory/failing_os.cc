@@ -39,6 +39,7 @@ void ReleasePages(Span<std::byte> pages) {
 Status TrimPages(Span<std::byte>) { return Status::kOk; }
 void ExpectScatteredReads(Span<const std::byte>) {}
 void ForgetPages(Span<const std::byte>) {}
+void ForgetPagesAround(Span<const std::byte>, Span<const std::byte>) {}
 
 namespace test {
 

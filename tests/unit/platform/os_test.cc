@@ -111,6 +111,37 @@ TEST(MappedFile_Map, Path_ShowsTheBytes) {
   EXPECT_TRUE(file.bytes.empty());
 }
 
+#ifndef ARN_EMULATED  // qemu's /proc/self/smaps says 0 everywhere
+TEST(Pages_ForgetAround, PartOfAMapping_DropsItsSurroundingsOnly) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  TempFile temp(std::string(12 * kMiB, 'r'));
+  MappedFile file;
+  Diag diag;
+  ASSERT_EQ(Status::kOk, MapPath(temp.path(), &file, &diag)) << diag.text();
+  const auto read_all = [&] {
+    size_t n = 0;
+    for (const std::byte b : file.bytes) n += b == std::byte{'r'};
+    return n;
+  };
+  ASSERT_EQ(file.bytes.size(), read_all());
+  PageCounts counts;
+  if (!CountPages(file.bytes, &counts)) GTEST_SKIP() << "pages are not counted on this system";
+  ASSERT_EQ(12 * kMiB, counts.resident_bytes);
+  // What a row may have brought: up to 2 MiB on either side, in the middle and at the ends.
+  const std::pair<size_t, size_t> cases[] = {{6 * kMiB, 8}, {0, 10}, {12 * kMiB - 8192, 10}};
+  for (const auto& [at, left_mib] : cases) {
+    ASSERT_EQ(file.bytes.size(), read_all());
+    ForgetPagesAround(file.bytes.subspan(at, 4096), file.bytes);
+    ASSERT_TRUE(CountPages(file.bytes, &counts));
+    EXPECT_LE(counts.resident_bytes, left_mib * kMiB) << at;
+    // A huge page is dropped whole.
+    EXPECT_GE(counts.resident_bytes + 4 * kMiB, left_mib * kMiB) << at;
+  }
+  EXPECT_EQ(file.bytes.size(), read_all());
+  UnmapFile(&file);
+}
+#endif
+
 TEST(MappedFile_Map, MissingFile_IsNotFoundWithItsName) {
   MappedFile file;
   Diag diag;
