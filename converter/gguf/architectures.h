@@ -34,6 +34,8 @@ struct GgufArchitecture {
   bool has_temperature = false;     // row to use if the file scales queries by their position
   bool rotates_neighbours = false;  // RoPE pairs are neighbours: the family's, or llama.cpp's
                                     // converter has reordered q and k rows
+  // The converter reorders q and k rows, but not their biases: files with such biases are wrong.
+  bool refuses_qk_biases = false;
   // Models with this many layers scale scores by hidden / heads instead of head_dim (no key says
   // it; llama.cpp recognises the largest member of a family by its layer count). 0: none.
   uint32_t layers_of_largest = 0;

@@ -292,6 +292,10 @@ class ConfigMaker {
     const bool attention = HasTensor("blk.0.attn_q.bias") || HasTensor("blk.0.attn_qkv.bias") ||
                            HasTensor("blk.0.attn_kv_a_mqa.bias") ||
                            HasTensor("blk.0.attn_output.bias");
+    if (row_.refuses_qk_biases && HasTensor("blk.0.attn_q.bias")) {
+      Fail("%s: tensor blk.0.attn_q.bias: not supported for %s, whose q rows are reordered alone",
+           metadata_->label().c_str(), row_.name);
+    }
     if (family_.qkv_bias == Bias::kByKey) config_[family_.bias_key] = attention;
     if (const char* key = family_.attention_out_bias_key) {
       config_[family_.bias_key] = HasTensor("blk.0.attn_q.bias");

@@ -118,6 +118,15 @@ TEST_F(GgufDecoderTest, Olmo) {
   ExpectSame(writer, "");
 }
 
+// llama.cpp's converter reorders q and k rows, but not their biases.
+TEST_F(GgufDecoderTest, OlmoWithBiases_IsRefused) {
+  GgufWriter writer = LoadAs("clipped", "olmo");
+  writer.Float("olmo.attention.layer_norm_epsilon", 1e-5f);
+  AddAll({}, &writer);
+  WriteGguf(writer);
+  EXPECT_THAT(GgufError(), HasSubstr("tensor blk.0.attn_q.bias: not supported for olmo"));
+}
+
 TEST_F(GgufDecoderTest, StableLm) {
   for (const bool is_parallel : {false, true}) {
     GgufWriter writer = LoadAs(is_parallel ? "gated_one_norm" : "gated_layer_norm", "stablelm",
