@@ -222,6 +222,12 @@ KernelWork OfGate(const Dispatch& d, uint32_t rows) {
     row.reductions = d.groups_x;
     row.weights = (push.group_weights == 0 ? push.n : n) * kFloat;
   }
+  if (d.constants[kRowQuantizesId] == 1) {
+    // The row again, for its least and largest element; and a counter.
+    AddQuantised(n, push.row_words, &row);
+    row.loaded += n * kFloat;
+    row.stored += kArrivalBytes;
+  }
   return OfRows(row, rows);
 }
 

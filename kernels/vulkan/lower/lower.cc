@@ -278,6 +278,7 @@ Status Lowering::Lower(const Step& step, const GatedActParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const ActParams& p) {
+  if (done_modes_ == kAllModes) return Status::kOk;
   const Value& x = program_.values[step.in];
   return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor,
                        p.parameters);

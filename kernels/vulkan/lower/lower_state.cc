@@ -54,6 +54,11 @@ Status Lowering::Lower(const Step& step, const ConvParams& p) {
   Dispatch d = Begin(Shader::kConv, step);
   d.constants[kConvIsGatedId] = p.is_gated ? 1 : 0;
   d.constants[kConvHasBiasId] = p.bias != kNoWeight ? 1 : 0;
+  if (fusion_.ending == Ending::kActivation) {
+    const Step& act = (&step)[1];
+    d.constants[kConvIsActivatedId] = 1;
+    d.constants[kConvActivationId] = static_cast<uint32_t>(act.Get<ActParams>().activation);
+  }
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, p.weight);
@@ -147,14 +152,29 @@ Status Lowering::Lower(const Step& step, const GateParams& p) {
   push.width = Width(step.in);
   push.stride = Width(p.gate);
   push.head_dim = args.head_dim;
-  if (p.norm == kNoWeight) return AddColumns(&d, push, push.width);
-  d.constants[kGateNormId] = args.norms_first ? kGateNormPrecedes : kGateNormFollows;
-  SetRow(&d, args.norm_group);
-  push.n = args.norm_group;
-  push.group_weights = args.norm_repeats ? 0 : args.norm_group;
-  push.epsilon = args.epsilon;
+  if (p.norm == kNoWeight) {
+    d.groups_x = static_cast<uint32_t>(CeilDiv(push.width, kWidth));
+  } else {
+    d.constants[kGateNormId] = args.norms_first ? kGateNormPrecedes : kGateNormFollows;
+    SetRow(&d, args.norm_group);
+    push.n = args.norm_group;
+    push.group_weights = args.norm_repeats ? 0 : args.norm_group;
+    push.epsilon = args.epsilon;
+    d.groups_x = push.width / args.norm_group;
+  }
+  if (fusion_.ending == Ending::kQuantize) {
+    Dispatch few = d;
+    few.modes = fusion_.modes;
+    few.constants[kRowQuantizesId] = 1;
+    Bind(&few, 5, PlaceOf(workspace_.few_quantized));
+    push.values_at = QuantizedHeadWords(kFewRows);
+    push.row_words = QuantizedWords(push.width);
+    few.SetPush(push);
+    SetQuantized(few.modes, workspace_.few_quantized, kFewRows);
+    ARN_TRY(sink_->Add(few, diag_));
+    d.modes &= static_cast<uint8_t>(~fusion_.modes);
+  }
   d.SetPush(push);
-  d.groups_x = push.width / args.norm_group;
   return sink_->Add(d, diag_);
 }
 

@@ -36,7 +36,7 @@ const uint kRowIsWholeId = 4, kRowQuantizesId = 5;
 const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
 const uint kRouteHasGroupsId = 4;
 const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2, kExpertsAccumulateId = 3;
-const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
+const uint kConvIsGatedId = 1, kConvHasBiasId = 2, kConvIsActivatedId = 3, kConvActivationId = 4;
 const uint kScanPassesById = 1, kScanStatesId = 2;
 const uint kLinearKeyDimId = 1, kLinearPartsId = 2, kLinearBlockId = 3, kLinearPanelId = 4;
 const uint kLinearHasDeltaRuleId = 5, kLinearHasSkipId = 6;
@@ -207,6 +207,7 @@ struct GatePush {
   uint group_weights;  // from the weights of a group to those of the next
   uint head_dim;       // columns that share a gate, if kGateIsOfHeadsId
   float epsilon;
+  uint values_at, row_words;  // as in NormPush
 };
 struct Im2colPush {
   ARN_PUSH_HEAD
