@@ -169,8 +169,8 @@ KernelWork Of(const ConvPush& push, const uint32_t* c, uint32_t rows, const Work
   return w;
 }
 
-KernelWork Of(const ScanPush& push, const uint32_t* c, uint32_t rows, const WorkContext& at) {
-  const uint64_t width = push.width, states = c[kScanStatesId];
+KernelWork Of(const ScanPush& push, const uint32_t* c, const WorkContext& at) {
+  const uint64_t width = push.width, states = c[kScanStatesId], rows = at.run.n_rows;
   KernelWork w;
   if (c[kScanPassesById] == 1) {
     w.loaded = rows * width * 2 * kFloat;
@@ -293,7 +293,7 @@ KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) 
     case Shader::kRoute: w = of_rows(Of(d.Push<RoutePush>(), c)); break;
     case Shader::kExperts: w = Of(d, d.Push<ExpertsPush>(), rows, context); break;
     case Shader::kConv: w = Of(d.Push<ConvPush>(), c, rows, context); break;
-    case Shader::kScan: w = Of(d.Push<ScanPush>(), c, rows, context); break;
+    case Shader::kScan: w = Of(d.Push<ScanPush>(), c, context); break;
     case Shader::kLinearAttention: w = OfLinearAttention(d, context); break;
     case Shader::kGate: w = OfGate(d, rows); break;
     case Shader::kScaleRow: {

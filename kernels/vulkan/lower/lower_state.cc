@@ -80,6 +80,7 @@ Status Lowering::Lower(const Step& step, const ScanParams& p) {
   const Weight& rates = program_.weights[p.rates];
   for (const bool passes_by : {true, false}) {
     Dispatch d = Begin(Shader::kScan, step);
+    if (!passes_by) d.rows = GridRows::kSequences;
     const WeightId weight = passes_by ? p.skip : p.rates;
     d.constants[kScanPassesById] = passes_by ? 1 : 0;
     d.constants[kScanStatesId] = rates.rows;
