@@ -123,7 +123,7 @@ void ExpectRoutes(const BackendCase& backend, RouteParams params,
   const ValueId out = builder.AddValue(2u * params.n_chosen);
   if (!correction.empty()) params.correction = builder.AddVector(correction);
   builder.AddStep(params, in, out);
-  const bool is_refused = params.n_groups != 0 || params.route_score == RouteScore::kSparseMixer;
+  const bool is_refused = params.route_score == RouteScore::kSparseMixer;
   if (is_refused && backend.backend->host_kv == nullptr) {
     std::string message;
     EXPECT_FALSE(CanLoad(backend.backend, &builder, &message));
@@ -256,23 +256,25 @@ struct ExpertsCase {
   };
 
   ExpertsCase(const std::vector<DType>& types, const Widths& widths, uint32_t rows,
-              bool weighs_input, std::mt19937* rng, bool accumulate = true)
+              bool weighs_input, std::mt19937* rng, bool accumulate = true, bool is_gated = true)
       : width(widths.in), ffn(widths.ffn), out_width(widths.out), builder(2, rows, 64) {
     auto& params = step.Get<ExpertsParams>();
     params.n_experts = static_cast<uint16_t>(types.size());
     params.n_chosen = kChosen;
     params.weighs_input = weighs_input;
     params.accumulate = accumulate;
+    params.is_gated = is_gated;
+    const uint32_t inner = is_gated ? 2 * ffn : ffn;
     step.in = builder.AddValue(width);
     step.out = builder.AddValue(out_width);
     params.topk = builder.AddValue(2 * kChosen);
     params.gathered = builder.AddValue(width);
-    params.gate_up = builder.AddValue(2 * ffn);
-    params.activated = builder.AddValue(ffn);
+    params.gate_up = builder.AddValue(inner);
+    params.activated = is_gated ? builder.AddValue(ffn) : params.gate_up;
     params.expert_out = builder.AddValue(out_width);
     for (const DType dtype : types) {
       const bool has_bias = matrices.size() == 2;
-      matrices.push_back(RandomMatrix(dtype, 2 * ffn, width, has_bias, rng));
+      matrices.push_back(RandomMatrix(dtype, inner, width, has_bias, rng));
       matrices.push_back(RandomMatrix(dtype, out_width, ffn, has_bias, rng));
     }
     for (size_t i = 0; i < matrices.size(); ++i) {
@@ -300,7 +302,8 @@ struct ExpertsCase {
         const std::vector<double> gate_up = ExactMatmul(matrices[2 * e], in);
         std::vector<double> activated(ffn);
         for (size_t c = 0; c < ffn; ++c) {
-          activated[c] = gate_up[c] / (1.0 + std::exp(-gate_up[c])) * gate_up[ffn + c];
+          const double up = params().is_gated ? gate_up[ffn + c] : 1.0;
+          activated[c] = gate_up[c] / (1.0 + std::exp(-gate_up[c])) * up;
         }
         const std::vector<double> out = ExactMatmul(matrices[2 * e + 1], activated);
         for (size_t c = 0; c < out_width; ++c) {
@@ -379,6 +382,17 @@ TEST_P(ExpertsTest, Experts_AloneInASum_OverwriteTheOutput) {
   ExpertsCase c(std::vector<DType>(5, DType::kF32), {48, 36, 44}, 9, false, &rng,
                 /*accumulate=*/false);
   ExpectFormula(GetParam(), &c, {1, 9, 4}, 2 * kTolerance, &rng);
+}
+
+TEST_P(ExpertsTest, Experts_WithoutAGate_EqualTheFormula) {
+  std::mt19937 rng(48);
+  for (const DType dtype : {DType::kF32, DType::kInt8}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    ExpertsCase c(std::vector<DType>(5, dtype), {48, 37, 52}, 39, false, &rng,
+                  /*accumulate=*/true, /*is_gated=*/false);
+    ExpectFormula(GetParam(), &c, {1, 7, 39},
+                  dtype == DType::kF32 ? 2 * kTolerance : kIntegerTolerance, &rng);
+  }
 }
 
 // Matrices at unequal offsets, wider than a tile, with a column count that is not a multiple of 4.

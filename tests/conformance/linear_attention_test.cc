@@ -33,10 +33,13 @@ constexpr Shape kShapes[] = {
     {3, 3, 80, 43, true},
     {2, 1, 96, 40, true},
     {2, 2, 64, 64, true},
+    {1, 1, 256, 20, true},
     {1, 1, 1, 1, false},
     {6, 2, 5, 33, false},
     {2, 1, 128, 64, false},
     {3, 1, 16, 8, false},
+    {2, 1, 256, 24, false},
+    {2, 2, 129, 17, false},
     {3, 3, 7, 97, false, 0.4f, 0.9f},
     {4, 2, 24, 43, true, 0.0f, 0.0f, true},
 };
@@ -179,15 +182,6 @@ std::vector<double> Formula(const Shape& s, const Inputs& x, uint32_t first, uin
   return out;
 }
 
-// The backends that have the ops.
-std::vector<BackendCase> HostBackends() {
-  std::vector<BackendCase> cases;
-  for (const BackendCase& backend : AllBackends()) {
-    if (backend.backend->host_kv != nullptr) cases.push_back(backend);
-  }
-  return cases;
-}
-
 class LinearAttentionTest : public BackendTest {};
 
 TEST_P(LinearAttentionTest, OddSizesAndSequences_EqualTheFormula) {
@@ -266,6 +260,31 @@ TEST_P(LinearAttentionTest, Chunks_GiveTheBitsOfOneRun) {
   }
 }
 
+// Keys whose rows fill the shared memory of a small GPU, and those that exceed it.
+TEST_P(LinearAttentionTest, LongKeys_EqualTheFormulaOrAreRefused) {
+  std::mt19937 rng(65);
+  for (const uint32_t key_dim : {512u, 513u}) {
+    const Shape shape = {1, 1, key_dim, 5, true};
+    const Inputs x = RandomInputs(shape, 3, &rng);
+    Case c(shape, x.heads, 2);
+    if (key_dim > 512 && GetParam().backend->host_kv == nullptr) {
+      c.builder.AddStep(c.step);
+      std::string message;
+      EXPECT_FALSE(CanLoad(GetParam().backend, &c.builder, &message));
+      EXPECT_NE(std::string::npos,
+                message.find("step linear_attention: keys of more than 512 elements"))
+          << message;
+      continue;
+    }
+    c.Load(GetParam());
+    Batch batch(c.session->program(), {{0, 3}}, &rng);
+    c.Put(x, 0, 3);
+    ASSERT_EQ(c.session->Run(batch.Args()), Status::kOk) << c.session->message();
+    std::vector<double> state(shape.state_floats(), 0.0);
+    ExpectNear(c.session->ValueData(c.step.out), Formula(shape, x, 0, 3, &state), kStateTolerance);
+  }
+}
+
 struct GateShape {
   uint32_t width, group, norm;  // group 0: no norm; norm: its elements
   bool norms_first;
@@ -324,7 +343,7 @@ TEST_P(LinearAttentionTest, Gate_OddSizes_EqualsTheFormula) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LinearAttentionTest, testing::ValuesIn(HostBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, LinearAttentionTest, testing::ValuesIn(AllBackends()),
                          [](const auto& i) { return i.param.name; });
 
 TEST_P(LinearAttentionTest, GateOfHeads_EqualsTheFormula) {

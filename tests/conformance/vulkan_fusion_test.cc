@@ -29,6 +29,10 @@ WeightId AddRandom(ProgramBuilder* b, DType dtype, uint32_t rows, uint32_t cols,
   return b->AddMatrix(RandomMatrix(dtype, rows, cols, true, rng), TargetLayouts(dtype)[0]);
 }
 
+WeightId AddFloatRows(ProgramBuilder* b, uint32_t rows, uint32_t cols, std::mt19937* rng) {
+  return b->AddMatrix(RandomMatrix(DType::kF32, rows, cols, false, rng), WeightLayout());
+}
+
 // A pre-norm layer between two others: attention, and a gated feed-forward block.
 ProgramBuilder DenseLayers(DType dtype) {
   constexpr uint32_t kHidden = 64, kFfn = 96, kHeads = 4, kHeadDim = 16;
@@ -97,6 +101,68 @@ TEST(VulkanFusionTest, DenseLayer_OfFewRows_HasSevenDispatches) {
   }
   EXPECT_EQ(DispatchesOfALayer(DType::kInt8, Mode::kMany, false),
             DispatchesOfALayer(DType::kInt8, Mode::kMany, true));
+}
+
+// A norm, a layer's linear attention, and the next norm.
+ProgramBuilder LinearLayer() {
+  constexpr uint32_t kHidden = 64, kHeads = 2, kKeys = 2 * 12, kWidth = kHeads * 16;
+  constexpr uint32_t kConvolved = 2 * kKeys + kWidth;
+  std::mt19937 rng(11);
+  ProgramBuilder b(2, kMaxRows, 64);
+  const ValueId x = b.AddValue(kHidden), normed = b.AddValue(kHidden), out = b.AddValue(kWidth);
+  const ValueId mixed = b.AddValue(kWidth + 2 * kHeads + kConvolved);
+  const ValueId convolved = b.AddValue(kConvolved);
+  const auto add_linear = [&](ValueId in, ValueId to, uint32_t rows, uint32_t cols) {
+    b.AddStep(LinearParams{.weight = AddRandom(&b, DType::kInt8, rows, cols, &rng)}, in, to);
+  };
+  NormParams norm;
+  norm.weight = b.AddVector(RandomFloats(kHidden, 1.0f, &rng));
+  ConvParams conv;
+  conv.weight = AddFloatRows(&b, 4, kConvolved, &rng);
+  conv.group = static_cast<uint16_t>(b.AddStates(3 * kConvolved + 12 * kWidth, 1, 2));
+  LinearAttentionParams attend;
+  attend.heads = AddFloatRows(&b, 2, kHeads, &rng);
+  attend.gates = mixed;
+  attend.group = conv.group;
+  attend.key_dim = 12;
+  attend.state_offset = 3 * kConvolved;
+  attend.has_delta_rule = true;
+  GateParams gate;
+  gate.gate = mixed;
+  gate.norm = b.AddVector(RandomFloats(16, 1.0f, &rng));
+  gate.norm_group = 16;
+  b.AddStep(norm, x, normed);
+  add_linear(normed, mixed, kWidth + 2 * kHeads + kConvolved, kHidden);
+  b.AddStep(conv, mixed, convolved);
+  b.AddStep(ActParams{.activation = Activation::kSilu}, convolved, kNoValue);
+  b.AddStep(attend, convolved, out);
+  b.AddStep(gate, out, kNoValue);
+  add_linear(out, x, kHidden, kWidth);
+  b.AddStep(norm, x, normed);
+  return b;
+}
+
+TEST(VulkanFusionTest, LinearAttention_OfFewRows_HasFiveDispatches) {
+  ProgramBuilder builder = LinearLayer();
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  const auto dispatches = [&](Mode mode, bool fuses) {
+    vulkan::Traits traits;
+    traits.fuses = fuses;
+    const vulkan::Workspace nowhere = {};
+    DispatchCollector all;
+    Diag diag;
+    EXPECT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, traits).Run(&all, &diag));
+    uint32_t n = 0;
+    for (const vulkan::Dispatch& d : all.dispatches) {
+      n += (d.modes & vulkan::BitOf(mode)) != 0 && d.shader != Shader::kKvEdit;
+    }
+    return n - 1;  // without the first norm
+  };
+  for (const Mode mode : {Mode::kOne, Mode::kFew, Mode::kMany}) {
+    EXPECT_EQ(mode == Mode::kMany ? 7u : 5u, dispatches(mode, true));
+    EXPECT_EQ(8u, dispatches(mode, false));
+  }
 }
 
 // A matmul and the norm behind it, in a program whose values may be moved.
@@ -200,6 +266,32 @@ struct Chains {
     builder.AddStep(rope, qkv, kNoValue);
     builder.AddStep(attend, qkv, attended);
     AddLinear(DType::kInt8, attended, Add(kOut), kOut, kHeads * kHeadDim, false, &rng);
+    AddGates(&rng);
+    AddConvolution(&rng);
+  }
+  // Gates with a norm of groups, of whole rows and without one, and matmuls behind them. The last
+  // has no vectors of four.
+  void AddGates(std::mt19937* rng) {
+    for (const auto& [width, group] : {std::pair{96u, 24u}, {172u, 172u}, {196u, 0u}, {54u, 18u}}) {
+      const ValueId x = Add(width);
+      GateParams gate;
+      gate.gate = Add(width + 3);
+      gate.norm_group = group;
+      gate.epsilon = 1e-5f;
+      gate.norms_first = width == 96;
+      if (group != 0) gate.norm = builder.AddVector(RandomFloats(group, 1.0f, rng));
+      builder.AddStep(gate, x, kNoValue);
+      AddLinear(DType::kInt8, x, Add(kOut), kOut, width, false, rng);
+    }
+  }
+  void AddConvolution(std::mt19937* rng) {
+    constexpr uint32_t kWidth = 77;
+    ConvParams conv;
+    conv.weight = AddFloatRows(&builder, 3, kWidth, rng);
+    conv.group = static_cast<uint16_t>(builder.AddStates(2 * kWidth, 1, 2));
+    const ValueId in = Add(kWidth), out = Add(kWidth);
+    builder.AddStep(conv, in, out);
+    builder.AddStep(ActParams{.activation = Activation::kSilu}, out, kNoValue);
   }
   ValueId Add(uint32_t width) {
     values.push_back(builder.AddValue(width));
@@ -222,7 +314,11 @@ std::vector<std::vector<float>> Values(const Backend* backend, Chains* chains) {
   std::vector<std::vector<float>> found;
   Batch batch(session.program(), {{0, kMaxRows}}, &rng);
   for (const uint32_t rows : {kMaxRows, 1u, 8u, 3u, 1u, 1u}) {
-    if (rows != kMaxRows) batch.Advance({rows});
+    if (rows != kMaxRows) {
+      // The run reads the slot of states that the last one wrote.
+      std::swap(batch.pages[1].front(), batch.pages[1].back());
+      batch.Advance({rows});
+    }
     for (const ValueId id : chains->values) {
       const auto x = RandomFloats(size_t{rows} * session.program().values[id].width, 1.0f, &rng);
       std::memcpy(session.ValueData(id), x.data(), x.size() * sizeof(float));

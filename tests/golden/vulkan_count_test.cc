@@ -26,11 +26,16 @@ struct CountCase {
 void PrintTo(const CountCase& c, std::ostream* out) { *out << c.golden << " " << c.weights; }
 
 constexpr const char* kShaderNames[vulkan::kShaderCount] = {
-    "embed",         "rope_angles",    "norm",     "quantize",  "gemv_float",     "gemv_int",
-    "gemm_float",    "gemm_int",       "qkv_rope", "attention", "gated_act",      "kv_edit",
-    "choose",        "route",          "experts",  "conv",      "scan",           "im2col",
-    "add_positions", "scale_row",      "multiply", "columns",   "add_embeddings", "clamp",
-    "pool",          "attention_tile", "gemm_coop"};
+    "embed",         "rope_angles",    "norm",
+    "quantize",      "gemv_float",     "gemv_int",
+    "gemm_float",    "gemm_int",       "qkv_rope",
+    "attention",     "gated_act",      "kv_edit",
+    "choose",        "route",          "experts",
+    "conv",          "scan",           "im2col",
+    "add_positions", "scale_row",      "multiply",
+    "columns",       "add_embeddings", "clamp",
+    "pool",          "attention_tile", "linear_attention",
+    "gate",          "gemm_coop"};
 
 // Adds up the work of each shader over the steps.
 class Sums final : public vulkan::DispatchSink {
@@ -55,7 +60,7 @@ class Sums final : public vulkan::DispatchSink {
   }
   Status Add(const vulkan::Dispatch& d, Diag*) override {
     const auto mode = static_cast<uint32_t>(vulkan::ModeOf(run_.n_rows));
-    const uint32_t rows = RowsOf(vulkan::GridOf(d), {run_.n_rows, 0, 1});
+    const uint32_t rows = RowsOf(vulkan::GridOf(d), {run_.n_rows, 0, 1, 1});
     if (!is_counted_ || (d.modes >> mode & 1) == 0 || rows == 0) return Status::kOk;
     const KernelWork work = WorkOf(d, rows, context_);
     KernelWork& sum = work_[static_cast<uint32_t>(d.shader)];
@@ -180,7 +185,15 @@ INSTANTIATE_TEST_SUITE_P(Cases, VulkanCountTest,
                                          CountCase{"corrected_routing", "int4", ARN_KV_F32},
                                          CountCase{"shared_expert_gate", "f16", ARN_KV_F32},
                                          CountCase{"global_heads", "bf16", ARN_KV_F32},
-                                         CountCase{"parallel_residual", "int8", ARN_KV_F16}),
+                                         CountCase{"parallel_residual", "int8", ARN_KV_F16},
+                                         CountCase{"delta_rule", "int8", ARN_KV_F16},
+                                         CountCase{"delta_rule_split_odd", "f32", ARN_KV_F32},
+                                         CountCase{"linear_attention", "int8", ARN_KV_F32},
+                                         CountCase{"linear_attention_limits", "f32", ARN_KV_F32},
+                                         CountCase{"parallel_heads", "int4", ARN_KV_INT8},
+                                         CountCase{"head_gates_odd", "bf16", ARN_KV_F32},
+                                         CountCase{"single_blocks_experts", "f32", ARN_KV_F32},
+                                         CountCase{"router_groups", "int8", ARN_KV_F32}),
                          [](const testing::TestParamInfo<CountCase>& p) {
                            return std::string(p.param.golden) + "_" + p.param.weights;
                          });

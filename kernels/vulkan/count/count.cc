@@ -29,6 +29,8 @@ const char* NameOf(Shader shader) {
     case Shader::kExperts: return "experts";
     case Shader::kConv: return "conv";
     case Shader::kScan: return "scan";
+    case Shader::kLinearAttention: return "linear_attention";
+    case Shader::kGate: return "gate";
     case Shader::kIm2col: return "im2col";
     case Shader::kAddPositions: return "add_positions";
     case Shader::kScaleRow: return "scale_row";
@@ -87,7 +89,7 @@ class WorkCounter final : public DispatchSink {
     ++n_lowered_;
     if (!is_counted_ || (d.modes >> mode_ & 1) == 0) return Status::kOk;
     const uint32_t n_rows = context_.run.n_rows;
-    const uint32_t rows = RowsOf(GridOf(d), {n_rows, 0, program_.max_logit_rows == 0 ? 0u : 1u});
+    const uint32_t rows = RowsOf(GridOf(d), {n_rows, 0, program_.max_logit_rows == 0 ? 0u : 1u, 1});
     DispatchCost cost;
     Describe(d, &cost);
     cost.waits = !d.joins_previous;

@@ -102,6 +102,13 @@ RowWork Of(const RoutePush& push, const uint32_t* c) {
   // Experts that are taken have no correction.
   if (is_corrected) loads += chosen * experts - chosen * (chosen - 1) / 2 + chosen;
   uint64_t stores = experts * (1 + divides) + 3 * chosen;
+  if (c[kRouteHasGroupsId] == 1) {
+    // Experts of other groups are taken, and have no correction either.
+    const uint64_t others = experts / push.n_groups * (push.n_groups - push.n_groups_chosen);
+    loads += experts * (is_corrected ? 2 : 1);
+    if (is_corrected) loads -= chosen * others;
+    stores += others;
+  }
   if (!is_sigmoid || c[kRouteNormTopkProbId] == 1) {
     loads += chosen;
     stores += chosen;
@@ -109,7 +116,7 @@ RowWork Of(const RoutePush& push, const uint32_t* c) {
   row.loaded = loads * kFloat;
   row.stored = stores * kFloat;
   row.least = (experts + 2 * chosen) * kFloat;
-  row.reductions = 2 + chosen * (is_corrected ? 3 : 2);
+  row.reductions = 2 + chosen * (is_corrected ? 3 : 2) + 3 * push.n_groups;
   row.weights = is_corrected ? experts * kFloat : 0;
   return row;
 }
@@ -162,8 +169,8 @@ KernelWork Of(const ConvPush& push, const uint32_t* c, uint32_t rows, const Work
   return w;
 }
 
-KernelWork Of(const ScanPush& push, const uint32_t* c, uint32_t rows, const WorkContext& at) {
-  const uint64_t width = push.width, states = c[kScanStatesId];
+KernelWork Of(const ScanPush& push, const uint32_t* c, const WorkContext& at) {
+  const uint64_t width = push.width, states = c[kScanStatesId], rows = at.run.n_rows;
   KernelWork w;
   if (c[kScanPassesById] == 1) {
     w.loaded = rows * width * 2 * kFloat;
@@ -178,6 +185,50 @@ KernelWork Of(const ScanPush& push, const uint32_t* c, uint32_t rows, const Work
   w.least = width * kFloat * (2 * states + old_states + rows * 4) + rows * 2 * states * kFloat;
   w.float_products = rows * width * states * 4;
   return w;
+}
+
+// All rows of a sequence.
+KernelWork OfLinearAttention(const Dispatch& d, const WorkContext& at) {
+  const auto push = d.Push<LinearAttentionPush>();
+  const uint32_t* c = d.constants;
+  const uint64_t rows = at.run.n_rows, key_dim = c[kLinearKeyDimId];
+  const uint64_t width = uint64_t{push.n_heads} * push.value_dim, states = key_dim * width;
+  const uint64_t delta = c[kLinearHasDeltaRuleId], has_state = at.run.n_before != 0 ? 1 : 0;
+  // Each workgroup reads the queries and keys of its head; the delta rule the first keys of the
+  // next block too.
+  const uint64_t next = delta * (CeilDiv(rows, uint64_t{c[kLinearBlockId]}) - 1);
+  const uint64_t gates = 1 + delta, heads = 2 + c[kLinearHasSkipId];
+  const uint64_t keys = push.n_heads / push.heads_per_key * key_dim;
+  KernelWork w;
+  w.loaded = kFloat * (has_state * states + rows * width +
+                       d.groups_x * ((2 * rows + next) * key_dim + rows * (gates + heads)));
+  w.stored = kFloat * (states + rows * width);
+  w.least = kFloat * ((1 + has_state) * states + heads * push.n_heads +
+                      rows * (2 * width + 2 * keys + gates * push.n_heads));
+  w.float_products = (3 + delta) * rows * states;
+  return w;
+}
+
+KernelWork OfGate(const Dispatch& d, uint32_t rows) {
+  const auto push = d.Push<GatePush>();
+  const uint64_t n = push.width, norm = d.constants[kGateNormId];
+  const bool is_of_heads = d.constants[kGateIsOfHeadsId] == 1;
+  RowWork row;
+  // With a norm: the row again, and the norm's weights.
+  row.loaded = n * kFloat * (norm == kGateHasNoNorm ? 2 : 4);
+  row.stored = n * kFloat * (norm == kGateNormFollows ? 2 : 1);
+  row.least = (2 * n + (is_of_heads ? n / push.head_dim : n)) * kFloat;
+  if (norm != kGateHasNoNorm) {
+    row.reductions = d.groups_x;
+    row.weights = (push.group_weights == 0 ? push.n : n) * kFloat;
+  }
+  if (d.constants[kRowQuantizesId] == 1) {
+    // The row again, for its least and largest element; and a counter.
+    AddQuantised(n, push.row_words, &row);
+    row.loaded += n * kFloat;
+    row.stored += kArrivalBytes;
+  }
+  return OfRows(row, rows);
 }
 
 KernelWork Of(const ChoosePush& push, const uint32_t* c) {
@@ -242,7 +293,9 @@ KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) 
     case Shader::kRoute: w = of_rows(Of(d.Push<RoutePush>(), c)); break;
     case Shader::kExperts: w = Of(d, d.Push<ExpertsPush>(), rows, context); break;
     case Shader::kConv: w = Of(d.Push<ConvPush>(), c, rows, context); break;
-    case Shader::kScan: w = Of(d.Push<ScanPush>(), c, rows, context); break;
+    case Shader::kScan: w = Of(d.Push<ScanPush>(), c, context); break;
+    case Shader::kLinearAttention: w = OfLinearAttention(d, context); break;
+    case Shader::kGate: w = OfGate(d, rows); break;
     case Shader::kScaleRow: {
       const uint64_t n = d.Push<ScaleRowPush>().n;
       w = of_rows({.loaded = 2 * n * kFloat, .stored = n * kFloat, .least = (2 * n + 1) * kFloat});

@@ -64,6 +64,7 @@ enum class GridRows : uint8_t {
   kEdits,       // edits of a batch
   kPooled,      // pooled rows of the run
   kShared,      // kRun if attention is split into segments, else none
+  kSequences,   // sequences of the run
 };
 
 struct Dispatch {

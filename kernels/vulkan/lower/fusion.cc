@@ -47,6 +47,14 @@ uint8_t QuantizeModes(const Program& program, const Step& step, const Step&) {
              : 0;
 }
 
+uint8_t GateModes(const Program& program, const Step& step, const Step&) {
+  return FeedsIntegerMatmul(program, step) && HasPlainRows(program, step.in) ? kFewModes : 0;
+}
+
+uint8_t ActivationModes(const Program&, const Step& step, const Step& next) {
+  return next.in == step.out && next.Get<ActParams>().parameters == kNoWeight ? kAllModes : 0;
+}
+
 struct Rule {
   Op op, next;
   Ending ending;
@@ -55,6 +63,8 @@ struct Rule {
 constexpr Rule kRules[] = {
     {Op::kLinear, Op::kNorm, Ending::kNorm, NormModes},
     {Op::kAttention, Op::kLinear, Ending::kQuantize, QuantizeModes},
+    {Op::kGate, Op::kLinear, Ending::kQuantize, GateModes},
+    {Op::kConv, Op::kAct, Ending::kActivation, ActivationModes},
 };
 
 }  // namespace
@@ -75,10 +85,11 @@ bool FeedsIntegerMatmul(const Program& program, const Step& step) {
   const Step* next = &step + 1;
   if (next == program.steps.data() + program.steps.size()) return false;
   const auto* linear = next->If<LinearParams>();
-  return linear != nullptr && next->in == step.out &&
+  const ValueId written = step.out != kNoValue ? step.out : step.in;
+  return linear != nullptr && next->in == written &&
          IsInteger(program.weights[linear->weight].dtype) &&
-         program.values[next->out].row_factor == program.values[step.out].row_factor &&
-         RowFactorOf(program, step) == program.values[step.out].row_factor;
+         program.values[next->out].row_factor == program.values[written].row_factor &&
+         RowFactorOf(program, step) == program.values[written].row_factor;
 }
 
 bool IsWholeNorm(const Program& program, const Step& norm) {

@@ -1,6 +1,7 @@
-// Which steps share a dispatch in runs of few rows: the last workgroup of a step's dispatch to end
-// does what follows with the rows that all of them have written (shaders/arrivals.glsl). Runs of
-// many rows have a dispatch for each.
+// Which steps share a dispatch. In runs of few rows the last workgroup of a step's dispatch to end
+// does what follows with the rows that all of them have written (shaders/arrivals.glsl); runs of
+// many rows have a dispatch for each. Activations of what an invocation has written are shared in
+// any run.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@ namespace arn::vulkan {
 
 enum class Ending : uint8_t {
   kNone,
-  kNorm,      // the whole next step, a norm of the rows, with the quantisation that it may do
-  kQuantize,  // the quantisation of the rows for the next step, a matmul
+  kNorm,        // the whole next step, a norm of the rows, with the quantisation that it may do
+  kQuantize,    // the quantisation of the rows for the next step, a matmul
+  kActivation,  // the whole next step, an activation of the elements
 };
 
 struct Fusion {
@@ -23,8 +25,8 @@ struct Fusion {
 // Returns how dispatches of the program's step end.
 Fusion FusionOf(const Program& program, uint32_t step);
 
-// True if the next step is a matmul of integer weights whose input is this step's output, with one
-// row for each of its rows.
+// True if the next step is a matmul of integer weights whose input is what this step writes, with
+// one row for each of its rows.
 bool FeedsIntegerMatmul(const Program& program, const Step& step);
 // True if the norm is over whole rows.
 bool IsWholeNorm(const Program& program, const Step& norm);

@@ -10,6 +10,7 @@ uint32_t RowsOf(const GridOf& grid, const RowCounts& rows) {
     case GridRows::kRun:
     case GridRows::kShared: return rows.run * grid.row_factor;
     case GridRows::kPooled: return rows.pooled;
+    case GridRows::kSequences: return rows.sequences;
     case GridRows::kFewLogits:
       if (!is_few) return 0;
       break;

@@ -32,9 +32,9 @@ constexpr Mode ModeOf(uint32_t rows) {
   return rows == 1 ? Mode::kOne : rows <= kFewRows ? Mode::kFew : Mode::kMany;
 }
 
-// Rows of a run, of what an encoder run pools them to, and those with logits.
+// Rows of a run, of what an encoder run pools them to, and those with logits; its sequences.
 struct RowCounts {
-  uint32_t run = 0, pooled = 0, logits = 0;
+  uint32_t run = 0, pooled = 0, logits = 0, sequences = 0;
 };
 // Returns the rows that the grid's workgroups share, row_tile to each; 0: it has none.
 uint32_t RowsOf(const GridOf& grid, const RowCounts& rows);

@@ -18,6 +18,7 @@ static_assert(kTypeF32 == static_cast<uint32_t>(DType::kF32) &&
               kTypeInt8 == static_cast<uint32_t>(DType::kInt8) &&
               kTypeInt4 == static_cast<uint32_t>(DType::kInt4));
 static_assert(kQuantisedPageBit == kQuantisedPage);
+static_assert(kRouteMaxGroups == kMaxRouterGroups);
 
 }  // namespace
 
@@ -148,12 +149,12 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kAdapt: return UnsupportedError(step, "adapters run on the CPU only");
     case Op::kMultiply: return Lower(step, step.Get<MultiplyParams>());
     case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
-    case Op::kLinearAttention:
+    case Op::kLinearAttention: return Lower(step, step.Get<LinearAttentionParams>());
+    case Op::kGate: return Lower(step, step.Get<GateParams>());
     case Op::kMixStreams:
     case Op::kMatchRms:
     case Op::kThreshold:
-    case Op::kNormRows:
-    case Op::kGate: return UnsupportedError(step, "has no shader");
+    case Op::kNormRows: return UnsupportedError(step, "has no shader");
   }
   return UnsupportedError(step, "is not known");
 }
@@ -277,6 +278,7 @@ Status Lowering::Lower(const Step& step, const GatedActParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const ActParams& p) {
+  if (done_modes_ == kAllModes) return Status::kOk;
   const Value& x = program_.values[step.in];
   return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor,
                        p.parameters);

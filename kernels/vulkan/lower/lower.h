@@ -101,6 +101,8 @@ class Lowering {
   Status Lower(const Step& step, const LogitsParams& p);
   Status Lower(const Step& step, const ConvParams& p);
   Status Lower(const Step& step, const ScanParams& p);
+  Status Lower(const Step& step, const LinearAttentionParams& p);
+  Status Lower(const Step& step, const GateParams& p);
   Status Lower(const Step& step, const FeaturesParams& p);
   Status Lower(const Step& step, const ClampParams& p);
   Status Lower(const Step& step, const PoolParams& p);

@@ -32,7 +32,6 @@ ExpertSpace ExpertSpaceOf(const Program& program) {
 }
 
 Status Lowering::Lower(const Step& step, const RouteParams& p) {
-  if (p.n_groups != 0) return UnsupportedError(step, "routing limited to groups of experts");
   if (p.route_score == RouteScore::kSparseMixer) {
     return UnsupportedError(step, "routing by a sparse mixer");
   }
@@ -40,6 +39,7 @@ Status Lowering::Lower(const Step& step, const RouteParams& p) {
   d.constants[kRouteIsSigmoidId] = p.route_score == RouteScore::kSigmoid ? 1 : 0;
   d.constants[kRouteNormTopkProbId] = p.norm_topk_prob ? 1 : 0;
   d.constants[kRouteHasCorrectionId] = p.correction == kNoWeight ? 0 : 1;
+  d.constants[kRouteHasGroupsId] = p.n_groups == 0 ? 0 : 1;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, p.correction);
@@ -48,6 +48,8 @@ Status Lowering::Lower(const Step& step, const RouteParams& p) {
   push.least = p.topk_least;
   push.n_experts = p.n_experts;
   push.n_chosen = p.n_chosen;
+  push.n_groups = p.n_groups;
+  push.n_groups_chosen = p.n_groups_chosen;
   d.SetPush(push);
   return sink_->Add(d, diag_);
 }
@@ -179,7 +181,9 @@ Status Lowering::AddExpertPart(const Step& step, const ExpertsParams& p, uint32_
 }
 
 Status Lowering::Lower(const Step& step, const ExpertsParams& p) {
-  if (!p.is_gated) return UnsupportedError(step, "experts without a gate");
+  if (!p.is_gated && p.weighs_input) {
+    return UnsupportedError(step, "experts without a gate whose inputs are weighed");
+  }
   const uint64_t pairs = uint64_t{program_.max_rows} * p.n_chosen;
   if (pairs > kMaxGroups) {
     return UnsupportedError(
@@ -194,14 +198,17 @@ Status Lowering::Lower(const Step& step, const ExpertsParams& p) {
   Matmul matmul;
   matmul.step = &step;
   matmul.in = p.weighs_input ? product : in;
-  matmul.out = wide;
+  // Without a gate the activation is in place: its input may not be where the outputs go.
+  matmul.out = p.is_gated ? wide : product;
   matmul.max_rows = pairs;
   matmul.row_factor = p.n_chosen;
   matmul.rows_an_input = p.weighs_input ? 1 : p.n_chosen;
   ARN_TRY(AddExpertMatmuls(matmul, p, false));
   const uint32_t ffn = Width(p.activated);
-  ARN_TRY(AddActivation(step, {p.activation, p.activation_limit}, wide, product, ffn, p.n_chosen));
+  ARN_TRY(AddActivation(step, {p.activation, p.activation_limit}, p.is_gated ? wide : Place(),
+                        product, ffn, p.n_chosen));
   matmul.in = product;
+  matmul.out = wide;
   matmul.rows_an_input = 1;
   ARN_TRY(AddExpertMatmuls(matmul, p, true));
   return AddExpertPart(step, p, kExpertsSum, wide, PlaceOf(program_.values[step.out].slice));

@@ -42,13 +42,15 @@ class RunExecution final : public Execution {
 
 void Execution::WriteGrids() {
   auto* commands = reinterpret_cast<VkDispatchIndirectCommand*>(s_.grid_words.mapped);
+  const auto n_sequences = static_cast<uint32_t>(sequences_.size());
+  const RowCounts counts = {rows_, pooled_rows_, logit_rows_, n_sequences};
   for (const Segment& segment : s_.segments) {
     if (!IsPart(segment)) continue;
     for (uint32_t i = 0; i < segment.n_dispatches; ++i) {
       const GridOf& grid = s_.grids[segment.first_dispatch + i];
       if ((grid.modes >> mode_ & 1) == 0) continue;
       VkDispatchIndirectCommand& command = commands[segment.first_dispatch + i];
-      const uint32_t rows = RowsOf(grid, {rows_, pooled_rows_, logit_rows_});
+      const uint32_t rows = RowsOf(grid, counts);
       command = {grid.groups_x, static_cast<uint32_t>(CeilDiv(rows, grid.row_tile)), grid.groups_z};
       if (grid.segments.positions == 0) continue;
       const uint32_t n_segments = CountSegments(grid.segments, sequences_, rows_, sees_ahead_);

@@ -1,14 +1,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kConv: one invocation per channel of a row. The last row of each sequence stores the inputs that
-// the next run starts with.
+// kConv: one invocation per channel of a row, with the activation that follows. The last row of
+// each sequence stores the inputs that the next run starts with.
 #include "common.glsl"
+#include "math.glsl"
 layout(push_constant) uniform Push { ConvPush push; };
 #include "kv.glsl"
 
 // [b | c | x]: the input is b * x, the result is multiplied by c.
 layout(constant_id = kConvIsGatedId) const uint IS_GATED = 0;
 layout(constant_id = kConvHasBiasId) const uint HAS_BIAS = 0;
+layout(constant_id = kConvIsActivatedId) const uint IS_ACTIVATED = 0;
+layout(constant_id = kConvActivationId) const uint ACTIVATION = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -43,7 +46,7 @@ void main() {
       sum += weight[push.weights_at + k * push.weight_stride + c] * value;
     }
     if (IS_GATED == 1) sum *= x[push.in_at + row * push.in_stride + push.width + c];
-    y[push.out_at + row * push.width + c] = sum;
+    y[push.out_at + row * push.width + c] = IS_ACTIVATED == 1 ? activated(ACTIVATION, sum) : sum;
     if (t + 1 == n_rows) {
       for (uint k = 0; k + 1 < push.taps; ++k) {
         put_state(slot_after(sequence), k * push.width + c,

@@ -11,6 +11,7 @@
 layout(constant_id = kRouteIsSigmoidId) const uint IS_SIGMOID = 0;  // else softmax
 layout(constant_id = kRouteNormTopkProbId) const uint RENORMALISE = 0;
 layout(constant_id = kRouteHasCorrectionId) const uint HAS_CORRECTION = 0;
+layout(constant_id = kRouteHasGroupsId) const uint HAS_GROUPS = 0;
 
 layout(set = 0, binding = 1) buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -33,6 +34,48 @@ float choice_of(uint from, uint e) {
   return max(number_or_zero(score + correction[push.weights_at + e]), 0.5 * kLowest);
 }
 
+// The sum of the two largest choices of a group.
+float best_two(uint from, uint group) {
+  uint size = push.n_experts / push.n_groups, first = group * size;
+  uint lane = gl_LocalInvocationIndex, id = push.n_experts;
+  float best = kLowest, second = kLowest;  // of this invocation's experts
+  for (uint e = first + (lane + WIDTH - first % WIDTH) % WIDTH; e < first + size; e += WIDTH) {
+    float choice = choice_of(from, e);
+    if (choice > best) {
+      second = best;
+      best = choice;
+      id = e;
+    } else {
+      second = max(second, choice);
+    }
+  }
+  float largest = reduce_max(best);
+  // Exact in f32: ids are below 2^16.
+  float winner = reduce_min(float(best == largest ? id : push.n_experts));
+  return largest + reduce_max(float(id) == winner ? second : best);
+}
+
+// Takes the experts outside of the groups with the largest sums, the lower group first on ties.
+void keep_best_groups(uint from) {
+  float sums[kRouteMaxGroups];
+  bool is_kept[kRouteMaxGroups];
+  for (uint g = 0; g < push.n_groups; ++g) {
+    sums[g] = best_two(from, g);
+    is_kept[g] = false;
+  }
+  for (uint i = 0; i < push.n_groups_chosen; ++i) {
+    uint best = push.n_groups;
+    for (uint g = 0; g < push.n_groups; ++g) {
+      if (!is_kept[g] && (best == push.n_groups || sums[g] > sums[best])) best = g;
+    }
+    is_kept[best] = true;
+  }
+  uint size = push.n_experts / push.n_groups;
+  for (uint e = gl_LocalInvocationIndex; e < push.n_experts; e += WIDTH) {
+    if (!is_kept[e / size]) x[from + e] = kTaken;
+  }
+}
+
 void main() {
   uint row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
   uint from = push.in_at + row * push.n_experts, to = push.out_at + row * 2 * push.n_chosen;
@@ -52,6 +95,7 @@ void main() {
     for (uint e = lane; e < push.n_experts; e += WIDTH) x[from + e] = divided(x[from + e], total);
     total = 1.0;
   }
+  if (HAS_GROUPS == 1) keep_best_groups(from);
   float chosen_total = 0.0;
   for (uint i = 0; i < push.n_chosen; ++i) {
     float best = HAS_CORRECTION == 1 ? kLowest : kTaken;

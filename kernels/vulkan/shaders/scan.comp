@@ -2,8 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // kScan, as in kernels/reference/scan.cc, in two dispatches. PASSES_BY: the skip connection, one
 // invocation per channel of a row. Then the scan, added to it: one invocation per channel of a
-// sequence, which processes the rows in order with the states in registers; only the workgroups of
-// first rows of sequences run it.
+// sequence, which processes the rows in order with the states in registers.
 #include "common.glsl"
 #include "math.glsl"
 layout(push_constant) uniform Push { ScanPush push; };
@@ -24,13 +23,14 @@ uint out_of(uint row, uint c) {
   return push.out_at + row * push.out_stride + push.out_stride - push.width + c;
 }
 
-void scan(uint sequence, uint first_row, uint c) {
+void scan(uint sequence, uint c) {
   float states[N_STATES], rates[N_STATES];
   uint slot = slot_before(sequence);
   for (uint n = 0; n < N_STATES; ++n) {
     states[n] = state_before(slot, n * push.width + c);
     rates[n] = weight[push.weights_at + n * push.weight_stride + c];
   }
+  uint first_row = run[sequence_at(sequence) + kSequenceFirstRow];
   uint end = first_row + run[sequence_at(sequence) + kSequenceRows];
   for (uint row = first_row; row < end; ++row) {
     float dt = softplus_f32(time_steps[push.rows_at + row * push.width + c]);
@@ -48,13 +48,13 @@ void scan(uint sequence, uint first_row, uint c) {
 }
 
 void main() {
-  uint c = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
+  // The second dimension of the grid: rows, then sequences.
+  uint c = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, sequence = gl_WorkGroupID.y;
   if (c < push.width) {
     if (PASSES_BY == 1) {
       y[out_of(row, c)] = weight[push.weights_at + c] * x[push.in_at + row * push.width + c];
     } else {
-      uint sequence = row_sequence(row), first_row = run[sequence_at(sequence) + kSequenceFirstRow];
-      if (row == first_row) scan(sequence, first_row, c);
+      scan(sequence, c);
     }
   }
 }

@@ -35,9 +35,11 @@ enum class Shader : uint8_t {
   kClamp,
   kPool,
   kAttentionTile,
+  kLinearAttention,
+  kGate,
   kGemmCoop,  // only with subgroups and without dot products; empty if glslc could not compile it
 };
-inline constexpr uint32_t kShaderCount = 27;
+inline constexpr uint32_t kShaderCount = 29;
 
 // Compilation variant of a shader: with or without subgroup operations, with or without integer dot
 // products. uses_dot is ignored by shaders without integer matmuls.

@@ -34,9 +34,13 @@ const uint kPoolKindId = 1, kPoolHasShiftId = 2, kPoolHasScaleId = 3;
 // norm.comp, gated_act.comp, quantize.comp.
 const uint kRowIsWholeId = 4, kRowQuantizesId = 5;
 const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
+const uint kRouteHasGroupsId = 4;
 const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2, kExpertsAccumulateId = 3;
-const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
+const uint kConvIsGatedId = 1, kConvHasBiasId = 2, kConvIsActivatedId = 3, kConvActivationId = 4;
 const uint kScanPassesById = 1, kScanStatesId = 2;
+const uint kLinearKeyDimId = 1, kLinearPartsId = 2, kLinearBlockId = 3, kLinearPanelId = 4;
+const uint kLinearHasDeltaRuleId = 5, kLinearHasSkipId = 6;
+const uint kGateNormId = 2, kGateIsOfHeadsId = 3;  // and kActivationId
 const uint kQkvHeadsId = 1, kQkvKvHeadsId = 2, kQkvRotaryDimId = 3, kQkvHasQNormId = 4;
 const uint kQkvHasKNormId = 5, kQkvStoresId = 6, kQkvNormFollowsId = 7, kQkvHasVNormId = 8;
 const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId = 3;
@@ -67,6 +71,11 @@ const uint kConstantCount = 42;
 const uint kExpertsWeigh = 0;  // multiplies each pair's row by the expert's weight
 const uint kExpertsSum = 1;    // sums the weighted outputs of a row's pairs
 const uint kExpertsList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in any order
+
+// Norms of gate.comp, before or after the multiplication.
+const uint kGateHasNoNorm = 0, kGateNormPrecedes = 1, kGateNormFollows = 2;
+// Most groups of route.comp.
+const uint kRouteMaxGroups = 64;
 
 // ---- push constants ----------------------------------------------------------------------------
 // Every block starts with these words: where the data of bindings 1 to 5 starts after the binding's
@@ -155,6 +164,7 @@ struct RoutePush {
   ARN_PUSH_HEAD
   uint n_experts, n_chosen;
   float epsilon, least;  // RouteParams::topk_epsilon, topk_least
+  uint n_groups, n_groups_chosen;
 };
 struct MultiplyPush {
   ARN_PUSH_HEAD
@@ -181,6 +191,23 @@ struct ScanPush {
   ARN_PUSH_KV
   uint layer, group, state_at;
   uint width, out_stride, weight_stride;
+};
+struct LinearAttentionPush {
+  ARN_PUSH_HEAD
+  ARN_PUSH_KV
+  uint layer, group, state_at;
+  uint n_heads, heads_per_key, value_dim;
+  uint weight_stride, gates_stride;
+  float beta_factor, time_step_low, time_step_high, length_epsilon;
+};
+struct GatePush {
+  ARN_PUSH_HEAD
+  uint width, stride;  // of a row, and of the gates' row
+  uint n;              // elements of a group of the norm
+  uint group_weights;  // from the weights of a group to those of the next
+  uint head_dim;       // columns that share a gate, if kGateIsOfHeadsId
+  float epsilon;
+  uint values_at, row_words;  // as in NormPush
 };
 struct Im2colPush {
   ARN_PUSH_HEAD

@@ -128,6 +128,7 @@ TEST_P(VulkanStatesTest, RewoundToSnapshots_GoesOnAsFromTheStart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(States, VulkanStatesTest, testing::ValuesIn(StateShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Linear, VulkanStatesTest, testing::ValuesIn(LinearShapes()), ShapeName);
 INSTANTIATE_TEST_SUITE_P(Widths, VulkanStatesTest, testing::ValuesIn(WidthShapes()), ShapeName);
 INSTANTIATE_TEST_SUITE_P(StateWidths, VulkanStatesTest, testing::ValuesIn(StateWidthShapes()),
                          ShapeName);
