@@ -125,7 +125,7 @@ TensorPlan Planner::Make() {
                          formats_.embedding == formats_.head && !spec_.has_head_bias;
   // Stores a lookup-only table row by row; one that is also a matmul operand gets the kernel's
   // layout.
-  plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared,
+  plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared || packs_tables(),
                               {Whole(embedding, spec_.vocab)}, spec_.hidden);
   if (names.positions != nullptr) {
     SourcePart positions;
@@ -383,7 +383,7 @@ void Planner::AddPerLayerEmbeddings() {
     rows.push_back(own);
   }
   plan_.per_layer_embedding =
-      AddMatrix("per_layer_embedding", formats_.embedding, false, rows, cols);
+      AddMatrix("per_layer_embedding", formats_.embedding, packs_tables(), rows, cols);
   SourcePart projection = Part(names.per_layer_projection, cols, spec_.hidden, false);
   projection.factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec_.hidden)));
   plan_.per_layer_projection =
@@ -595,13 +595,13 @@ void Planner::AddAlibi() {
   relative_position_bias_ = static_cast<uint32_t>(plan_.tensors.size() - 1);
 }
 
-uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_multiplied,
+uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_packed,
                             std::vector<SourcePart> parts, uint32_t cols) {
   PlannedTensor tensor;
   tensor.name = name;
   const auto exception = formats_.exceptions.find(name);
   tensor.dtype = dtype = exception == formats_.exceptions.end() ? dtype : exception->second;
-  if (is_multiplied) tensor.layout = TargetLayout(*formats_.target, dtype);
+  if (is_packed) tensor.layout = TargetLayout(*formats_.target, dtype);
   uint64_t rows = 0;
   for (const SourcePart& p : parts) rows += p.rows;
   tensor.rows = static_cast<uint32_t>(rows);

@@ -1,4 +1,5 @@
 #include "kernels/pack/code_panel.h"
+#include "kernels/pack/device_rows.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/panel.h"
 #include "platform/base/arith.h"
@@ -43,6 +44,21 @@ RowsBlobLayout RowsBlob(DType dtype, uint32_t rows, uint32_t cols) {
   return blob;
 }
 
+DeviceRows ShapeOfDeviceRows(DType dtype, uint32_t rows, uint32_t cols) {
+  DeviceRows d;
+  d.element_bytes = uint64_t{cols} * ElementBytes(dtype);
+  if (dtype == DType::kInt4) {
+    const uint64_t n_blocks = CeilDiv(uint64_t{cols}, uint64_t{kInt4BlockSize});
+    d.element_bytes = n_blocks * (kInt4BlockSize / 2);
+    d.block_row_bytes = AlignUp(n_blocks * sizeof(uint16_t), sizeof(uint32_t));
+  }
+  d.row_bytes = AlignUp(d.element_bytes, kDeviceQuadBytes);
+  d.heads_offset = AlignUp(rows * d.row_bytes, kDeviceAlign);
+  d.blocks_offset = d.heads_offset + rows * kDeviceHeadBytes;
+  d.bytes = d.blocks_offset + rows * d.block_row_bytes;
+  return d;
+}
+
 bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows, uint32_t cols,
                  uint64_t* bytes) {
   if (!IsDType(dtype) || rows == 0 || cols == 0) return false;
@@ -54,6 +70,11 @@ bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows, uint32_
   } else if (layout.order == WeightOrder::kRows) {
     if (!IsRows(layout)) return false;
     *bytes = RowsBlob(dtype, rows, cols).bytes;
+  } else if (layout.order == WeightOrder::kDeviceRows) {
+    // Padding makes little of much: bounds that no sum below exceeds.
+    if (!(layout == WeightLayout{WeightOrder::kDeviceRows})) return false;
+    if (uint64_t{rows} * cols >= uint64_t{1} << 56) return false;
+    *bytes = ShapeOfDeviceRows(dtype, rows, cols).bytes;
   } else {
     if (!IsPanelLayout(dtype, layout)) return false;
     const uint64_t panels = CeilDiv(rows, layout.nr);
