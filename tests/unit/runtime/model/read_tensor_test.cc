@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flatbuffers/flatbuffers.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/pack/pack.h"
 
 namespace arn {
@@ -87,7 +88,7 @@ TEST(ReadTensorTest, DeviceRows_ThatCannotBe_AreRefusedByName) {
     expect(bad, Status::kBadBundle, "a vector is one f32 row");
     bad = Good(dtype);
     bad.offset = 4096 - 64;
-    expect(bad, Status::kBadBundle, "");
+    expect(bad, Status::kBundleTruncated, "");
     bad = Good(dtype);
     bad.offset = 257;
     expect(bad, Status::kBadBundle, "");
