@@ -1,5 +1,6 @@
 // Bundles packed for the device (--target vulkan): the same logits, bit for bit, as one packed for
 // any CPU, on the device and on the CPU; and the device has no copy of their weights.
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct TargetCase {
   const char* model;
   const char* weights;
 };
+void PrintTo(const TargetCase& c, std::ostream* out) { *out << c.model << " in " << c.weights; }
 constexpr TargetCase kCases[] = {
     {"odd_sizes", "f32"},  {"odd_sizes", "f16"},          {"odd_sizes", "bf16"},
     {"odd_sizes", "int8"}, {"odd_sizes", "int4"},         {"untied", "int8"},
@@ -75,6 +77,14 @@ class VulkanTargetTest : public testing::TestWithParam<TargetCase> {
 TEST_P(VulkanTargetTest, SameLogitsAsAnyTarget_AndNoCopyOfTheWeights) {
   const ModelPtr portable = Make("portable"), packed = Make("vulkan");
   ASSERT_TRUE(portable != nullptr && packed != nullptr);
+  uint32_t n_packed = 0;
+  for (uint32_t i = 0; i < arn_model_tensor_count(packed.get()); ++i) {
+    arn_tensor_info info = ARN_TENSOR_INFO_INIT;
+    ASSERT_EQ(ARN_OK, arn_model_get_tensor(packed.get(), i, &info));
+    n_packed += std::string(info.layout) == "device rows" ? 1 : 0;
+    EXPECT_EQ(0u, info.offset % 256) << info.name;
+  }
+  EXPECT_GT(n_packed, 4u);
   uint64_t imported = 0;
   const std::vector<float> expected = LogitsOn(portable.get(), ARN_BACKEND_VULKAN, &imported);
   if (expected.empty()) GTEST_SKIP() << "no Vulkan";
