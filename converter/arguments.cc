@@ -134,8 +134,10 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->transform(CLI::IsMember(formats, CLI::ignore_case));
   app->add_option("--head", arguments->head, "Element type of the output head [as --embedding]")
       ->transform(CLI::IsMember(formats, CLI::ignore_case));
-  app->add_option("--target", arguments->target,
-                  "CPU whose kernels the matrices are packed for; the bundle runs on all")
+  app->add_option(
+         "--target", arguments->target,
+         "CPU whose kernels the matrices are packed for, or vulkan: a GPU reads them as they "
+         "are; the bundle runs on all")
       ->transform(CLI::IsMember(targets, CLI::ignore_case))
       ->capture_default_str();
   app->add_option("--config", arguments->config, "File to read instead of DIR/config.json");

@@ -30,6 +30,7 @@
 #include "converter/write/tensor_writer.h"
 #include "converter/write/tokenizer_section.h"
 #include "kernels/contract/code_type.h"
+#include "kernels/pack/device_rows.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
@@ -213,6 +214,7 @@ class Conversion {
 
     ResumeFile* resume = options_.resume.get();
     BundleWriter writer(options_.output, resume != nullptr);
+    if (options_.formats.target->is_device) writer.AlignSegments(kDeviceAlign);
     if (resume != nullptr) {
       resume->Begin(writer.path());
     } else {

@@ -86,7 +86,7 @@ void Planner::AddEncoderEmbedding(const Checkpoint::Entry* embedding) {
     return;
   }
   plan_.encoder_embedding =
-      AddMatrix("encoder.embedding", formats_.embedding, false, {own}, hidden_);
+      AddMatrix("encoder.embedding", formats_.embedding, packs_tables(), {own}, hidden_);
 }
 
 void Planner::AddEncoder(const Checkpoint::Entry* embedding) {

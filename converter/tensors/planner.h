@@ -136,8 +136,11 @@ class Planner {
   // A norm after a block, with the factor of the residual sum.
   uint32_t AddPostNorm(const std::string& name, const std::string& source);
   uint32_t AddConstant(const std::string& name, uint32_t count, float value);
-  uint32_t AddMatrix(const std::string& name, DType dtype, bool is_multiplied,
+  // is_packed: in the target's layout, else in rows.
+  uint32_t AddMatrix(const std::string& name, DType dtype, bool is_packed,
                      std::vector<SourcePart> parts, uint32_t cols);
+  // True if tables that no matmul reads are packed too.
+  bool packs_tables() const { return formats_.target->is_device; }
   // Sets *bias for NormKind::kLayer. A family without weights or biases gets ones or zeros.
   void AddNorm(const std::string& name, const std::string& source, NormKind kind, uint32_t count,
                uint32_t* weight, uint32_t* bias);

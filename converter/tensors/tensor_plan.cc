@@ -127,7 +127,8 @@ TensorPlan Planner::Make() {
   // layout.
   SourcePart rows = Whole(embedding, spec_.vocab);
   rows.zero_row = spec_.zero_row;
-  plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared, {rows}, spec_.hidden);
+  plan_.embedding =
+      AddMatrix("embedding", formats_.embedding, is_shared || packs_tables(), {rows}, spec_.hidden);
   if (names.positions != nullptr) {
     SourcePart positions;
     positions.weight = sources_.Take(WeightName(names.positions),
@@ -385,7 +386,7 @@ void Planner::AddPerLayerEmbeddings() {
     rows.push_back(own);
   }
   plan_.per_layer_embedding =
-      AddMatrix("per_layer_embedding", formats_.embedding, false, rows, cols);
+      AddMatrix("per_layer_embedding", formats_.embedding, packs_tables(), rows, cols);
   SourcePart projection = Part(names.per_layer_projection, cols, spec_.hidden, false);
   projection.factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec_.hidden)));
   plan_.per_layer_projection =
@@ -597,13 +598,13 @@ void Planner::AddAlibi() {
   relative_position_bias_ = static_cast<uint32_t>(plan_.tensors.size() - 1);
 }
 
-uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_multiplied,
+uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_packed,
                             std::vector<SourcePart> parts, uint32_t cols) {
   PlannedTensor tensor;
   tensor.name = name;
   const auto exception = formats_.exceptions.find(name);
   tensor.dtype = dtype = exception == formats_.exceptions.end() ? dtype : exception->second;
-  if (is_multiplied) tensor.layout = TargetLayout(*formats_.target, dtype);
+  if (is_packed) tensor.layout = TargetLayout(*formats_.target, dtype);
   uint64_t rows = 0;
   for (const SourcePart& p : parts) rows += p.rows;
   tensor.rows = static_cast<uint32_t>(rows);

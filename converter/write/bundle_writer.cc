@@ -28,7 +28,7 @@ BundleWriter::BundleWriter(const std::filesystem::path& path, bool keeps_unfinis
 }
 
 void BundleWriter::BeginSegment(uint64_t bytes, uint64_t align) {
-  const uint64_t by_size = bytes >= kLargeSegmentBytes ? kLargeSegmentAlign : kSmallSegmentAlign;
+  const uint64_t by_size = bytes >= kLargeSegmentBytes ? kLargeSegmentAlign : least_align_;
   file_.PadTo(AlignUp(file_.position(), std::max(align, by_size)));
   segment_begin_ = file_.position();
   segment_bytes_ = bytes;

@@ -27,6 +27,8 @@ class BundleWriter {
   // keeps_unfinished: without Commit(), leaves the temporary file.
   explicit BundleWriter(const std::filesystem::path& path, bool keeps_unfinished = false);
 
+  // Begins all segments from now on at multiples of this, too.
+  void AlignSegments(uint64_t align) { least_align_ = align; }
   // Starts a segment of exactly `bytes` bytes; the size, or a larger `align`, decides its
   // alignment.
   void BeginSegment(uint64_t bytes, uint64_t align = 0);
@@ -58,6 +60,7 @@ class BundleWriter {
 
  private:
   OutFile file_;
+  uint64_t least_align_ = kSmallSegmentAlign;
   uint64_t segment_begin_ = 0;  // file offset
   uint64_t segment_bytes_ = 0;
   uint64_t segments_end_ = 0;  // file offset, once closed

@@ -23,6 +23,7 @@ static_assert(static_cast<int>(fbs::RouteScore::SparseMixer) ==
 static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
 static_assert(static_cast<int>(fbs::Mixer::None) == static_cast<int>(Mixer::kNone));
 static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
+static_assert(static_cast<int>(fbs::WeightOrder::MAX) + 1 == static_cast<int>(kWeightOrderCount));
 
 Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment& segment,
                                 flatbuffers::FlatBufferBuilder* builder) {

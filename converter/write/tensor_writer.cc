@@ -13,6 +13,7 @@
 #include "converter/quantize/quantize.h"
 #include "converter/write/held_rows.h"
 #include "converter/write/source_rows.h"
+#include "kernels/pack/device_rows.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {
@@ -306,19 +307,38 @@ struct PlacedSegment {
   void PadSegmentTo(uint64_t n) { at = std::max(at, n); }
 };
 
+// One part of a packed matrix, with as many bytes for each row.
+struct Part {
+  uint64_t offset = 0, row_bytes = 0;
+};
+
+// The parts of a matrix in a row-major order, which its slabs have too: values, then what is kept
+// until all rows are written.
+struct RowParts {
+  Part values, kept[2];
+};
+
+RowParts PartsOf(const PlannedTensor& tensor, uint32_t rows) {
+  if (tensor.layout.order == WeightOrder::kDeviceRows) {
+    const DeviceRows d = ShapeOfDeviceRows(tensor.dtype, rows, tensor.cols);
+    return {{0, d.row_bytes},
+            {{d.heads_offset, kDeviceHeadBytes}, {d.blocks_offset, d.block_row_bytes}}};
+  }
+  const RowsBlobLayout blob = RowsBlob(tensor.dtype, rows, tensor.cols);
+  return {{blob.values_offset, blob.row_bytes},
+          {{blob.scales_offset, blob.scale_row_bytes}, {blob.bias_offset, sizeof(float)}}};
+}
+
 // Writes the segment's bytes, in order. Out: BundleWriter, MemorySegment or PlacedSegment. Returns
 // the error as of Slab.
 template <typename Out>
 float PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_threads,
                 const OnProgress& on_progress, Out* out) {
   const std::vector<float> bias = ReadBias(tensor);
-  const bool is_rows = tensor.layout.order == WeightOrder::kRows;
-  const RowsBlobLayout blob = RowsBlob(tensor.dtype, tensor.rows, tensor.cols);
+  const bool is_rows = tensor.layout.order != WeightOrder::kPanels;
   const uint32_t slab_rows = RowsPerSlab(tensor, method, n_threads);
-  if (is_rows) out->PadSegmentTo(blob.values_offset);
   // The file stores the values of all rows before the scales of all rows.
-  Bytes scales;
-  std::vector<float> biases;
+  Bytes kept[2];
   std::deque<std::future<std::unique_ptr<Slab>>> in_work;
   std::unique_ptr<Slab> done;
   uint32_t next = 0;
@@ -337,23 +357,24 @@ float PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_th
     const uint32_t rows = done->matrix.rows;
     error = std::max(error, done->error);
     if (is_rows) {
-      const RowsBlobLayout own = RowsBlob(tensor.dtype, rows, tensor.cols);
-      out->Append(done->packed.data() + own.values_offset, rows * own.row_bytes);
-      const std::byte* from = done->packed.data() + own.scales_offset;
-      scales.insert(scales.end(), from, from + rows * own.scale_row_bytes);
-      biases.insert(biases.end(), done->bias.begin(), done->bias.end());
+      const RowParts own = PartsOf(tensor, rows);
+      out->Append(done->packed.data() + own.values.offset, rows * own.values.row_bytes);
+      for (size_t i = 0; i < std::size(kept); ++i) {
+        const std::byte* from = done->packed.data() + own.kept[i].offset;
+        kept[i].insert(kept[i].end(), from, from + rows * own.kept[i].row_bytes);
+      }
     } else {
       out->Append(done->packed.data(), done->packed_bytes);
     }
     on_progress(tensor, uint64_t{rows} * tensor.cols);
   }
   if (!is_rows) return error;
-  if (!scales.empty()) {
-    out->PadSegmentTo(blob.scales_offset);
-    out->Append(scales.data(), scales.size());
+  const RowParts parts = PartsOf(tensor, tensor.rows);
+  for (size_t i = 0; i < std::size(kept); ++i) {
+    if (kept[i].empty()) continue;
+    out->PadSegmentTo(parts.kept[i].offset);
+    out->Append(kept[i].data(), kept[i].size());
   }
-  out->PadSegmentTo(blob.bias_offset);
-  out->Append(biases.data(), tensor.rows * sizeof(float));
   out->PadSegmentTo(SegmentBytes(tensor));
   return error;
 }

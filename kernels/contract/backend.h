@@ -61,6 +61,8 @@ struct BackendPlan {
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout does not suit this CPU
   uint64_t adapter_bytes = 0;          // scratch memory of kAdapt steps
   uint64_t device_bytes = 0;           // device buffers, all outside the session's block
+  // Part of device_bytes: weights that take none where the device reads them in the file's pages.
+  uint64_t importable_bytes = 0;
 };
 
 // Rows [first_row, first_row + n_rows) of a run: consecutive tokens of one sequence.
@@ -252,6 +254,9 @@ struct DeviceOps {
   // Returns the host mapping of the device's Region::kKv, cached and coherent. The host may use it
   // between runs. Valid as long as the state. Empty: not mapped, or shares_kv was not set.
   Span<std::byte> (*kv_mapping)(const void* state);
+  // Returns the bytes of weights that the device reads in the file's pages: 0 or
+  // BackendPlan::importable_bytes, or those of some of its buffers.
+  uint64_t (*imported_bytes)(const void* state);
   // Copies the first bytes of a slice of Region::kActivations to the host.
   Status (*read_values)(void* state, Slice from, Span<std::byte> to, Diag* diag);
 };

@@ -100,6 +100,9 @@ struct Program {
   Span<const Step> steps;
   Span<Value> values;
   Span<const Weight> weights;
+  // The bundle that the weights are part of: readable as long as the program. Empty: each weight by
+  // itself.
+  Span<const std::byte> file;
   Span<const AttentionKind> kinds;
   Span<const RopeKind> ropes;
   Span<const KvGroup> kv_groups;

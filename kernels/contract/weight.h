@@ -14,12 +14,13 @@ enum class WeightOrder : uint8_t {
   kRows = 0,    // row-major, readable by every backend (RowsBlob in kernels/pack/pack.h)
   kPanels = 1,  // panels of nr output rows, kr * sr interleaved, as XNNPACK's GEMM micro-kernels
                 // read them
+  kDeviceRows = 2,  // row-major, as a GPU reads them in place (kernels/pack/device_rows.h)
 };
-inline constexpr uint32_t kWeightOrderCount = 2;
+inline constexpr uint32_t kWeightOrderCount = 3;
 
-// nr, kr, sr and planes are the micro-kernel's tile parameters; all are 0 for order kRows. `planes`
-// (int4 only: 1 or 2) identifies a micro-kernel together with the others; with blocks of 32 it does
-// not affect the bytes.
+// nr, kr, sr and planes are the micro-kernel's tile parameters; all are 0 for the other orders.
+// `planes` (int4 only: 1 or 2) identifies a micro-kernel together with the others; with blocks of
+// 32 it does not affect the bytes.
 struct WeightLayout {
   WeightOrder order = WeightOrder::kRows;
   uint8_t nr = 0;

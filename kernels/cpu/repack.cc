@@ -69,7 +69,7 @@ void Repack(const Weight& weight, const WeightLayout& layout, std::byte* scratch
         for (uint64_t b = 0; b < n_blocks; ++b) scales[b] = Bf16FromF32(row_scales[b]);
       }
     }
-    PackRows(slab, layout, out);
+    PackCpuRows(slab, layout, out);
     uint64_t slab_bytes = 0;
     if (!PackedBytes(weight.dtype, layout, slab.rows, slab.cols, &slab_bytes)) return;
     out += slab_bytes;

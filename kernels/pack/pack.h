@@ -1,6 +1,6 @@
 // Packing: converts row-major matrices to the bytes the kernels read, and back one row at a time.
 // Portable scalar code, used by the converter (which packs for a --target other than the host) and
-// by the CPU backend (which repacks a bundle packed for another CPU).
+// by the CPU backend (which repacks a bundle packed for another CPU or for a GPU).
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,12 @@ namespace arn {
 // Recorded in bundles. Increment when the packed bytes change, by XNNPACK's packed formats or ours.
 inline constexpr uint32_t kPackVersion = 1;
 
-// Target CPUs for packing. Stored in bundles by name.
+// Targets of packing: CPUs, and "vulkan". Stored in bundles by name.
 struct PackTarget {
   const char* name;  // "portable", "x86-avx2", "x86-avx512vnni", "arm64-neon", "arm64-dotprod", ...
   WeightLayout f32, f16, bf16, int8, int4;  // types of codes have one layout for all targets
+  // Tables of embeddings have the layout too, and segments begin at multiples of kDeviceAlign.
+  bool is_device = false;
 };
 Span<const PackTarget> PackTargets();
 // Returns null if no target has this name.
@@ -58,9 +60,12 @@ struct RowMatrix {
 };
 
 // Packs a matrix, or a slab of its rows, into `out` (PackedBytes(dtype, layout, source.rows, cols)
-// bytes). With kPanels, the concatenated packed slabs of consecutive rows equal the packed matrix
-// if every slab but the last has a multiple of layout.nr rows. Large matrices can thus be streamed.
+// bytes; kDeviceRows: at a multiple of 4). With kPanels, the concatenated packed slabs of
+// consecutive rows equal the packed matrix if every slab but the last has a multiple of layout.nr
+// rows. Large matrices can thus be streamed.
 void PackRows(const RowMatrix& source, const WeightLayout& layout, std::byte* out);
+// The same for the layouts of CPUs: a library without a GPU's backend has no code for the others.
+void PackCpuRows(const RowMatrix& source, const WeightLayout& layout, std::byte* out);
 
 // Dequantises row `row` of a packed matrix into cols floats. For embeddings and the reference
 // kernels.

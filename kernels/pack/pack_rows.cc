@@ -121,7 +121,7 @@ void PackPanelInt4(const RowMatrix& source, const PanelShape& p, uint32_t first,
 
 }  // namespace
 
-void PackRows(const RowMatrix& source, const WeightLayout& layout, std::byte* out) {
+void PackCpuRows(const RowMatrix& source, const WeightLayout& layout, std::byte* out) {
   if constexpr (kHasLowBits) {
     if (const CodeType* type = FindCodeType(source.dtype)) return PackCodes(source, *type, out);
   }

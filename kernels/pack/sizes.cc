@@ -1,4 +1,5 @@
 #include "kernels/pack/code_panel.h"
+#include "kernels/pack/device_rows.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/panel.h"
 #include "platform/base/arith.h"
@@ -12,10 +13,7 @@ constexpr uint32_t kMaxNr = 128;
 constexpr uint32_t kMaxKr = 16;
 constexpr uint32_t kMaxSr = 16;
 
-bool IsRows(const WeightLayout& layout) { return layout == WeightLayout{}; }
-
 bool IsPanelLayout(DType dtype, const WeightLayout& layout) {
-  if (layout.order != WeightOrder::kPanels) return false;
   if (!IsPowerOfTwo(layout.nr) || layout.nr > kMaxNr) return false;
   if (!IsPowerOfTwo(layout.kr) || layout.kr > kMaxKr) return false;
   if (!IsPowerOfTwo(layout.sr) || layout.sr > kMaxSr || layout.sr > layout.nr) return false;
@@ -43,6 +41,18 @@ RowsBlobLayout RowsBlob(DType dtype, uint32_t rows, uint32_t cols) {
   return blob;
 }
 
+DeviceRows ShapeOfDeviceRows(DType dtype, uint32_t rows, uint32_t cols) {
+  DeviceRows d;
+  const RowsBlobLayout blob = RowsBlob(dtype, rows, cols);
+  d.element_bytes = blob.row_bytes;
+  if (dtype == DType::kInt4) d.block_row_bytes = AlignUp(blob.scale_row_bytes, sizeof(uint32_t));
+  d.row_bytes = AlignUp(d.element_bytes, kDeviceQuadBytes);
+  d.heads_offset = AlignUp(rows * d.row_bytes, kDeviceAlign);
+  d.blocks_offset = d.heads_offset + rows * kDeviceHeadBytes;
+  d.bytes = d.blocks_offset + rows * d.block_row_bytes;
+  return d;
+}
+
 bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows, uint32_t cols,
                  uint64_t* bytes) {
   if (!IsDType(dtype) || rows == 0 || cols == 0) return false;
@@ -51,9 +61,16 @@ bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows, uint32_
   if (const CodeType* type = FindCodeType(dtype)) {
     if (!kHasLowBits || !(layout == kCodeLayout)) return false;
     *bytes = CeilDiv(rows, kCodeColumns) * CodePanel(*type, cols).bytes;
-  } else if (layout.order == WeightOrder::kRows) {
-    if (!IsRows(layout)) return false;
-    *bytes = RowsBlob(dtype, rows, cols).bytes;
+  } else if (layout.order != WeightOrder::kPanels) {
+    if (!(layout == WeightLayout{layout.order})) return false;
+    if (layout.order == WeightOrder::kRows) {
+      *bytes = RowsBlob(dtype, rows, cols).bytes;
+    } else {
+      // Padding makes much of little: with these bounds no sum overflows.
+      if (layout.order != WeightOrder::kDeviceRows) return false;
+      if (uint64_t{rows} * cols >= uint64_t{1} << 56) return false;
+      *bytes = ShapeOfDeviceRows(dtype, rows, cols).bytes;
+    }
   } else {
     if (!IsPanelLayout(dtype, layout)) return false;
     const uint64_t panels = CeilDiv(rows, layout.nr);

@@ -16,6 +16,8 @@ constexpr WeightLayout Panels(uint8_t nr, uint8_t kr, uint8_t sr, uint8_t planes
 // Read by kernels/cpu/simd/half_tile.cc on every CPU.
 constexpr WeightLayout kF16 = Panels(32, 1, 1), kBf16 = Panels(32, 2, 1);
 
+constexpr WeightLayout kDevice = {WeightOrder::kDeviceRows};
+
 constexpr PackTarget kTargets[] = {
     {"portable", {}, {}, {}, {}, {}},
     {"x86-avx2", Panels(16, 1, 1), kF16, kBf16, Panels(8, 8, 1), Panels(8, 8, 1, 2)},
@@ -25,6 +27,7 @@ constexpr PackTarget kTargets[] = {
     {"arm64-dotprod", Panels(8, 1, 1), kF16, kBf16, Panels(16, 4, 1), Panels(16, 4, 1, 2)},
     {"arm64-i8mm", Panels(8, 1, 1), kF16, kBf16, Panels(16, 8, 1), Panels(16, 8, 1, 2)},
     {"riscv64", Panels(4, 1, 1), kF16, kBf16, Panels(4, 1, 1), Panels(4, 1, 1, 2)},
+    {"vulkan", kDevice, kDevice, kDevice, kDevice, kDevice, /*is_device=*/true},
 };
 
 bool SameText(const char* a, const char* b) {

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "kernels/pack/code_rows.h"
+#include "kernels/pack/device_rows.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/panel.h"
 #include "platform/base/arith.h"
@@ -15,7 +16,27 @@ T Load(const std::byte* from, uint64_t index) {
   return value;
 }
 
-bool IsRows(const Weight& weight) { return weight.layout.order == WeightOrder::kRows; }
+// True for both row-major orders.
+bool IsRows(const Weight& weight) { return weight.layout.order != WeightOrder::kPanels; }
+
+// The parts of a row in a row-major order.
+struct RowParts {
+  const std::byte *values, *scales, *bias;
+};
+
+RowParts FindRow(const Weight& weight, uint32_t row) {
+  if (weight.layout.order == WeightOrder::kDeviceRows) {
+    const DeviceRows d = ShapeOfDeviceRows(weight.dtype, weight.rows, weight.cols);
+    const std::byte* head = weight.data + d.heads_offset + row * kDeviceHeadBytes;
+    const std::byte* blocks = weight.data + d.blocks_offset + row * d.block_row_bytes;
+    return {weight.data + row * d.row_bytes, weight.dtype == DType::kInt4 ? blocks : head,
+            head + kDeviceBiasOffset};
+  }
+  const RowsBlobLayout blob = RowsBlob(weight.dtype, weight.rows, weight.cols);
+  return {weight.data + row * blob.row_bytes,
+          weight.data + blob.scales_offset + row * blob.scale_row_bytes,
+          weight.data + blob.bias_offset + row * sizeof(float)};
+}
 
 // A row and the panel that contains it.
 struct PanelRow {
@@ -50,7 +71,7 @@ void ForEachIndex(const PanelShape& shape, uint32_t row, uint32_t cols, const Pu
 template <typename T, typename Put>
 void ForEachElement(const Weight& weight, uint32_t row, const Put& put) {
   if (IsRows(weight)) {
-    const std::byte* values = weight.data + uint64_t{row} * weight.cols * sizeof(T);
+    const std::byte* values = FindRow(weight, row).values;
     for (uint32_t c = 0; c < weight.cols; ++c) put(c, Load<T>(values, c));
     return;
   }
@@ -72,17 +93,16 @@ void UnpackFloatRow(const Weight& weight, uint32_t row, float* out) {
   }
 }
 
-// Calls put(column, value) for the values of a kInt8 row in either order. Returns its scale.
+// Calls put(column, value) for the values of a kInt8 row in any order. Returns its scale.
 template <typename Put>
 float ForEachInt8(const Weight& weight, uint32_t row, const Put& put) {
   const auto value = [](const std::byte* values, uint64_t i) {
     return static_cast<int8_t>(values[i]);
   };
   if (IsRows(weight)) {
-    const RowsBlobLayout blob = RowsBlob(weight.dtype, weight.rows, weight.cols);
-    const std::byte* values = weight.data + row * blob.row_bytes;
-    for (uint32_t c = 0; c < weight.cols; ++c) put(c, value(values, c));
-    return Load<float>(weight.data + blob.scales_offset, row);
+    const RowParts parts = FindRow(weight, row);
+    for (uint32_t c = 0; c < weight.cols; ++c) put(c, value(parts.values, c));
+    return Load<float>(parts.scales, 0);
   }
   const PanelRow at = FindPanelRow(weight, row);
   const std::byte* values = at.panel + at.shape.values_offset;
@@ -95,15 +115,16 @@ float ForEachInt8(const Weight& weight, uint32_t row, const Put& put) {
 void UnpackInt4Block(const Weight& weight, uint32_t row, uint64_t block, int8_t* out,
                      float* scale) {
   if (IsRows(weight)) {
-    const RowsBlobLayout blob = RowsBlob(weight.dtype, weight.rows, weight.cols);
-    const std::byte* bytes = weight.data + row * blob.row_bytes + block * (kInt4BlockSize / 2);
+    const RowParts parts = FindRow(weight, row);
+    const std::byte* bytes = parts.values + block * (kInt4BlockSize / 2);
+    const bool in_words = weight.layout.order == WeightOrder::kDeviceRows;
     for (uint32_t i = 0; i < kInt4BlockSize / 2; ++i) {
       const auto pair = static_cast<uint8_t>(bytes[i]);
-      out[2 * i] = static_cast<int8_t>((pair & 15) - 8);
-      out[2 * i + 1] = static_cast<int8_t>((pair >> 4) - 8);
+      int8_t* low = out + (in_words ? i / 4 * 8 + i % 4 : 2 * i);
+      *low = static_cast<int8_t>((pair & 15) - 8);
+      low[in_words ? 4 : 1] = static_cast<int8_t>((pair >> 4) - 8);
     }
-    *scale = F32FromBf16(
-        Load<uint16_t>(weight.data + blob.scales_offset + row * blob.scale_row_bytes, block));
+    *scale = F32FromBf16(Load<uint16_t>(parts.scales, block));
     return;
   }
   const PanelRow at = FindPanelRow(weight, row);
@@ -226,10 +247,7 @@ float UnpackBias(const Weight& weight, uint32_t row) {
       return UnpackCodesBias(weight, *type, row);
     }
   }
-  if (IsRows(weight)) {
-    const uint64_t offset = RowsBlob(weight.dtype, weight.rows, weight.cols).bias_offset;
-    return Load<float>(weight.data + offset, row);
-  }
+  if (IsRows(weight)) return Load<float>(FindRow(weight, row).bias, 0);
   const PanelRow at = FindPanelRow(weight, row);
   return Load<float>(at.panel + at.shape.bias_offset, at.row);
 }

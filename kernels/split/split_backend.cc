@@ -146,6 +146,11 @@ Span<std::byte> KvMapping(const void* state) {
   return s.backends[kOnDevice]->device->kv_mapping(s.sides[kOnDevice]);
 }
 
+uint64_t ImportedBytes(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  return s.backends[kOnDevice]->device->imported_bytes(s.sides[kOnDevice]);
+}
+
 Status ReadValues(void* state, Slice from, Span<std::byte> to, Diag* diag) {
   const State& s = *static_cast<State*>(state);
   return s.backends[kOnDevice]->device->read_values(s.sides[kOnDevice], from, to, diag);
@@ -231,8 +236,8 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
   return s.backends[kOnHost]->kv_write(s.sides[kOnHost], to, from);
 }
 
-const DeviceOps kDevice = {DeviceName, KernelNames, Quirks,    ChunkRows,
-                           Trust,      KvMapping,   ReadValues};
+const DeviceOps kDevice = {DeviceName, KernelNames, Quirks,        ChunkRows,
+                           Trust,      KvMapping,   ImportedBytes, ReadValues};
 const PartnerOps kPartner = {Join};
 
 }  // namespace arn::split

@@ -1,5 +1,6 @@
 #include "kernels/vulkan/backend_vulkan.h"
 
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -27,11 +28,32 @@ Span<T> Array(const Memory& memory, Slice slice) {
 }
 
 void PlaceWeights(const Program& program, Span<DeviceWeight> weights, Span<Buffer> blocks) {
-  WeightPlacer placer;
+  WeightPlacer placer(program);
   PlaceAll(program, &placer, [&](uint32_t i, const DeviceWeight& weight) {
     weights[i] = weight;
-    if (weight.values_bytes != 0) blocks[weight.block].bytes = placer.used();
+    if (weight.values_bytes == 0) return;
+    const WeightBlock block = placer.block();
+    blocks[weight.block].bytes = block.bytes;
+    blocks[weight.block].pages = block.pages;
   });
+}
+
+// Weights in the file's pages stay there if the device can read them.
+Status CreateWeightBuffer(State* state, Buffer* block, Diag* diag) {
+  State& s = *state;
+  const uint64_t bytes = block->bytes;
+  const std::byte* const pages = block->pages;
+  if (pages != nullptr) {
+    const Span<const std::byte> file = s.program->file;
+    const auto readable = static_cast<uint64_t>(file.data() + file.size() - pages);
+    if (ImportBuffer(s.device, pages, bytes, readable, block)) {
+      s.imported_bytes += bytes;
+      return Status::kOk;
+    }
+  }
+  ARN_TRY(CreateBuffer(s.device, BufferUse::kDevice, bytes, block, diag));
+  block->pages = pages;
+  return Status::kOk;
 }
 
 // Uses as few windows as the device's binding size allows.
@@ -57,7 +79,7 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   const auto create = [&](BufferUse use, uint64_t size, Buffer* out) {
     return CreateBuffer(s.device, use, size, out, diag);
   };
-  for (Buffer& block : s.blocks) ARN_TRY(create(BufferUse::kDevice, block.bytes, &block));
+  for (Buffer& block : s.blocks) ARN_TRY(CreateWeightBuffer(state, &block, diag));
   ARN_TRY(create(BufferUse::kDevice, plan.slices[kActivationsSlice].bytes, &s.activations));
   ARN_TRY(create(kv_use, plan.slices[kKvSlice].bytes, &s.kv));
   ARN_TRY(create(BufferUse::kShared, bytes.logits, &s.logits));
@@ -93,6 +115,11 @@ Status ClearArrivals(State* state, Diag* diag) {
   return Status::kOk;
 }
 
+// Returns the buffers that are not of weights or of transfers.
+std::array<Buffer*, 7> OtherBuffers(State* s) {
+  return {&s->activations, &s->kv, &s->logits, &s->run, &s->grid_words, &s->choice, &s->arrivals};
+}
+
 void Unload(void* state) {
   if (state == nullptr) return;
   State& s = *static_cast<State*>(state);
@@ -112,10 +139,7 @@ void Unload(void* state) {
     }
     s.pipelines.Close(s.device);
     for (Buffer& block : s.blocks) DestroyBuffer(s.device, &block);
-    for (Buffer* buffer :
-         {&s.activations, &s.kv, &s.logits, &s.run, &s.grid_words, &s.choice, &s.arrivals}) {
-      DestroyBuffer(s.device, buffer);
-    }
+    for (Buffer* buffer : OtherBuffers(&s)) DestroyBuffer(s.device, buffer);
   }
   s.device.Close();
   s.pipeline_cache.Close();
@@ -222,6 +246,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   choice.name = options.gpu.device;
   choice.hardware_only = options.gpu.hardware_only;
   if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
+  if (restriction == Restriction::kCopied) choice.avoid = kAvoidImport;
   if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping | kAvoidFullSubgroups;
   const Status status = Build(s, choice, options, plan, diag);
   if (status != Status::kOk) {
@@ -381,6 +406,10 @@ Span<std::byte> KvMapping(const void* state) {
   return {s.kv.mapped, static_cast<size_t>(s.kv.bytes)};
 }
 
+uint64_t ImportedBytes(const void* state) {
+  return static_cast<const State*>(state)->imported_bytes;
+}
+
 // Pipelines of a restricted device are not worth caching.
 void TrustNothing(void*) {}
 
@@ -392,10 +421,10 @@ constexpr const CostOps* kCost = nullptr;
 constexpr CostOps kCostOps = {CountRun};
 constexpr const CostOps* kCost = &kCostOps;
 #endif
-constexpr DeviceOps kDevice = {DeviceName, KernelNames, QuirksOf,  ChunkRows,
-                               Trust,      KvMapping,   ReadValues};
-constexpr DeviceOps kUncachedDevice = {DeviceName,   KernelNames, QuirksOf,  ChunkRows,
-                                       TrustNothing, KvMapping,   ReadValues};
+constexpr DeviceOps kDevice = {DeviceName, KernelNames, QuirksOf,      ChunkRows,
+                               Trust,      KvMapping,   ImportedBytes, ReadValues};
+constexpr DeviceOps kUncachedDevice = {DeviceName,   KernelNames, QuirksOf,      ChunkRows,
+                                       TrustNothing, KvMapping,   ImportedBytes, ReadValues};
 
 template <Restriction restriction, uint32_t variant = kChosen, uint32_t attention = kChosen>
 constexpr Backend MakeBackend() {
@@ -416,10 +445,9 @@ constexpr Backend MakeBackend() {
   };
 }
 constexpr Backend kBackends[] = {
-    MakeBackend<Restriction::kNone>(),
-    MakeBackend<Restriction::kSharedMemory>(),
-    MakeBackend<Restriction::kStaged>(),
-    MakeBackend<Restriction::kTeams>(),
+    MakeBackend<Restriction::kNone>(),   MakeBackend<Restriction::kSharedMemory>(),
+    MakeBackend<Restriction::kStaged>(), MakeBackend<Restriction::kTeams>(),
+    MakeBackend<Restriction::kCopied>(),
 };
 
 constexpr Backend kOfAttention[] = {
@@ -468,6 +496,14 @@ Status WriteLogits(void* state, Span<const float> row) {
   const Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(row.data()),
                                     row.size() * sizeof(float));
   return s.transfer.Write(s.device, s.logits, 0, bytes, &diag);
+}
+
+uint64_t AllocatedBytesOf(void* state) {
+  State& s = *static_cast<State*>(state);
+  uint64_t bytes = Transfer::kStagingBytes;
+  for (const Buffer& block : s.blocks) bytes += block.is_imported ? 0 : block.bytes;
+  for (const Buffer* buffer : OtherBuffers(&s)) bytes += buffer->bytes;
+  return bytes;
 }
 
 DriverMemory DriverMemoryOf(void* state) {

@@ -17,8 +17,9 @@ enum class Restriction : uint8_t {
   kSharedMemory,  // reductions without subgroup operations, no integer dot products; attention of
                   // each row by itself, split into short segments; no steps share dispatches
   kStaged,        // device memory is not mapped, and the driver picks the subgroup size
-  kTeams,  // of a device with large subgroups: several in each workgroup that ends with a norm;
-           // attention split into short segments
+  kTeams,   // of a device with large subgroups: several in each workgroup that ends with a norm;
+            // attention split into short segments
+  kCopied,  // device memory is mapped, and imports none of the host's
 };
 const Backend* RestrictedBackend(Restriction restriction);
 
@@ -36,6 +37,9 @@ Status ReadActivations(void* state, Span<std::byte> to);
 Status WriteActivations(void* state, Span<const std::byte> from);
 // Sets the logits, f32 [vocab], from which the next token is sampled.
 Status WriteLogits(void* state, Span<const float> row);
+
+// Bytes of the buffers that the state has allocated on the device.
+uint64_t AllocatedBytesOf(void* state);
 
 // Host allocations of the driver: total calls, and blocks currently allocated.
 struct DriverMemory {

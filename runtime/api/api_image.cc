@@ -193,6 +193,7 @@ arn_status arn_image_encoder_backend(const arn_image_encoder* encoder, arn_backe
   out.reason = tower.reason();
   out.kernels = tower.kernel_names();
   out.quirks = tower.quirks();
+  out.imported_bytes = tower.imported_bytes();
   return ToC(WriteStruct(out, out_info));
 }
 

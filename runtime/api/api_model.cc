@@ -321,7 +321,8 @@ arn_status arn_model_get_tensor(const arn_model* model, uint32_t index, arn_tens
   arn_tensor_info info = ARN_TENSOR_INFO_INIT;
   info.name = TensorName(m, index);
   info.dtype = DTypeName(weight.dtype);
-  info.layout = weight.layout.order == WeightOrder::kRows ? "rows" : "panels";
+  constexpr const char* kOrders[kWeightOrderCount] = {"rows", "panels", "device rows"};
+  info.layout = kOrders[static_cast<uint32_t>(weight.layout.order)];
   info.nr = weight.layout.nr;
   info.kr = weight.layout.kr;
   info.sr = weight.layout.sr;

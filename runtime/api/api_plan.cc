@@ -170,6 +170,7 @@ void FillPlan(const Model& model, const SessionPlan& plan, arn_memory_plan* out)
   out->repacked_bytes =
       plan.backend_plan.repacked_weight_bytes + plan.fallback_plan.repacked_weight_bytes;
   out->device_bytes = plan.backend_plan.device_bytes;
+  out->importable_bytes = plan.backend_plan.importable_bytes;
   out->kv_bytes = plan.RegionBytes(Region::kKv);
   out->kv_bytes_per_token = plan.KvBytesPerToken();
   out->activations_bytes = plan.RegionBytes(Region::kActivations);

@@ -199,6 +199,7 @@ arn_status arn_session_backend(const arn_session* session, arn_backend_info* out
   out.reason = executor.fallback_reason();
   out.kernels = executor.kernel_names();
   out.quirks = executor.quirks();
+  out.imported_bytes = executor.imported_bytes();
   return ToC(WriteStruct(out, out_info));
 }
 

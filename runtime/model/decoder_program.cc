@@ -264,6 +264,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   out->steps = steps.subspan(0, n_steps);
   out->values = values.subspan(0, builder.n_values());
   out->weights = spec.weights;
+  out->file = spec.file;
   out->kinds = kinds;
   out->ropes = spec.ropes;
   out->vocab = spec.vocab;

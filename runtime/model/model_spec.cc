@@ -123,6 +123,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     out->n_parameters += uint64_t{weights[i].rows} * weights[i].cols;
   }
   out->weights = weights;
+  out->file = bundle.file;
 
   ARN_ASSIGN(Span<RopeKind> ropes, arena->AllocateArray<RopeKind>(CountOf(model.ropes())));
   ARN_ASSIGN(Span<RopeVariants> variants, arena->AllocateArray<RopeVariants>(ropes.size()));

@@ -180,6 +180,7 @@ struct ModelSpec {
   Span<const RopeVariants> rope_variants;  // parallel to ropes
   Span<const LayerSpec> layers;
   Span<const Weight> weights;  // by tensor index
+  Span<const std::byte> file;  // the bundle
   KvGroupSpec groups[kMaxKvGroups];
   uint32_t n_groups = 0;
   EncoderSpec encoder;

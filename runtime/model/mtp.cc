@@ -80,6 +80,7 @@ Status ReadMtpSpec(const fbs::Mtp& mtp, const ModelSpec& model, Arena* arena, Mo
   out->ropes = model.ropes;
   out->rope_variants = model.rope_variants;
   out->weights = model.weights;
+  out->file = model.file;
   out->embedding = model.embedding;
   out->embedding_factor = model.embedding_factor;
   out->head = model.head;

@@ -31,6 +31,7 @@ Status ReadLayout(const fbs::Tensor& tensor, WeightLayout* out, Diag* diag) {
   switch (layout->order()) {
     case fbs::WeightOrder::Rows: out->order = WeightOrder::kRows; break;
     case fbs::WeightOrder::Panels: out->order = WeightOrder::kPanels; break;
+    case fbs::WeightOrder::DeviceRows: out->order = WeightOrder::kDeviceRows; break;
     default:
       return diag->Fail(Status::kUnsupported, "tensor %s: order %u is not known to this version",
                         tensor.name()->c_str(), static_cast<unsigned>(layout->order()));

@@ -44,6 +44,7 @@ Status FinishProgram(const ModelSpec& spec, const ProgramParts& parts, const cha
   for (Value& value : out->values) value.is_encoder = true;
   out->kinds = parts.kinds;
   out->weights = spec.weights;
+  out->file = spec.file;
   out->ropes = spec.ropes;
   out->vocab = spec.vocab;
   out->n_encoder_steps = steps->n_steps();

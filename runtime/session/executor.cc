@@ -57,6 +57,11 @@ const char* Executor::quirks() const {
   return !kHasDevices || device == nullptr ? "" : device->quirks(in_use_->state);
 }
 
+uint64_t Executor::imported_bytes() const {
+  const DeviceOps* device = backend().device;
+  return !kHasDevices || device == nullptr ? 0 : device->imported_bytes(in_use_->state);
+}
+
 ThreadCpus Executor::ReadCpus() const {
   ThreadCpus out;
   if (backend().threads != nullptr) backend().threads->read_cpus(in_use_->state, &out);

@@ -38,6 +38,7 @@ class Executor {
   const char* device_name() const;
   const char* kernel_names() const;
   const char* quirks() const;
+  uint64_t imported_bytes() const;
   // Returns the CPUs that the threads may run on now.
   ThreadCpus ReadCpus() const;
 

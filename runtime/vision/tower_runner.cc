@@ -104,4 +104,9 @@ const char* TowerRunner::quirks() const {
   return device == nullptr ? "" : device->quirks(planned_);
 }
 
+uint64_t TowerRunner::imported_bytes() const {
+  const DeviceOps* device = backend().device;
+  return !kHasDevices || device == nullptr ? 0 : device->imported_bytes(planned_);
+}
+
 }  // namespace arn

@@ -37,6 +37,7 @@ class TowerRunner {
   const char* device_name() const;
   const char* kernel_names() const;
   const char* quirks() const;
+  uint64_t imported_bytes() const;
   const char* reason() const { return reason_.text(); }
 
  private:

@@ -21,6 +21,7 @@ inline const char* NameOf(Restriction restriction) {
     case Restriction::kSharedMemory: return "SharedMemory";
     case Restriction::kStaged: return "Staged";
     case Restriction::kTeams: return "Teams";
+    case Restriction::kCopied: return "Copied";
   }
   return "";
 }

@@ -42,6 +42,7 @@ constexpr DecoderShape kDecoders[] = {
     {DType::kF32, DType::kF32, 96, {80, 8, 2, 16, 9}, true, "portable", {200, 3, 3, 48, 0}},
     {DType::kF16, DType::kF16, 64, {300, 6, 3, 32, 0}, false, "portable", {33, 4, 1, 12, 7}},
     {DType::kInt8, DType::kInt8, 172, {460, 4, 4, 96, 0}, false, "x86-avx2", {96, 2, 1, 32, 12}},
+    {DType::kInt4, DType::kInt8, 172, {460, 4, 2, 96, 0}, true, "vulkan"},
 };
 constexpr uint32_t kVocab = 1021, kLayers = 2, kMaxRows = 24, kContext = 96;
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -25,7 +26,7 @@ std::vector<WeightLayout> LayoutsOf(DType dtype) {
   if (dtype <= DType::kInt4) layouts.push_back({});
   for (const PackTarget& target : PackTargets()) {
     const WeightLayout layout = TargetLayout(target, dtype);
-    if (layout.order != WeightOrder::kPanels) continue;
+    if (layout.order == WeightOrder::kRows) continue;
     if (std::count(layouts.begin(), layouts.end(), layout) == 0) layouts.push_back(layout);
   }
   auto panels = [&](uint8_t nr, uint8_t kr, uint8_t sr, uint8_t planes) {
@@ -42,9 +43,10 @@ std::vector<WeightLayout> LayoutsOf(DType dtype) {
 }
 
 std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
-  return std::string(DTypeName(dtype)) + " nr " + std::to_string(l.nr) + " kr " +
-         std::to_string(l.kr) + " sr " + std::to_string(l.sr) + " rows " +
-         std::to_string(shape.rows) + " cols " + std::to_string(shape.cols);
+  return std::string(DTypeName(dtype)) + " order " + std::to_string(static_cast<int>(l.order)) +
+         " nr " + std::to_string(l.nr) + " kr " + std::to_string(l.kr) + " sr " +
+         std::to_string(l.sr) + " rows " + std::to_string(shape.rows) + " cols " +
+         std::to_string(shape.cols);
 }
 
 constexpr DType kAllTypes[] = {DType::kF32,  DType::kF16,     DType::kBf16, DType::kInt8,
@@ -54,7 +56,7 @@ TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
   std::mt19937 rng(1);
   for (DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
     for (const WeightLayout& layout : LayoutsOf(dtype)) {
-      if (layout.order == WeightOrder::kRows) continue;
+      if (layout.order != WeightOrder::kPanels) continue;
       for (Shape shape : kShapes) {
         SCOPED_TRACE(Name(dtype, layout, shape));
         const Matrix m = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
@@ -103,7 +105,7 @@ TEST(PackTest, Panels_PackedInSlabs_SameBytesAsAtOnce) {
   std::mt19937 rng(3);
   for (DType dtype : kAllTypes) {
     for (const WeightLayout& layout : LayoutsOf(dtype)) {
-      if (layout.order == WeightOrder::kRows) continue;
+      if (layout.order != WeightOrder::kPanels) continue;
       const Matrix m = RandomMatrix(dtype, 141, 75, true, &rng);
       uint64_t bytes = 0;
       ASSERT_TRUE(PackedBytes(dtype, layout, m.rows, m.cols, &bytes));
@@ -224,8 +226,79 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
   }
 }
 
+// Element by element, as kernels/pack/device_rows.h says.
+TEST(PackTest, DeviceRows_LieAsTheFormatSays) {
+  constexpr WeightLayout kLayout = {WeightOrder::kDeviceRows};
+  std::mt19937 rng(5);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4}) {
+    for (const Shape shape : kShapes) {
+      SCOPED_TRACE(Name(dtype, kLayout, shape));
+      const Matrix m = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
+      const bool is_int4 = dtype == DType::kInt4;
+      const uint32_t padded = is_int4 ? (shape.cols + 31) / 32 * 32 : shape.cols;
+      const uint32_t n_blocks = is_int4 ? padded / 32 : 0;
+      const uint32_t elements = is_int4 ? padded / 2 : shape.cols * ElementBytes(dtype);
+      const uint32_t row_bytes = (elements + 15) / 16 * 16;
+      const uint32_t heads = (shape.rows * row_bytes + 255) / 256 * 256;
+      const uint32_t blocks = heads + shape.rows * 16, block_row = (n_blocks + 1) / 2 * 4;
+      uint64_t bytes = 0;
+      ASSERT_TRUE(PackedBytes(dtype, kLayout, shape.rows, shape.cols, &bytes));
+      ASSERT_EQ(bytes, blocks + shape.rows * block_row);
+      AlignedBytes packed(bytes);
+      PackRows(m.View(), kLayout, packed.data());
+      const auto byte_at = [&](uint64_t at) { return static_cast<uint8_t>(packed.data()[at]); };
+      const auto word_at = [&](uint64_t at) {
+        uint32_t word;
+        std::memcpy(&word, packed.data() + at, sizeof word);
+        return word;
+      };
+      for (uint32_t r = 0; r < shape.rows; ++r) {
+        int32_t whole = 0;
+        double scaled = 0;
+        for (uint32_t c = 0; is_int4 && c < padded; ++c) {
+          const uint8_t byte = byte_at(r * row_bytes + c / 8 * 4 + c % 4);
+          const uint32_t value = c % 8 < 4 ? byte & 15u : byte >> 4u;
+          ASSERT_EQ(value, m.values[r * padded + c]) << r << " " << c;
+          uint16_t scale;
+          std::memcpy(&scale, m.scales.data() + 2 * (r * n_blocks + c / 32), sizeof scale);
+          scaled += (static_cast<double>(value) - 8) * static_cast<double>(F32FromBf16(scale));
+        }
+        for (uint32_t i = 0; !is_int4 && i < elements; ++i) {
+          ASSERT_EQ(byte_at(r * row_bytes + i), m.values[r * elements + i]) << r << " " << i;
+          whole += static_cast<int8_t>(m.values[r * elements + i]);
+        }
+        for (uint32_t i = elements; i < row_bytes; ++i) ASSERT_EQ(byte_at(r * row_bytes + i), 0);
+        float scale = 0;
+        if (dtype == DType::kInt8) std::memcpy(&scale, m.scales.data() + 4 * r, sizeof scale);
+        const uint64_t head = heads + r * 16;
+        EXPECT_EQ(word_at(head), BitsFromF32(scale));
+        EXPECT_EQ(word_at(head + 4), BitsFromF32(m.bias[r]));
+        if (dtype == DType::kInt8) {
+          EXPECT_EQ(static_cast<int32_t>(word_at(head + 8)), whole);
+        } else {
+          EXPECT_NEAR(F32FromBits(word_at(head + 8)), scaled, 1e-6 * (1 + std::fabs(scaled)));
+        }
+        EXPECT_EQ(word_at(head + 12), 0u);
+        const uint64_t of_row = blocks + uint64_t{r} * block_row;
+        for (uint32_t i = 0; i < 2 * n_blocks; ++i) {
+          EXPECT_EQ(byte_at(of_row + i), m.scales[2 * r * n_blocks + i]);
+        }
+        if (n_blocks % 2 != 0) {
+          EXPECT_EQ(word_at(of_row + block_row - 4) >> 16, 0u);
+        }
+      }
+    }
+  }
+}
+
 TEST(PackTest, PackedBytes_BadCombination_IsRefused) {
   uint64_t bytes = 0;
+  constexpr WeightLayout kDevice = {WeightOrder::kDeviceRows};
+  EXPECT_TRUE(PackedBytes(DType::kInt8, kDevice, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kDeviceRows, 1}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kDeviceRows, 0, 0, 1}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt3, kDevice, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF32, kDevice, (1u << 31) - 1, (1u << 31) - 1, &bytes));
   const WeightLayout good = {WeightOrder::kPanels, 16, 8, 1, 0};
   EXPECT_TRUE(PackedBytes(DType::kInt8, good, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kInt8, good, 0, 5, &bytes));
@@ -245,7 +318,7 @@ TEST(PackTest, PackedBytes_BadCombination_IsRefused) {
     EXPECT_FALSE(PackedBytes(DType::kInt4, {WeightOrder::kPanels, 16, 8, 1, bad}, 5, 5, &bytes));
   }
   EXPECT_FALSE(PackedBytes(DType::kF32, {WeightOrder::kRows, 16, 0, 0, 0}, 5, 5, &bytes));
-  EXPECT_FALSE(PackedBytes(DType::kF32, {static_cast<WeightOrder>(2), 8, 1, 1, 0}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF32, {static_cast<WeightOrder>(3), 8, 1, 1, 0}, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kF32, {}, UINT32_MAX, UINT32_MAX, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kF32, good, (1u << 31) - 1, (1u << 31) - 1, &bytes));
 }

@@ -11,6 +11,7 @@
 #endif
 #include "cases.h"
 #include "kernels/contract/code_type.h"
+#include "kernels/pack/device_rows.h"
 #include "platform/base/arith.h"
 
 namespace arn::conformance {
@@ -295,6 +296,22 @@ uint32_t ProgramBuilder::AddStates(uint32_t state_floats, uint32_t n_layers, uin
   return static_cast<uint32_t>(groups_.size() - 1);
 }
 
+Span<const std::byte> ProgramBuilder::MakeFile() {
+  constexpr uint64_t kPage = 16384;
+  uint64_t size = kPage;
+  for (const Weight& weight : weights_) size += AlignUp(weight.bytes, kDeviceAlign);
+  file_.assign(size + 2 * kPage, std::byte{0});
+  const uint64_t before = kPage - reinterpret_cast<uintptr_t>(file_.data()) % kPage;
+  std::byte* const first = file_.data() + before;
+  std::byte* at = first + kPage;
+  for (Weight& weight : weights_) {
+    std::memcpy(at, weight.data, weight.bytes);
+    weight.data = at;
+    at += AlignUp(weight.bytes, kDeviceAlign);
+  }
+  return {first, size};
+}
+
 Program ProgramBuilder::Build(Layout* layout) {
   auto place = [&](Region region, uint64_t count, uint64_t bytes) {
     Result<Slice> slice = layout->AddArray(region, count, bytes);
@@ -310,6 +327,7 @@ Program ProgramBuilder::Build(Layout* layout) {
     group.quantised.pool = place(Region::kKv, group.quantised.n_pages, group.quantised.page_bytes);
   }
   Program p;
+  if (has_file_) p.file = MakeFile();
   p.steps = {steps_.data(), steps_.size()};
   p.values = {values_.data(), values_.size()};
   p.weights = {weights_.data(), weights_.size()};

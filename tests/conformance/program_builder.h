@@ -74,6 +74,9 @@ class ProgramBuilder {
   }
   void SplitRows() { splits_rows_ = true; }  // Program::splits_rows
   void SetMaxRank(uint32_t rank) { max_rank_ = rank; }
+  // Puts the weights into Program::file, one behind the other, as arenite-convert --target vulkan
+  // does.
+  void KeepInFile() { has_file_ = true; }
 
   // Encoder of at most max_encoder_rows rows: its values, and its steps, which precede all others.
   void SetEncoderRows(uint32_t max_encoder_rows) { max_encoder_rows_ = max_encoder_rows; }
@@ -108,6 +111,10 @@ class ProgramBuilder {
   std::vector<KvGroup> groups_;
   std::deque<std::vector<float>> frequencies_;
   std::deque<AlignedBytes> weight_bytes_;
+  bool has_file_ = false;
+  std::vector<std::byte> file_;
+
+  Span<const std::byte> MakeFile();
 };
 
 // Returns true if the backend plans and loads the program; otherwise sets `message`.

@@ -41,6 +41,7 @@ DeviceReport Report(uint32_t vendor, uint32_t driver, const char* name, VkPhysic
   report.subgroup_size = 64;
   report.has_subgroups = report.has_full_subgroups = report.has_sized_subgroups = true;
   report.has_dot = report.has_coop = true;
+  report.import_align = 4096;
   return report;
 }
 

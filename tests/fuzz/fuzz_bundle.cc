@@ -23,8 +23,11 @@ std::vector<std::string> BundleSeeds() {
     options.weights = weights;
     options.window = weights == DType::kInt8 ? 5 : 0;
     options.qk_norm = weights == DType::kF16;
-    const arn::test::BundleBytes bytes = arn::test::MakeTinyBundle(options);
-    seeds.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    for (const char* target : {"portable", "vulkan"}) {
+      options.target = target;
+      const arn::test::BundleBytes bytes = arn::test::MakeTinyBundle(options);
+      seeds.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
   }
   return seeds;
 }

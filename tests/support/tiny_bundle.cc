@@ -9,6 +9,7 @@
 
 #include "flatbuffers/flatbuffers.h"
 #include "kernels/contract/code_type.h"
+#include "kernels/pack/device_rows.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
@@ -212,7 +213,8 @@ class Builder {
 
   uint32_t Tensor(const std::string& name, DType dtype, const WeightLayout& layout, bool is_vector,
                   uint32_t rows, uint32_t cols, const std::vector<uint8_t>& bytes) {
-    const size_t offset = AlignUp(segments_.size(), kSliceAlign);
+    const size_t offset =
+        AlignUp(segments_.size(), target_.is_device ? kDeviceAlign : uint64_t{kSliceAlign});
     segments_.resize(offset);
     segments_.insert(segments_.end(), bytes.begin(), bytes.end());
     const fbs::Segment segment(offset, bytes.size(), Xxh64(bytes.data(), bytes.size()));

@@ -60,7 +60,11 @@ std::string PlanTable(const arn_memory_plan& plan) {
   text += Row("io", plan.io_bytes, io);
   if (plan.device_bytes != 0) {
     text += Row("device", plan.device_bytes,
-                "buffers on the device: a copy of the weights, kv, activations, logits");
+                plan.importable_bytes == 0
+                    ? "buffers on the device: a copy of the weights, kv, activations, logits"
+                    : "buffers on the device: kv, activations, logits, and " +
+                          HumanBytes(plan.importable_bytes) +
+                          " of weights, in the bundle's pages if the driver can");
   }
   text +=
       Row("total", plan.total_bytes,
@@ -149,6 +153,7 @@ void WriteRegions(const arn_memory_plan& plan, JsonWriter* json) {
   json->Key("activations").Uint(plan.activations_bytes);
   json->Key("io").Uint(plan.io_bytes);
   json->Key("device").Uint(plan.device_bytes);
+  json->Key("importable").Uint(plan.importable_bytes);
   json->Key("copied").Uint(plan.copied_bytes);
   json->Key("constraints").Uint(plan.constraints_bytes);
   json->Key("total").Uint(plan.total_bytes);

@@ -84,6 +84,7 @@ struct Outcome {
   DeviceState state;
   std::optional<arn_constraint_stats_data> constraint;
   std::string backend, device, kernels, quirks, why_not_device;  // of the backend at the end
+  uint64_t imported_bytes = 0;                                   // likewise
 };
 
 // Returns the last text of the prompt, by which a reply may begin inside its reasoning.
@@ -301,6 +302,7 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
   json.Key("backend_device").String(outcome.device);
   json.Key("backend_kernels").String(outcome.kernels);
   json.Key("backend_quirks").String(outcome.quirks);
+  json.Key("backend_imported").Uint(outcome.imported_bytes);
   json.Key("why_not_device").String(outcome.why_not_device);
   json.Key("memory").BeginObject();
   WriteRegions(outcome.plan, &json);
@@ -340,6 +342,10 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
   }
   if (!outcome.kernels.empty()) std::fprintf(stderr, "kernels   %s\n", outcome.kernels.c_str());
   if (!outcome.quirks.empty()) std::fprintf(stderr, "quirks    %s\n", outcome.quirks.c_str());
+  if (outcome.imported_bytes != 0) {
+    std::fprintf(stderr, "imported  %s of weights, read in the bundle's pages\n",
+                 HumanBytes(outcome.imported_bytes).c_str());
+  }
   std::fprintf(stderr, "memory    %s\n",
                MemoryLine(outcome.plan, outcome.state.stats.kv_used_bytes).c_str());
   std::fprintf(stderr, "peak RSS  %s\n", HumanBytes(PeakRssBytes()).c_str());
@@ -453,6 +459,7 @@ int Run(RunArguments arguments) {
   outcome.device = backend.device;
   outcome.kernels = backend.kernels;
   outcome.quirks = backend.quirks;
+  outcome.imported_bytes = backend.imported_bytes;
   outcome.why_not_device = backend.reason;
 
   if (arguments.json) {

@@ -147,9 +147,10 @@ class arn_memory_plan(Struct):
       ("speculation_bytes", c_uint64), ("max_guesses", c_uint32), ("n_adapters", c_uint32),
       ("adapters_bytes", c_uint64), ("adapter_files_bytes", c_uint64),
       ("embeddings_bytes", c_uint64), ("embedding_rows", c_uint32), ("draft_bytes", c_uint64),
-      ("draft_weights_bytes", c_uint64), ("scheduler_bytes", c_uint64), ("max_requests", c_uint32)]
+      ("draft_weights_bytes", c_uint64), ("scheduler_bytes", c_uint64), ("max_requests", c_uint32),
+      ("importable_bytes", c_uint64)]
   _initial_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-      0, 0, 0, 0, 0, 0, 0, 0)
+      0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class arn_kv_group_info(Struct):
@@ -164,8 +165,9 @@ class arn_kv_group_info(Struct):
 
 class arn_backend_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("backend", c_uint32), ("name", c_char_p),
-      ("device", c_char_p), ("reason", c_char_p), ("kernels", c_char_p), ("quirks", c_char_p)]
-  _initial_ = (0, None, None, None, None, None)
+      ("device", c_char_p), ("reason", c_char_p), ("kernels", c_char_p), ("quirks", c_char_p),
+      ("imported_bytes", c_uint64)]
+  _initial_ = (0, None, None, None, None, None, 0)
 
 arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 

@@ -173,6 +173,10 @@ class MemoryPlan:
   scheduler_bytes: int
   """Part of io_bytes: requests, their events and texts."""
   max_requests: int
+  importable_bytes: int
+  """Part of device_bytes: weights in the device's layout (arenite-convert --target vulkan). Where
+  the device shares the host's memory and its driver can, it reads them in the bundle's own pages:
+  they take no memory of their own then (BackendInfo.imported_bytes)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,6 +231,9 @@ class BackendInfo:
   quirks: str
   """VULKAN, VULKAN_CPU: text for display: what is not used because of known bugs of this driver,
   with a source for each; else ""."""
+  imported_bytes: int
+  """VULKAN, VULKAN_CPU: bytes of weights that the device reads in the bundle's own pages:
+  importable_bytes of the plan, or less where the driver takes only some of them; else 0."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 #include "kernels/vulkan/device/buffer.h"
 
 #include "platform/base/arith.h"
+#include "platform/os/backing_file.h"
 
 namespace arn::vulkan {
 namespace {
@@ -84,6 +85,68 @@ Status CreateBuffer(const Device& device, BufferUse use, uint64_t bytes, Buffer*
   out->mapped = static_cast<std::byte*>(mapped);
   out->is_cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
   return Status::kOk;
+}
+
+namespace {
+
+constexpr VkExternalMemoryHandleTypeFlagBits kHostMemory =
+    VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+
+VkResult Import(const Device& device, const std::byte* pages, uint64_t bytes, Buffer* out) {
+  const Api& api = device.api();
+  // The device only reads it.
+  void* const at = const_cast<std::byte*>(pages);
+  VkMemoryHostPointerPropertiesEXT host = {};
+  host.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT;
+  VkResult result = api.GetMemoryHostPointerPropertiesEXT(device.handle(), kHostMemory, at, &host);
+  if (result != VK_SUCCESS) return result;
+  VkExternalMemoryBufferCreateInfo external = {};
+  external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO;
+  external.handleTypes = kHostMemory;
+  VkBufferCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  info.pNext = &external;
+  info.size = out->bytes;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  result = api.CreateBuffer(device.handle(), &info, device.callbacks(), &out->handle);
+  if (result != VK_SUCCESS) return result;
+  VkMemoryRequirements needs = {};
+  api.GetBufferMemoryRequirements(device.handle(), out->handle, &needs);
+  // Needs coherent memory: what the host wrote is in its caches.
+  const uint32_t type = TypeWith(device, needs.memoryTypeBits & host.memoryTypeBits, kHost);
+  if (type == UINT32_MAX || needs.size > bytes) return VK_ERROR_INVALID_EXTERNAL_HANDLE;
+  VkImportMemoryHostPointerInfoEXT import = {};
+  import.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
+  import.handleType = kHostMemory;
+  import.pHostPointer = at;
+  VkMemoryAllocateInfo allocate = {};
+  allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+  allocate.pNext = &import;
+  allocate.allocationSize = bytes;
+  allocate.memoryTypeIndex = type;
+  result = api.AllocateMemory(device.handle(), &allocate, device.callbacks(), &out->memory);
+  if (result != VK_SUCCESS) return result;
+  return api.BindBufferMemory(device.handle(), out->handle, out->memory, 0);
+}
+
+}  // namespace
+
+bool ImportBuffer(const Device& device, const std::byte* pages, uint64_t bytes, uint64_t readable,
+                  Buffer* out) {
+  *out = Buffer();
+  const uint64_t align = device.import_align();
+  if (align == 0 || reinterpret_cast<uintptr_t>(pages) % align != 0) return false;
+  // Units are whole, and may end behind the file but not behind its last page.
+  const uint64_t whole = AlignUp(bytes, align);
+  if (whole > AlignUp(readable, OsPageBytes())) return false;
+  out->bytes = AlignUp(bytes, Device::kBindingAlign);
+  if (out->bytes > whole || Import(device, pages, whole, out) != VK_SUCCESS) {
+    DestroyBuffer(device, out);
+    return false;
+  }
+  out->pages = pages;
+  out->is_imported = true;
+  return true;
 }
 
 void DestroyBuffer(const Device& device, Buffer* buffer) {

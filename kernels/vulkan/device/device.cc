@@ -218,6 +218,11 @@ Status Device::Create(const DeviceChoice& choice, Diag* diag) {
   if (missing != nullptr) {
     return diag->Fail(Status::kUnsupported, "Vulkan: %s has no vk%s", name(), missing);
   }
+  if (use_.import_align != 0 &&
+      !Find(&api_.GetMemoryHostPointerPropertiesEXT,
+            api_.GetDeviceProcAddr(device_, "vkGetMemoryHostPointerPropertiesEXT"))) {
+    use_.import_align = 0;
+  }
   api_.GetDeviceQueue(device_, family_, 0, &queue_);
   return Status::kOk;
 }

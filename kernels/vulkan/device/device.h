@@ -68,6 +68,8 @@ class Device {
   // Converts the difference of two timestamps.
   uint64_t TicksToNs(uint64_t ticks) const;
   bool is_unified() const { return use_.unified; }
+  // Alignment of host memory that the device can read in place; 0: it cannot.
+  uint64_t import_align() const { return use_.import_align; }
   uint32_t chunk_rows() const { return use_.chunk_rows; }
   // Avoid flags, of the quirks and of the choice.
   uint32_t avoided() const { return avoid_; }

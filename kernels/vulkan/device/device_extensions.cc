@@ -74,6 +74,7 @@ void Device::ChooseExtensions(ExtensionList* list) {
     l.names[l.n++] = kSizesExtension;
     l.features = &l.subgroups;
   }
+  if (use_.import_align != 0) l.names[l.n++] = kImportExtension;
   if (!use_.coop || SpirvOf(Shader::kGemmCoop, {true, false}).empty()) return;
   coop_ = FindCoopShape();
   if (coop_.m == 0) return;

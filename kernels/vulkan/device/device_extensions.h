@@ -7,6 +7,7 @@ namespace arn::vulkan {
 
 inline constexpr const char* kDotExtension = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
 inline constexpr const char* kSizesExtension = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
+inline constexpr const char* kImportExtension = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
 // Required by shaders with cooperative matrices.
 inline constexpr const char* kCoopExtensions[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
                                                   VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
@@ -23,7 +24,7 @@ struct CoopFeatures {
 };
 
 struct Device::ExtensionList {
-  static constexpr uint32_t kMost = 5;
+  static constexpr uint32_t kMost = 6;
   const char* names[kMost] = {};
   uint32_t n = 0;
   void* features = nullptr;  // chain of the enabled features

@@ -73,6 +73,28 @@ void ReportSubgroups(const Api& api, VkPhysicalDevice device, const Extensions& 
       sizes.minSubgroupSize <= out->subgroup_size && out->subgroup_size <= sizes.maxSubgroupSize;
 }
 
+// Returns the alignment of host memory that storage buffers can have; 0: they cannot.
+uint64_t ImportAlign(const Api& api, VkPhysicalDevice device, const Extensions& extensions) {
+  if (!extensions.Has(kImportExtension)) return 0;
+  VkPhysicalDeviceExternalBufferInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  VkExternalBufferProperties buffers = {};
+  buffers.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES;
+  api.GetPhysicalDeviceExternalBufferProperties(device, &info, &buffers);
+  constexpr VkExternalMemoryFeatureFlags kAsked =
+      VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT | VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
+  if ((buffers.externalMemoryProperties.externalMemoryFeatures & kAsked) !=
+      VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) {
+    return 0;
+  }
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {};
+  host.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
+  AskProperties(api, device, &host);
+  return host.minImportedHostPointerAlignment;
+}
+
 bool HasCoop(const Api& api, VkPhysicalDevice device, const Extensions& extensions) {
   for (const char* name : kCoopExtensions) {
     if (!extensions.Has(name)) return false;
@@ -109,6 +131,7 @@ DeviceReport ReportOf(const Api& api, VkPhysicalDevice device) {
     AskFeatures(api, device, &dot);
     out.has_dot = dot.shaderIntegerDotProduct == VK_TRUE;
   }
+  out.import_align = ImportAlign(api, device, extensions);
   out.has_coop = HasCoop(api, device, extensions);
   return out;
 }
@@ -125,6 +148,8 @@ DeviceUse UseOf(const DeviceReport& report, uint32_t avoid) {
   use.coop = allows(kAvoidCoop) && use.full_subgroups && report.has_coop;
   use.unified =
       allows(kAvoidMapping) && (is_software || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);
+  // A device with memory of its own would read the weights over its bus each time.
+  if (allows(kAvoidImport) && use.unified) use.import_align = report.import_align;
   use.chunk_rows = !allows(kAvoidLongRuns) ? kShortChunk : is_software ? kSoftwareChunk : kGpuChunk;
   return use;
 }

@@ -17,6 +17,7 @@ enum Avoid : uint32_t {
   kAvoidCoop = 16,           // no cooperative matrices
   kAvoidFullSubgroups = 32,  // let the driver choose subgroup size and fullness
   kAvoidLongRuns = 64,       // short chunks of a prompt, unless the caller chooses
+  kAvoidImport = 128,        // weights are copied
 };
 
 struct DeviceReport {
@@ -27,8 +28,9 @@ struct DeviceReport {
   bool has_full_subgroups = false;   // pipelines may require them,
   bool has_sized_subgroups = false;  // and those of subgroup_size
   bool has_dot = false;
-  bool has_coop = false;  // int8 cooperative matrices may exist; which shapes is asked later,
-                          // because the question crashes some drivers
+  uint64_t import_align = 0;  // of host memory that a storage buffer can have; 0: it cannot
+  bool has_coop = false;      // int8 cooperative matrices may exist; which shapes is asked later,
+                              // because the question crashes some drivers
 };
 
 // Asks the driver.
@@ -39,8 +41,9 @@ struct DeviceUse {
   bool full_subgroups = false, sized_subgroups = false;
   bool dot = false;
   bool coop = false;
-  bool unified = false;     // memory of the device is mapped
-  uint32_t chunk_rows = 0;  // as in DeviceOps
+  bool unified = false;       // memory of the device is mapped
+  uint64_t import_align = 0;  // of weights that stay in the file's pages; 0: they are copied
+  uint32_t chunk_rows = 0;    // as in DeviceOps
 };
 
 // avoid: Avoid flags.

@@ -2,105 +2,99 @@
 
 #include <cstring>
 
-#include "kernels/pack/pack.h"
+#include "kernels/pack/device_rows.h"
 #include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/shaders/shared.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
 namespace {
 
-constexpr uint32_t kQuadBytes = 16;
+static_assert(kDeviceAlign == Device::kBindingAlign);
+static_assert(kDeviceHeadBytes == kRowHeadWords * sizeof(uint32_t));
 
-uint32_t BlocksOf(const Weight& weight) {
-  return static_cast<uint32_t>(CeilDiv(weight.cols, kInt4BlockSize));
-}
-
-uint64_t ElementsBytes(const Weight& weight) {
-  if (weight.dtype == DType::kInt4) return uint64_t{BlocksOf(weight)} * kInt4BlockSize / 2;
-  return uint64_t{weight.cols} * ElementBytes(weight.dtype);
-}
-
-int32_t SumOf(const int8_t* values, uint32_t n) {
-  int32_t sum = 0;
-  for (uint32_t c = 0; c < n; ++c) sum += values[c];
-  return sum;
-}
-
-// Sum of the values of a block of int4 words (UnpackRowInt4Words).
-int32_t SumOfBlock(const uint32_t* words) {
-  uint32_t sum = 0;
-  for (uint32_t w = 0; w < kInt4BlockSize / 8; ++w) {
-    const uint32_t pairs = (words[w] & 0x0f0f0f0fu) + (words[w] >> 4 & 0x0f0f0f0fu);
-    sum += pairs * 0x01010101u >> 24;
-  }
-  return static_cast<int32_t>(sum) - 8 * static_cast<int32_t>(kInt4BlockSize);
-}
-
-// Holds a row's scale, and the bits of the sum of its values.
-struct RowHead {
-  float scale = 0.0f;
-  uint32_t sum = 0;
-};
-
-RowHead FillInt8(const Weight& weight, uint32_t row, std::byte* scratch, std::byte* values) {
-  RowHead head;
-  auto* unpacked = reinterpret_cast<int8_t*>(scratch);
-  UnpackRowInt8(weight, row, unpacked, &head.scale);
-  head.sum = static_cast<uint32_t>(SumOf(unpacked, weight.cols));
-  std::memcpy(values, unpacked, weight.cols);
-  return head;
-}
-
-RowHead FillInt4(const Weight& weight, const DeviceWeight& at, uint32_t row, std::byte* scratch,
-                 std::byte* values, std::byte* blocks) {
-  const uint32_t n_blocks = BlocksOf(weight);
-  auto* words = reinterpret_cast<uint32_t*>(scratch);
-  auto* scales = reinterpret_cast<float*>(scratch + ElementsBytes(weight));
-  UnpackRowInt4Words(weight, row, words, scales);
-  std::memcpy(values, words, ElementsBytes(weight));
-  std::memset(blocks, 0, at.block_words * sizeof(uint32_t));
-  double sum = 0.0;
-  for (uint32_t b = 0; b < n_blocks; ++b) {
-    const int32_t of_block = SumOfBlock(words + b * (kInt4BlockSize / 8));
-    sum += static_cast<double>(of_block) * static_cast<double>(scales[b]);
-    const uint16_t bits = Bf16FromF32(scales[b]);
-    std::memcpy(blocks + b * sizeof bits, &bits, sizeof bits);
-  }
-  return {0.0f, BitsFromF32(static_cast<float>(sum))};
-}
+uint64_t AddressOf(const std::byte* at) { return reinterpret_cast<uintptr_t>(at); }
 
 }  // namespace
 
-DeviceWeight WeightPlacer::Put(DeviceWeight weight) {
-  const uint64_t values = AlignUp(weight.values_bytes, Device::kBindingAlign);
-  const uint64_t all = values + AlignUp(weight.heads_bytes, Device::kBindingAlign);
-  if (used_ != 0 && used_ + all > kBlockBytes) {
-    ++block_;
-    used_ = 0;
+WeightPlacer::WeightPlacer(const Program& program) {
+  const UsedWeights used = UsedWeightsOf(program);
+  file_ = program.file;
+  for (WeightId id = used.first; id < used.end && id < program.weights.size(); ++id) {
+    const Weight& weight = program.weights[id];
+    if (!weight.is_vector && IsInFile(weight)) return;
   }
-  weight.block = block_;
-  weight.values = used_;
-  weight.heads = used_ + values;
-  used_ += all;
-  total_ += all;
+  file_ = {};  // the vectors of a bundle packed for a CPU are not worth its pages
+}
+
+bool WeightPlacer::IsInFile(const Weight& weight) const {
+  if (!weight.is_vector && weight.layout.order != WeightOrder::kDeviceRows) return false;
+  const uint64_t at = AddressOf(weight.data), file = AddressOf(file_.data());
+  return at % kDeviceAlign == 0 && at - at % kFilePageBytes >= file && at < file + file_.size() &&
+         weight.bytes <= file + file_.size() - at;
+}
+
+void WeightPlacer::Begin(Open* open, const std::byte* pages) {
+  open->exists = true;
+  open->index = n_blocks_++;
+  open->block = {0, pages};
+}
+
+void WeightPlacer::Grow(Open* open, uint64_t bytes) {
+  const uint64_t added = AlignUp(bytes, kDeviceAlign) - open->block.bytes;
+  open->block.bytes += added;
+  total_ += added;
+  if (open->block.pages != nullptr) in_file_ += added;
+}
+
+DeviceWeight WeightPlacer::Put(DeviceWeight weight) {
+  const uint64_t values = AlignUp(weight.values_bytes, kDeviceAlign);
+  const uint64_t all = values + AlignUp(weight.heads_bytes, kDeviceAlign);
+  const uint64_t used = converted_.block.bytes;
+  if (!converted_.exists || (used != 0 && used + all > kBlockBytes)) Begin(&converted_, nullptr);
+  weight.block = converted_.index;
+  weight.values = converted_.block.bytes;
+  weight.heads = weight.values + values;
+  Grow(&converted_, converted_.block.bytes + all);
+  last_in_file_ = false;
   return weight;
 }
 
-DeviceWeight WeightPlacer::Place(const Weight& weight) {
+// Continues the block if the weight is in it or follows it closely.
+DeviceWeight WeightPlacer::Leave(const Weight& weight, DeviceWeight at) {
+  const uint64_t first = AddressOf(weight.data);
+  const uint64_t begin = AddressOf(pages_.block.pages), end = begin + pages_.block.bytes;
+  if (!pages_.exists || first < begin || first > end + kMostGapBytes ||
+      first + weight.bytes - begin > kBlockBytes) {
+    Begin(&pages_, weight.data - first % kFilePageBytes);
+  }
+  at.block = pages_.index;
+  at.values = first - AddressOf(pages_.block.pages);
+  at.heads = at.values + AlignUp(at.values_bytes, kDeviceAlign);
+  Grow(&pages_, Max(pages_.block.bytes, at.values + weight.bytes));
+  last_in_file_ = true;
+  return at;
+}
+
+DeviceWeight WeightPlacer::Shape(const Weight& weight) const {
   DeviceWeight at;
   if (weight.is_vector) {
     at.row_bytes = weight.cols * ElementBytes(weight.dtype);
     at.values_bytes = at.row_bytes;
-    return Put(at);
+    return at;
   }
-  at.row_bytes = static_cast<uint32_t>(AlignUp(ElementsBytes(weight), kQuadBytes));
-  at.values_bytes = uint64_t{at.row_bytes} * weight.rows;
+  const DeviceRows shape = ShapeOfDeviceRows(weight.dtype, weight.rows, weight.cols);
+  at.row_bytes = static_cast<uint32_t>(shape.row_bytes);
+  at.values_bytes = shape.row_bytes * weight.rows;
   at.blocks_words = kRowHeadWords * weight.rows;
-  if (weight.dtype == DType::kInt4) {
-    at.block_words = static_cast<uint32_t>(CeilDiv(BlocksOf(weight), 2));
-  }
-  at.heads_bytes = uint64_t{kRowHeadWords + at.block_words} * weight.rows * sizeof(uint32_t);
-  return Put(at);
+  at.block_words = static_cast<uint32_t>(shape.block_row_bytes / sizeof(uint32_t));
+  at.heads_bytes = shape.bytes - shape.heads_offset;
+  return at;
+}
+
+DeviceWeight WeightPlacer::Place(const Weight& weight) {
+  const DeviceWeight at = Shape(weight);
+  return !file_.empty() && IsInFile(weight) ? Leave(weight, at) : Put(at);
 }
 
 DeviceWeight WeightPlacer::PlaceRope(const RopeKind& rope) {
@@ -135,31 +129,36 @@ UsedWeights UsedWeightsOf(const Program& program) {
 }
 
 uint64_t RowScratchBytes(const Weight& weight) {
-  const uint64_t scales = uint64_t{BlocksOf(weight)} * sizeof(float);
-  return AlignUp(ElementsBytes(weight), sizeof(float)) + scales;
+  const DeviceRows shape = ShapeOfDeviceRows(weight.dtype, weight.rows, weight.cols);
+  return AlignUp(shape.element_bytes, sizeof(float)) + 2 * shape.block_row_bytes;
 }
 
-void FillRow(const Weight& weight, const DeviceWeight& at, uint32_t row, std::byte* scratch,
-             std::byte* values, std::byte* head, std::byte* blocks) {
-  const uint64_t bytes = ElementsBytes(weight);
-  RowHead filled;
+void FillRow(const Weight& weight, uint32_t row, std::byte* scratch, std::byte* values,
+             std::byte* head, std::byte* blocks) {
+  const DeviceRows shape = ShapeOfDeviceRows(weight.dtype, weight.rows, weight.cols);
+  DeviceRowSource source;
+  source.elements = scratch;
+  source.bias = UnpackBias(weight, row);
   if (weight.dtype == DType::kInt8) {
-    filled = FillInt8(weight, row, scratch, values);
+    UnpackRowInt8(weight, row, reinterpret_cast<int8_t*>(scratch), &source.scale);
   } else if (weight.dtype == DType::kInt4) {
-    filled = FillInt4(weight, at, row, scratch, values, blocks);
+    auto* scales = reinterpret_cast<float*>(scratch + shape.element_bytes);
+    UnpackRowInt4Words(weight, row, reinterpret_cast<uint32_t*>(scratch), scales);
+    // bf16 to begin with, in place.
+    auto* narrow = scratch + shape.element_bytes;
+    for (uint64_t b = 0; b < shape.element_bytes / (kInt4BlockSize / 2); ++b) {
+      const uint16_t bits = Bf16FromF32(scales[b]);
+      std::memcpy(narrow + b * sizeof bits, &bits, sizeof bits);
+    }
+    source.block_scales = reinterpret_cast<const uint16_t*>(narrow);
   } else if (weight.layout.order == WeightOrder::kRows) {
-    std::memcpy(values, weight.data + row * bytes, bytes);
+    source.elements = weight.data + row * shape.element_bytes;
   } else if (weight.dtype == DType::kF32) {
-    UnpackRowF32(weight, row, reinterpret_cast<float*>(values));
+    UnpackRowF32(weight, row, reinterpret_cast<float*>(scratch));
   } else {
-    UnpackRow16(weight, row, reinterpret_cast<uint16_t*>(values));
+    UnpackRow16(weight, row, reinterpret_cast<uint16_t*>(scratch));
   }
-  std::memset(values + bytes, 0, at.row_bytes - bytes);
-  uint32_t words[kRowHeadWords] = {};
-  words[0] = BitsFromF32(filled.scale);
-  words[1] = BitsFromF32(UnpackBias(weight, row));
-  words[2] = filled.sum;
-  std::memcpy(head, words, sizeof words);
+  PutDeviceRow(shape, weight.dtype, source, values, head, blocks);
 }
 
 }  // namespace arn::vulkan

@@ -103,6 +103,7 @@ constexpr Flag kFlags[] = {
     {kAvoidCoop, "no cooperative matrices"},
     {kAvoidFullSubgroups, "no full subgroups"},
     {kAvoidLongRuns, "short runs"},
+    {kAvoidImport, "no imported memory"},
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace arn::vulkan {
   X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties)         \
   X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2)                                \
   X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties)               \
-  X(CreateDevice) X(GetDeviceProcAddr)
+  X(GetPhysicalDeviceExternalBufferProperties) X(CreateDevice) X(GetDeviceProcAddr)
 
 #define ARN_VK_DEVICE_FUNCTIONS(X)                                                             \
   X(DestroyDevice) X(GetDeviceQueue) X(CreateBuffer) X(DestroyBuffer)                          \
@@ -37,6 +37,7 @@ struct Api {
 #define ARN_VK_DECLARE(name) PFN_vk##name name = nullptr;
   ARN_VK_INSTANCE_FUNCTIONS(ARN_VK_DECLARE)
   ARN_VK_DEVICE_FUNCTIONS(ARN_VK_DECLARE)
+  ARN_VK_DECLARE(GetMemoryHostPointerPropertiesEXT)  // null: the device imports no memory
 #undef ARN_VK_DECLARE
 };
 

@@ -73,7 +73,8 @@ class Lowering {
         used_(UsedWeightsOf(program)),
         weights_(weights),
         workspace_(workspace),
-        traits_(traits) {}
+        traits_(traits),
+        placer_(program) {}
 
   // Calls the sink for each dispatch, without other side effects. Returns kUnsupported, with a
   // description, if this backend has no shader for a step.

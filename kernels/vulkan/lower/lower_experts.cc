@@ -59,7 +59,7 @@ DeviceWeight Lowering::PlacedAt(WeightId id) {
   if (!weights_.empty()) return weights_[id];
   if (id + 1 < n_placed_ || n_placed_ < used_.first) {
     n_placed_ = used_.first;
-    placer_ = WeightPlacer();
+    placer_ = WeightPlacer(program_);
   }
   while (n_placed_ <= id) placed_ = placer_.Place(program_.weights[n_placed_++]);
   return placed_;

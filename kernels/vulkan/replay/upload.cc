@@ -1,5 +1,7 @@
 // Copies weights to the device, on several threads: directly if its memory is mapped, else in
-// chunks of the staging buffer.
+// chunks of the staging buffer. Those in imported pages are there already.
+#include <cstring>
+
 #include "kernels/vulkan/replay/vulkan_state.h"
 #include "platform/base/arith.h"
 #include "platform/os/thread_pool.h"
@@ -9,6 +11,7 @@ namespace {
 
 constexpr uint32_t kMostThreads = 8;
 constexpr uint32_t kTaskRows = 16;
+constexpr uint64_t kTaskBytes = uint64_t{1} << 20;
 
 // Rows [first, first + n) of a matrix, and where their parts go.
 struct Rows {
@@ -24,11 +27,23 @@ void FillTask(void* context, uint32_t thread, size_t task) {
   const Rows& rows = *static_cast<const Rows*>(context);
   const auto begin = static_cast<uint32_t>(task * kTaskRows);
   for (uint32_t i = begin; i < Min(begin + kTaskRows, rows.n); ++i) {
-    FillRow(rows.weight, rows.at, rows.first + i, rows.scratch + thread * rows.scratch_bytes,
+    FillRow(rows.weight, rows.first + i, rows.scratch + thread * rows.scratch_bytes,
             rows.values + uint64_t{i} * rows.at.row_bytes,
             rows.heads + uint64_t{i} * kRowHeadWords * sizeof(uint32_t),
             rows.blocks + uint64_t{i} * rows.at.block_words * sizeof(uint32_t));
   }
+}
+
+struct Bytes {
+  const std::byte* from;
+  std::byte* to;
+  uint64_t n;
+};
+
+void CopyTask(void* context, uint32_t, size_t task) {
+  const Bytes& bytes = *static_cast<const Bytes*>(context);
+  const uint64_t begin = task * kTaskBytes;
+  std::memcpy(bytes.to + begin, bytes.from + begin, Min(kTaskBytes, bytes.n - begin));
 }
 
 class Uploader {
@@ -41,9 +56,18 @@ class Uploader {
     return diag_->Fail(Status::kOutOfMemory, "Vulkan: %u threads could not be started", n_threads);
   }
 
-  Status Bytes(const DeviceWeight& at, const std::byte* from, uint64_t n) {
-    return s_.transfer.Write(s_.device, s_.blocks[at.block], at.values,
-                             {from, static_cast<size_t>(n)}, diag_);
+  // Copies bytes that have the device's layout.
+  Status Copy(const Buffer& block, uint64_t at, const std::byte* from, uint64_t n) {
+    if (block.mapped == nullptr) {
+      return s_.transfer.Write(s_.device, block, at, {from, static_cast<size_t>(n)}, diag_);
+    }
+    Bytes bytes = {from, block.mapped + at, n};
+    if (n <= kTaskBytes) {
+      CopyTask(&bytes, 0, 0);
+    } else {
+      threads_.Run(static_cast<size_t>(CeilDiv(n, kTaskBytes)), CopyTask, &bytes);
+    }
+    return Status::kOk;
   }
 
   // The end of the staging memory is the threads' scratch.
@@ -73,7 +97,7 @@ class Uploader {
       rows.heads = rows.values + uint64_t{rows.n} * at.row_bytes;
       rows.blocks = rows.heads + HeadBytes(rows.n);
       Fill(&rows);
-      ARN_TRY(Copy(rows, block));
+      ARN_TRY(Flush(rows, block));
     }
     return Status::kOk;
   }
@@ -89,7 +113,7 @@ class Uploader {
 
   void Fill(Rows* rows) { threads_.Run(CeilDiv(rows->n, kTaskRows), FillTask, rows); }
 
-  Status Copy(const Rows& rows, const Buffer& block) {
+  Status Flush(const Rows& rows, const Buffer& block) {
     const DeviceWeight& at = rows.at;
     const auto copy = [&](const std::byte* from, uint64_t to, uint64_t bytes) {
       if (bytes == 0) return Status::kOk;
@@ -115,15 +139,27 @@ Status Upload(State* state, uint32_t n_threads, Diag* diag) {
   Uploader uploader(state, diag);
   ARN_TRY(uploader.Start(n_threads));
   const auto n = static_cast<uint32_t>(program.weights.size());
+  for (const Buffer& block : s.blocks) {
+    if (block.pages == nullptr || block.is_imported) continue;
+    const auto left =
+        static_cast<uint64_t>(program.file.data() + program.file.size() - block.pages);
+    ARN_TRY(uploader.Copy(block, 0, block.pages, Min(block.bytes, left)));
+  }
   const UsedWeights used = UsedWeightsOf(program);
   for (uint32_t i = used.first; i < Min(used.end, n); ++i) {
     const Weight& weight = program.weights[i];
-    ARN_TRY(weight.is_vector ? uploader.Bytes(s.weights[i], weight.data, s.weights[i].values_bytes)
-                             : uploader.Matrix(weight, s.weights[i]));
+    const DeviceWeight& at = s.weights[i];
+    const Buffer& block = s.blocks[at.block];
+    if (block.pages != nullptr) continue;
+    const bool is_packed = weight.layout.order == WeightOrder::kDeviceRows;
+    ARN_TRY(weight.is_vector || is_packed
+                ? uploader.Copy(block, at.values, weight.data, weight.bytes)
+                : uploader.Matrix(weight, at));
   }
   for (uint32_t i = 0; i < program.ropes.size(); ++i) {
+    const DeviceWeight& at = s.weights[n + i];
     const auto* from = reinterpret_cast<const std::byte*>(program.ropes[i].inv_freq.data());
-    ARN_TRY(uploader.Bytes(s.weights[n + i], from, s.weights[n + i].values_bytes));
+    ARN_TRY(uploader.Copy(s.blocks[at.block], at.values, from, at.values_bytes));
   }
   return Status::kOk;
 }

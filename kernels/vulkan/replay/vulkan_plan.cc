@@ -148,10 +148,11 @@ Status CountProgram(const Program& program, const Traits& traits, Counts* counts
   const Workspace nowhere = {};
   Lowering lowering(program, {}, nowhere, traits);
   ARN_TRY(lowering.Run(&counter, diag));
-  WeightPlacer placer;
+  WeightPlacer placer(program);
   PlaceAll(program, &placer, [](uint32_t, const DeviceWeight&) {});
   counts->n_blocks = placer.n_blocks();
   counts->weight_bytes = placer.total();
+  counts->file_bytes = placer.in_file();
   return Status::kOk;
 }
 
@@ -234,6 +235,7 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   bytes.kv = plan->slices[kKvSlice].bytes;
   FillBufferBytes(program, counts, words, &bytes);
   plan->device_bytes = bytes.Total();
+  plan->importable_bytes = counts.file_bytes;
   return Status::kOk;
 }
 

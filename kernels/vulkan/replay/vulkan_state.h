@@ -27,6 +27,7 @@ struct Counts {
                             // group for its edits
   uint32_t n_blocks = 0;    // weight buffers
   uint64_t weight_bytes = 0;
+  uint64_t file_bytes = 0;  // of them those in pages of the file (WeightPlacer)
 };
 
 // Consecutive steps whose commands are in one buffer per mode.
@@ -67,6 +68,7 @@ struct State {
   // Row of the logits buffer with the logits of the last token: 0, or one of the rows kept by
   // decode.
   uint32_t logits_row = 0;
+  uint64_t imported_bytes = 0;        // of weights that the device reads in the file's pages
   bool has_forced_matmuls = false;    // set by a test: nothing is measured
   bool has_forced_attention = false;  // likewise
   bool shares_kv = false;

@@ -34,6 +34,7 @@ TEST(BackendsTest, EveryTableOfABackend_IsComplete) {
     if (b->device != nullptr) {
       EXPECT_TRUE(b->device->name != nullptr && b->device->kernel_names != nullptr);
       EXPECT_TRUE(b->device->trust != nullptr && b->device->kv_mapping != nullptr);
+      EXPECT_NE(nullptr, b->device->imported_bytes);
     }
     if (b->logits != nullptr) {
       EXPECT_NE(nullptr, b->logits->read);

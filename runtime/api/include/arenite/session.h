@@ -294,11 +294,15 @@ typedef struct arn_memory_plan {
                                    weights_bytes has for it alone */
   uint64_t scheduler_bytes;     /* part of io_bytes: requests, their events and texts */
   uint32_t max_requests;
+  /* Part of device_bytes: weights in the device's layout (arenite-convert --target vulkan). Where
+   * the device shares the host's memory and its driver can, it reads them in the bundle's own
+   * pages: they take no memory of their own then (arn_backend_info.imported_bytes). */
+  uint64_t importable_bytes;
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT                                                                      \
   {                                                                                               \
     sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                     \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                  \
   }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be
@@ -364,9 +368,12 @@ typedef struct arn_backend_info {
   /* VULKAN, VULKAN_CPU: text for display: what is not used because of known bugs of this driver,
    * with a source for each; else "". */
   const char* quirks;
+  /* VULKAN, VULKAN_CPU: bytes of weights that the device reads in the bundle's own pages:
+   * importable_bytes of the plan, or less where the driver takes only some of them; else 0. */
+  uint64_t imported_bytes;
 } arn_backend_info;
 #define ARN_BACKEND_INFO_INIT \
-  { sizeof(arn_backend_info), 0, NULL, NULL, NULL, NULL, NULL }
+  { sizeof(arn_backend_info), 0, NULL, NULL, NULL, NULL, NULL, 0 }
 /* Returns the backend in use. The strings are owned by the session and valid until its next call.
  */
 ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info);

@@ -259,7 +259,7 @@ TEST_F(ConvertTest, AnyThreadCount_SameBytes) {
   tiny.vocab = 9000;  // several slabs
   tiny.tied = true;
   WriteCheckpoint(tiny);
-  for (const char* target : {"portable", "x86-avx2"}) {
+  for (const char* target : {"portable", "x86-avx2", "vulkan"}) {
     std::vector<uint8_t> first;
     for (const uint32_t threads : {1, 2, 5}) {
       ConvertOptions options = Options(DType::kInt4, target);

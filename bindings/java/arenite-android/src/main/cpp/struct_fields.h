@@ -337,6 +337,8 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, scheduler_bytes), 0},
     {"maxRequests", FieldKind::kInt,
      offsetof(arn_memory_plan, max_requests), 0},
+    {"importableBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, importable_bytes), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,
@@ -385,6 +387,8 @@ inline constexpr Field kBackendInfoFields[] = {
      offsetof(arn_backend_info, kernels), 0},
     {"quirks", FieldKind::kText,
      offsetof(arn_backend_info, quirks), 0},
+    {"importedBytes", FieldKind::kLong,
+     offsetof(arn_backend_info, imported_bytes), 0},
 };
 inline constexpr Field kKvLayerFields[] = {
     {"nKvHeads", FieldKind::kInt,

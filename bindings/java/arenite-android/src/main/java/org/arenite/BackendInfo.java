@@ -25,4 +25,9 @@ public final class BackendInfo {
    * with a source for each; else "".
    */
   public String quirks;
+  /**
+   * VULKAN, VULKAN_CPU: bytes of weights that the device reads in the bundle's own pages:
+   * importable_bytes of the plan, or less where the driver takes only some of them; else 0.
+   */
+  public long importedBytes;
 }

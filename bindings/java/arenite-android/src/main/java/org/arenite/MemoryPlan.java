@@ -85,4 +85,10 @@ public final class MemoryPlan {
   /** part of io_bytes: requests, their events and texts */
   public long schedulerBytes;
   public int maxRequests;
+  /**
+   * Part of device_bytes: weights in the device's layout (arenite-convert --target vulkan). Where
+   * the device shares the host's memory and its driver can, it reads them in the bundle's own
+   * pages: they take no memory of their own then (arn_backend_info.imported_bytes).
+   */
+  public long importableBytes;
 }
