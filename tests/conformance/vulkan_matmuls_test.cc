@@ -17,6 +17,7 @@ namespace {
 
 // Integer matmuls quantise their input to 8 bits; experts do it twice.
 constexpr double kExpertTolerance = 2e-2;
+constexpr double kHalfTolerance = 1e-3;  // vulkan_half_test.cc has the bound
 
 // Matmuls of several types, and experts, in one program.
 struct Matmuls {
@@ -34,6 +35,8 @@ struct Matmuls {
   explicit Matmuls(uint32_t variant) : builder(2, kMaxRows, 128) {
     std::mt19937 rng(91);
     std::vector<DType> types = {DType::kInt8, DType::kInt4};
+    const bool is_half = vulkan::GemmVariantOf(variant).is_half;
+    if (is_half) types = {DType::kF16, DType::kBf16};
     if (variant <= kLastOfFloats) types.insert(types.begin(), DType::kF32);
     for (const DType dtype : types) {
       Step step{LinearParams()};
@@ -44,9 +47,11 @@ struct Matmuls {
       params.weight = builder.AddMatrix(m, TargetLayouts(dtype)[0]);
       params.accumulate = dtype == DType::kInt8;
       builder.AddStep(step);
-      cases.push_back({step, dtype == DType::kInt4 ? 2 * kTolerance : kTolerance});
+      const double tolerance = dtype == DType::kInt4 ? 2 * kTolerance : kTolerance;
+      cases.push_back({step, is_half ? kHalfTolerance : tolerance});
     }
-    AddExperts(variant <= kLastOfFloatTiles ? DType::kF32 : DType::kInt8, &rng);
+    const bool has_floats = variant <= kLastOfFloatTiles;
+    AddExperts(is_half ? DType::kF16 : has_floats ? DType::kF32 : DType::kInt8, &rng);
   }
 
   void AddExperts(DType dtype, std::mt19937* rng) {

@@ -26,11 +26,11 @@ struct CountCase {
 void PrintTo(const CountCase& c, std::ostream* out) { *out << c.golden << " " << c.weights; }
 
 constexpr const char* kShaderNames[vulkan::kShaderCount] = {
-    "embed",         "rope_angles",    "norm",     "quantize",  "gemv_float",     "gemv_int",
-    "gemm_float",    "gemm_int",       "qkv_rope", "attention", "gated_act",      "kv_edit",
-    "choose",        "route",          "experts",  "conv",      "scan",           "im2col",
-    "add_positions", "scale_row",      "multiply", "columns",   "add_embeddings", "clamp",
-    "pool",          "attention_tile", "gemm_coop"};
+    "embed",         "rope_angles",    "norm",      "quantize",  "gemv_float",     "gemv_int",
+    "gemm_float",    "gemm_int",       "qkv_rope",  "attention", "gated_act",      "kv_edit",
+    "choose",        "route",          "experts",   "conv",      "scan",           "im2col",
+    "add_positions", "scale_row",      "multiply",  "columns",   "add_embeddings", "clamp",
+    "pool",          "attention_tile", "gemm_coop", "gemm_half"};
 
 // Adds up the work of each shader over the steps.
 class Sums final : public vulkan::DispatchSink {

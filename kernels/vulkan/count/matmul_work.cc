@@ -73,7 +73,12 @@ class Matmul {
     }
     w.loaded = tiles * (weights + inputs);
     w.far_loaded = tiles * weights;
-    AddProducts(tiles * products, &w);
+    if (d_.shader == Shader::kGemmHalf) {
+      w.half_products = tiles * products;
+      w.float_products = tiles * products / kHalfBlock;  // of the sums of blocks
+    } else {
+      AddProducts(tiles * products, &w);
+    }
     if (n_chosen_ != 0) {
       // The lists' lengths, by all invocations of empty tiles too; and the tiles' rows.
       const uint64_t grid = d_.groups_x * CeilDiv(uint64_t{rows_}, tile_m) * push_.n_experts;

@@ -17,6 +17,7 @@ enum Avoid : uint32_t {
   kAvoidCoop = 16,           // no cooperative matrices
   kAvoidFullSubgroups = 32,  // let the driver choose subgroup size and fullness
   kAvoidLongRuns = 64,       // short chunks of a prompt, unless the caller chooses
+  kAvoidHalf = 128,          // no f16 arithmetic
 };
 
 struct DeviceReport {
@@ -27,6 +28,7 @@ struct DeviceReport {
   bool has_full_subgroups = false;   // pipelines may require them,
   bool has_sized_subgroups = false;  // and those of subgroup_size
   bool has_dot = false;
+  bool has_half = false;  // f16 arithmetic
   bool has_coop = false;  // int8 cooperative matrices may exist; which shapes is asked later,
                           // because the question crashes some drivers
 };
@@ -38,6 +40,7 @@ struct DeviceUse {
   bool subgroups = false;
   bool full_subgroups = false, sized_subgroups = false;
   bool dot = false;
+  bool half = false;
   bool coop = false;
   bool unified = false;     // memory of the device is mapped
   uint32_t chunk_rows = 0;  // as in DeviceOps

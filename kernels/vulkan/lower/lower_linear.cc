@@ -122,6 +122,7 @@ void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
     d->constants[kWidthId] = v.lanes;
     d->constants[kMatmulLanesNId] = v.lanes_n;
     d->constants[kMatmulDepthId] = v.depth;
+    if (v.is_half) d->shader = Shader::kGemmHalf;
     return;
   }
   d->shader = Shader::kGemmCoop;
