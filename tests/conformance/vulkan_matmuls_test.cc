@@ -10,6 +10,7 @@
 #include "expect_near.h"
 #include "kernels/reference/backend_reference.h"
 #include "kernels/vulkan/backend_vulkan.h"
+#include "kernels/vulkan/lower/lower.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -130,6 +131,47 @@ TEST_P(VulkanMatmulsTest, Variant_EveryKindOfRun_IsTheReference) {
       ExpectNear(found[i].data(), expected[i], matmuls.cases[i].tolerance);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+// Notes the order of the tiles of each matmul of many rows.
+class OrderOfTiles final : public vulkan::DispatchSink {
+ public:
+  Status BeginStep(uint32_t) override { return Status::kOk; }
+  Status BeginEdits(uint32_t) override { return Status::kOk; }
+  Status BeginChoice(uint32_t* n_dispatches) override {
+    *n_dispatches = 0;
+    return Status::kOk;
+  }
+  Status Add(const vulkan::Dispatch& d, Diag*) override {
+    if ((d.modes & vulkan::BitOf(vulkan::Mode::kMany)) == 0) return Status::kOk;
+    if (d.constants[vulkan::kMatmulTileMId] != 0) {
+      rows_first.push_back(d.constants[vulkan::kMatmulRowsFirstId]);
+    }
+    return Status::kOk;
+  }
+  std::vector<uint32_t> rows_first;
+};
+
+// Neighbouring workgroups share the larger operand: 300 rows of inputs, and weights.
+TEST(VulkanTileOrderTest, RowsComeFirst_IfTheInputsAreSmallerThanTheWeights) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kInt8, DType::kInt4}) {
+    ProgramBuilder builder(2, 300, 512);
+    std::mt19937 rng(5);
+    const ValueId in = builder.AddValue(96);
+    for (const uint32_t outs : {64u, 1500u}) {
+      const Matrix matrix = RandomMatrix(dtype, outs, 96, false, &rng);
+      const LinearParams params{.weight = builder.AddMatrix(matrix, TargetLayouts(dtype)[0])};
+      builder.AddStep(params, in, builder.AddValue(outs));
+    }
+    Layout layout;
+    const Program program = builder.Build(&layout);
+    OrderOfTiles order;
+    Diag diag;
+    const vulkan::Workspace nowhere = {};
+    ASSERT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, {}).Run(&order, &diag))
+        << diag.text();
+    EXPECT_EQ((std::vector<uint32_t>{0, 1}), order.rows_first) << DTypeName(dtype);
   }
 }
 

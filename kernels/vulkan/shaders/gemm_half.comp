@@ -114,7 +114,7 @@ float total_of(f16vec2 pair) {
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = gl_WorkGroupID.x * TILE_N, first_row = gl_WorkGroupID.y * TILE_M;
+  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
   uint cols = first_row < rows ? push.cols : 0;
   uint my_n = lane % LANES_N, my_m = lane / LANES_N;
   // Outputs in fours (PER_N is a multiple of four).

@@ -59,6 +59,8 @@ const uint kHalfBlock = 32;
 // gemv_rows.glsl.
 const uint kMatmulTeamsId = 20, kMatmulNormsId = 21, kMatmulNormIsLayerId = 22;
 const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24;
+// tile_rows.glsl.
+const uint kMatmulRowsFirstId = 25;
 // kv.glsl: the format of one group's pages.
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
 const uint kKvHeadDimId = 36, kKvPageTokensId = 37, kKvQuantisedKBitsId = 38;
