@@ -45,6 +45,7 @@ struct GpuOptions {
   bool hardware_only = false;    // skips drivers that compute on the CPU unless `device` names one
   const char* folder = nullptr;  // for caches that speed up the next load. Null: none
   bool shares_kv = false;        // maps Region::kKv for the host too, if the device can
+  bool half_products = false;    // matmuls of f16 and bf16 weights may multiply in f16
 };
 
 struct BackendOptions {

@@ -25,6 +25,7 @@ struct GpuTraits {
   uint32_t shared_memory = 16 * 1024;  // of a workgroup, bytes
   // Rows, outputs and summed columns of an int8 cooperative matrix; 0: none.
   uint32_t coop_m = 0, coop_n = 0, coop_k = 0;
+  bool has_half = false;        // f16 arithmetic that matmuls may use
   uint32_t matmul_variant = 0;  // of the backend's; the first one where it is not usable
 };
 
@@ -46,6 +47,7 @@ struct KernelWork {
   uint64_t far_bytes = 0;       // its size: if no cache holds it, all of far_loaded is memory's
   uint64_t int_products = 0;    // int8 multiplications of matmuls
   uint64_t float_products = 0;  // of matmuls, attention and scans
+  uint64_t half_products = 0;   // f16 multiplications of matmuls
   uint64_t reductions = 0;      // of a value over a workgroup
 
   bool operator==(const KernelWork&) const = default;

@@ -245,9 +245,10 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   DeviceChoice choice;
   choice.name = options.gpu.device;
   choice.hardware_only = options.gpu.hardware_only;
-  if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
-  if (restriction == Restriction::kCopied) choice.avoid = kAvoidImport;
-  if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping | kAvoidFullSubgroups;
+  if (!options.gpu.half_products && variant == kChosen) choice.avoid = kAvoidHalf;
+  if (restriction == Restriction::kSharedMemory) choice.avoid |= kAvoidSubgroups | kAvoidDot;
+  if (restriction == Restriction::kCopied) choice.avoid |= kAvoidImport;
+  if (restriction == Restriction::kStaged) choice.avoid |= kAvoidMapping | kAvoidFullSubgroups;
   const Status status = Build(s, choice, options, plan, diag);
   if (status != Status::kOk) {
     Unload(s);

@@ -25,7 +25,7 @@ const Backend* RestrictedBackend(Restriction restriction);
 
 // Returns the same backend with all matmuls forced to variant `index` (matmul_variants.h), if the
 // device supports it. index < kMostVariants.
-inline constexpr uint32_t kMostVariants = 9;
+inline constexpr uint32_t kMostVariants = 11;
 const Backend* VariantBackend(uint32_t index);
 
 // Returns the same backend with attention of many rows forced to variant `index`

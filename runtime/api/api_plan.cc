@@ -30,9 +30,11 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   ARN_TRY(CheckFlag("sensors", read.sensors, diag));
   ARN_TRY(CheckFlag("trust_device", read.trust_device, diag));
   ARN_TRY(CheckFlag("needs_gpu", read.needs_gpu, diag));
+  ARN_TRY(CheckFlag("half_products", read.half_products, diag));
   out->device = read.device;
   out->device_folder = read.device_folder;
   out->hardware_only = read.needs_gpu == 1;
+  out->half_products = read.half_products == 1;
   out->trusts_device = read.trust_device == 1;
   out->cpus = static_cast<CpuChoice>(read.cpus);
   out->cpu_mask = read.cpu_mask;

@@ -31,6 +31,7 @@ struct DispatchVisitor {
     out.far_bytes = cost.work.far_bytes;
     out.int_products = cost.work.int_products;
     out.float_products = cost.work.float_products;
+    out.half_products = cost.work.half_products;
     out.reductions = cost.work.reductions;
     visitor.callback(visitor.user, &out);
   }
@@ -41,6 +42,7 @@ Status ReadGpuTraits(const arn_gpu_traits* given, GpuTraits* out, Diag* diag) {
   ARN_TRY(ReadStruct(given, "arn_gpu_traits", &read, diag));
   ARN_TRY(CheckFlag("has_full_subgroups", read.has_full_subgroups, diag));
   ARN_TRY(CheckFlag("has_dot", read.has_dot, diag));
+  ARN_TRY(CheckFlag("has_half", read.has_half, diag));
   ARN_TRY(CheckFlag("is_unified", read.is_unified, diag));
   if (read.max_lanes < 128 || read.shared_memory < 16384) {
     return diag->Fail(Status::kBadArgument,
@@ -50,6 +52,7 @@ Status ReadGpuTraits(const arn_gpu_traits* given, GpuTraits* out, Diag* diag) {
   out->subgroup_size = read.subgroup_size;
   out->has_full_subgroups = read.has_full_subgroups == 1;
   out->has_dot = read.has_dot == 1;
+  out->has_half = read.has_half == 1;
   out->is_unified = read.is_unified == 1;
   out->max_lanes = read.max_lanes;
   out->shared_memory = read.shared_memory;
@@ -81,6 +84,7 @@ Status Count(const Model& model, const arn_session_options* options, const arn_g
                       run.n_rows, run.n_before, plan.options.prefill_chunk,
                       plan.options.context_tokens);
   }
+  traits.has_half = traits.has_half && plan.options.half_products;
   return plan.backend->cost->count(plan.program, traits, run, DispatchVisitor::Visit, visitor,
                                    diag);
 }

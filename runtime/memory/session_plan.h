@@ -86,6 +86,7 @@ struct SessionOptions {
                                  // until the session is created
   const char* device_folder = nullptr;  // likewise
   bool hardware_only = false;           // as in GpuOptions
+  bool half_products = false;           // likewise
   bool trusts_device = false;           // skips the self-test against the CPU
   // Fallback backend without a device, loaded too. Takes over if the device fails. Uses only memory
   // of the session's block. Null: none.

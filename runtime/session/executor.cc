@@ -18,6 +18,7 @@ Status Executor::Load(const SessionPlan& wanted, Diag* diag) {
   options.gpu.device = asked.device;
   options.gpu.hardware_only = asked.hardware_only;
   options.gpu.folder = asked.device_folder;
+  options.gpu.half_products = asked.half_products;
   const SessionPlan& plan = core_.plan;
   const auto load = [&](const BackendPlan& slices, Loaded* out) {
     return out->backend->load(plan.program, options, slices, core_.memory, &out->state, diag);

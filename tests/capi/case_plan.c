@@ -79,6 +79,10 @@ int capi_plan_errors(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(strstr(error, "needs_gpu") != NULL);
   options = good;
+  options.half_products = 2;
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
+  CHECK(strstr(error, "half_products is 2") != NULL);
+  options = good;
   options.context_tokens = 257;
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(strstr(error, "257") != NULL && strstr(error, "256") != NULL);

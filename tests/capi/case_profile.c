@@ -175,6 +175,11 @@ int capi_count(capi_env* env) {
                arn_session_count(model, &options, &gpu, 1, 0, add, &sum, error, sizeof error));
   CHECK(strstr(error, "max_lanes 64") != NULL);
   gpu.max_lanes = 128;
+  gpu.has_half = 2;
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_session_count(model, &options, &gpu, 1, 0, add, &sum, error, sizeof error));
+  CHECK(strstr(error, "has_half is 2") != NULL);
+  gpu.has_half = 0;
   gpu.matmul_variant = 1000;
   CHECK_STATUS(ARN_NOT_FOUND,
                arn_session_count(model, &options, &gpu, 1, 0, add, &sum, error, sizeof error));

@@ -10,6 +10,7 @@
 #include "expect_near.h"
 #include "kernels/reference/backend_reference.h"
 #include "kernels/vulkan/backend_vulkan.h"
+#include "kernels/vulkan/lower/lower.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -17,6 +18,7 @@ namespace {
 
 // Integer matmuls quantise their input to 8 bits; experts do it twice.
 constexpr double kExpertTolerance = 2e-2;
+constexpr double kHalfTolerance = 1e-3;  // vulkan_half_test.cc has the bound
 
 // Matmuls of several types, and experts, in one program.
 struct Matmuls {
@@ -34,6 +36,8 @@ struct Matmuls {
   explicit Matmuls(uint32_t variant) : builder(2, kMaxRows, 128) {
     std::mt19937 rng(91);
     std::vector<DType> types = {DType::kInt8, DType::kInt4};
+    const bool is_half = vulkan::GemmVariantOf(variant).is_half;
+    if (is_half) types = {DType::kF16, DType::kBf16};
     if (variant <= kLastOfFloats) types.insert(types.begin(), DType::kF32);
     for (const DType dtype : types) {
       Step step{LinearParams()};
@@ -44,9 +48,11 @@ struct Matmuls {
       params.weight = builder.AddMatrix(m, TargetLayouts(dtype)[0]);
       params.accumulate = dtype == DType::kInt8;
       builder.AddStep(step);
-      cases.push_back({step, dtype == DType::kInt4 ? 2 * kTolerance : kTolerance});
+      const double tolerance = dtype == DType::kInt4 ? 2 * kTolerance : kTolerance;
+      cases.push_back({step, is_half ? kHalfTolerance : tolerance});
     }
-    AddExperts(variant <= kLastOfFloatTiles ? DType::kF32 : DType::kInt8, &rng);
+    const bool has_floats = variant <= kLastOfFloatTiles;
+    AddExperts(is_half ? DType::kF16 : has_floats ? DType::kF32 : DType::kInt8, &rng);
   }
 
   void AddExperts(DType dtype, std::mt19937* rng) {
@@ -125,6 +131,47 @@ TEST_P(VulkanMatmulsTest, Variant_EveryKindOfRun_IsTheReference) {
       ExpectNear(found[i].data(), expected[i], matmuls.cases[i].tolerance);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+// Notes the order of the tiles of each matmul of many rows.
+class OrderOfTiles final : public vulkan::DispatchSink {
+ public:
+  Status BeginStep(uint32_t) override { return Status::kOk; }
+  Status BeginEdits(uint32_t) override { return Status::kOk; }
+  Status BeginChoice(uint32_t* n_dispatches) override {
+    *n_dispatches = 0;
+    return Status::kOk;
+  }
+  Status Add(const vulkan::Dispatch& d, Diag*) override {
+    if ((d.modes & vulkan::BitOf(vulkan::Mode::kMany)) == 0) return Status::kOk;
+    if (d.constants[vulkan::kMatmulTileMId] != 0) {
+      rows_first.push_back(d.constants[vulkan::kMatmulRowsFirstId]);
+    }
+    return Status::kOk;
+  }
+  std::vector<uint32_t> rows_first;
+};
+
+// Neighbouring workgroups share the larger operand: 300 rows of inputs, and weights.
+TEST(VulkanTileOrderTest, RowsComeFirst_IfTheInputsAreSmallerThanTheWeights) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kInt8, DType::kInt4}) {
+    ProgramBuilder builder(2, 300, 512);
+    std::mt19937 rng(5);
+    const ValueId in = builder.AddValue(96);
+    for (const uint32_t outs : {64u, 1500u}) {
+      const Matrix matrix = RandomMatrix(dtype, outs, 96, false, &rng);
+      const LinearParams params{.weight = builder.AddMatrix(matrix, TargetLayouts(dtype)[0])};
+      builder.AddStep(params, in, builder.AddValue(outs));
+    }
+    Layout layout;
+    const Program program = builder.Build(&layout);
+    OrderOfTiles order;
+    Diag diag;
+    const vulkan::Workspace nowhere = {};
+    ASSERT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, {}).Run(&order, &diag))
+        << diag.text();
+    EXPECT_EQ((std::vector<uint32_t>{0, 1}), order.rows_first) << DTypeName(dtype);
   }
 }
 

@@ -40,7 +40,7 @@ DeviceReport Report(uint32_t vendor, uint32_t driver, const char* name, VkPhysic
   report.driver = driver;
   report.subgroup_size = 64;
   report.has_subgroups = report.has_full_subgroups = report.has_sized_subgroups = true;
-  report.has_dot = report.has_coop = true;
+  report.has_dot = report.has_half = report.has_coop = true;
   report.import_align = 4096;
   return report;
 }
@@ -214,6 +214,8 @@ TEST(VulkanUseTest, EachAvoidFlag_TurnsOffItsFeatureAndThoseThatNeedIt) {
   EXPECT_FALSE(no_full.full_subgroups || no_full.sized_subgroups || no_full.coop);
   EXPECT_TRUE(no_full.subgroups);
   EXPECT_FALSE(use(vulkan::kAvoidDot).dot);
+  EXPECT_TRUE(none.half && use(vulkan::kAvoidDot).half);
+  EXPECT_FALSE(use(vulkan::kAvoidHalf).half);
   EXPECT_FALSE(use(vulkan::kAvoidMapping).unified);
   EXPECT_FALSE(use(vulkan::kAvoidCoop).coop);
   EXPECT_EQ(32u, use(vulkan::kAvoidLongRuns).chunk_rows);
@@ -235,8 +237,9 @@ TEST(VulkanUseTest, WhatADeviceDoesNotReport_IsNotUsed) {
   EXPECT_TRUE(vulkan::UseOf(less, 0).full_subgroups);
   EXPECT_FALSE(vulkan::UseOf(less, 0).sized_subgroups);
   less = all;
-  less.has_dot = less.has_coop = false;
-  EXPECT_FALSE(vulkan::UseOf(less, 0).dot || vulkan::UseOf(less, 0).coop);
+  less.has_dot = less.has_half = less.has_coop = false;
+  const DeviceUse least = vulkan::UseOf(less, 0);
+  EXPECT_FALSE(least.dot || least.half || least.coop);
 }
 
 TEST(VulkanQuirksTest, Description_NamesEachRowOfTheDevice) {

@@ -20,6 +20,14 @@ using vulkan::Tuning;
 
 constexpr auto kInt8 = static_cast<uint32_t>(DType::kInt8);
 constexpr auto kF32 = static_cast<uint32_t>(DType::kF32);
+constexpr auto kF16 = static_cast<uint32_t>(DType::kF16);
+
+// Variants with products in f16.
+uint32_t CountHalf() {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < vulkan::kGemmVariants; ++i) n += vulkan::GemmVariantOf(i).is_half;
+  return n;
+}
 
 // Returns the times of `time` and counts calls.
 class FakeMeter final : public vulkan::MatmulMeter {
@@ -102,7 +110,7 @@ TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
   matmuls.Tune(&meter);
   EXPECT_EQ(Tuning::kMeasured, matmuls.tuning);
   // Measures each variant once per run mode.
-  EXPECT_EQ(2 * vulkan::kGemvVariants + vulkan::kGemmVariants, meter.n_measured);
+  EXPECT_EQ(2 * vulkan::kGemvVariants + vulkan::kGemmVariants - CountHalf(), meter.n_measured);
   EXPECT_EQ(2u, meter.most_at_once);
   EXPECT_STREQ("gemv-8", vulkan::VariantName(Mode::kOne, matmuls.Choice(Mode::kOne, kInt8)));
   EXPECT_STREQ("gemv-shared-64x4",
@@ -165,7 +173,8 @@ TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNot
   };
   floats.Tune(&meter);
   // Skips the variants that avoid dot products and those with cooperative matrices.
-  EXPECT_EQ(2 * (vulkan::kGemvVariants - 1) + vulkan::kGemmVariants - 5, meter.n_measured);
+  const uint32_t n_usable = vulkan::kGemmVariants - 5 - CountHalf();
+  EXPECT_EQ(2 * (vulkan::kGemvVariants - 1) + n_usable, meter.n_measured);
   EXPECT_EQ(0u, floats.Choice(Mode::kMany, kF32));
 
   TwoShapes small(DType::kInt8);
@@ -186,6 +195,25 @@ TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNot
   single.Tune(&one);
   EXPECT_EQ(vulkan::kGemvVariants, one.n_measured);
   EXPECT_EQ(1u, one.last_rows);
+}
+
+TEST(VulkanTuningTest, Tune_ProductsInF16_AreMeasuredWhereTheDeviceHasThemAndTakenIfFaster) {
+  for (const bool has_half : {false, true}) {
+    TwoShapes matmuls(DType::kF16);
+    matmuls.traits.matmuls.has_half = has_half;
+    uint32_t n_half = 0;
+    FakeMeter meter;
+    meter.time = [&](const Dispatch& d, uint64_t* ns) {
+      const bool is_half = d.shader == vulkan::Shader::kGemmHalf;
+      n_half += is_half;
+      *ns = is_half && d.row_tile == 64 ? 500 : 1000;
+      return Status::kOk;
+    };
+    matmuls.Tune(&meter);
+    EXPECT_EQ(has_half ? CountHalf() : 0, n_half);
+    EXPECT_STREQ(has_half ? "gemm-half-64x64" : "gemm-32x32",
+                 vulkan::VariantName(Mode::kMany, matmuls.Choice(Mode::kMany, kF16)));
+  }
 }
 
 TEST(VulkanTuningTest, Tune_BudgetEnds_TheRestIsMeasuredByLaterSessions) {

@@ -41,6 +41,7 @@ enum Op : uint32_t {
   kSDot = 4450,
 };
 constexpr uint32_t kStorageBuffer = 12, kFma = 50, kHeaderWords = 5, kBoundAt = 3;
+constexpr uint32_t kHalfPair = 4;  // bytes of two f16; other vectors are of four f32
 constexpr uint32_t kBlock = 2, kArrayStride = 6, kBinding = 33, kDescriptorSet = 34, kOffset = 35;
 
 // Rewrites one module.
@@ -154,7 +155,12 @@ class Instrumenter {
         break;
       case kDot: Add(2, 4); break;
       case kExtInst:
-        if (w[4] == kFma && is_vector_[w[1]]) Add(3, 4);
+        if (w[4] != kFma || !is_vector_[w[1]]) break;
+        if (bytes_[w[1]] == kHalfPair) {
+          Add(5, 2);
+        } else {
+          Add(3, 4);
+        }
         break;
       case kSDot: Add(4, 4); break;
       default: break;
@@ -334,7 +340,7 @@ void CountingDevice::Reset() { std::memset(g_driver.counters, 0, kCounterBytes);
 
 ShaderCounts CountingDevice::Of(vulkan::Shader shader) const {
   const uint32_t* c = g_driver.counters + static_cast<uint32_t>(shader) * kCounters;
-  return {c[0], c[1], c[2], c[3], c[4]};
+  return {c[0], c[1], c[2], c[3], c[4], c[5]};
 }
 
 // Stands between the backend and arn::FindSymbol() (the linker's --wrap), which finds the loader's

@@ -12,8 +12,9 @@ namespace arn::test {
 struct ShaderCounts {
   uint32_t loaded = 0, stored = 0;
   uint32_t dots = 0;          // multiplications of OpDot of four elements
-  uint32_t vector_fmas = 0;   // of fma() of vectors
+  uint32_t vector_fmas = 0;   // of fma() of f32 vectors of four
   uint32_t int_products = 0;  // of integer dot products
+  uint32_t half_fmas = 0;     // of fma() of f16 vectors
 };
 
 // Devices that are opened while it exists count. At most one exists at a time, and at most one

@@ -10,6 +10,7 @@ constexpr arn_gpu_traits Traits(uint32_t subgroup_size, bool is_unified, uint32_
   traits.subgroup_size = subgroup_size;
   traits.has_full_subgroups = 1;
   traits.has_dot = 1;
+  traits.has_half = 1;
   traits.is_unified = is_unified ? 1 : 0;
   traits.max_lanes = max_lanes;
   traits.shared_memory = shared_memory;
@@ -26,24 +27,25 @@ const std::vector<DeviceProfile>& DeviceProfiles() {
   static const std::vector<DeviceProfile> profiles = {
       {"adreno830",
        "Snapdragon 8 Elite: LPDDR5X-5300 of 64 bits; 1536 lanes at 1.1 GHz; 8 MB of system cache. "
-       "int8 dot products at four times f32 are an assumption",
-       84.8, 8, 13.5, 0, 3.38, 7.5, Traits(64, true, 1024, 32 * 1024)},
+       "int8 dot products at four times f32 are an assumption; f16 at twice is what vkpeak "
+       "measured of an Adreno 643",
+       84.8, 8, 13.5, 0, 3.38, 6.76, 7.5, Traits(64, true, 1024, 32 * 1024)},
       {"mali-g310",
        "an Amlogic S905X5M measured by vkpeak (2025-10): copies of 4.15 GB/s, each byte read and "
-       "written",
-       8.3, 0.25, 0.214, 0, 0.0526, 7.5, Traits(16, true, 512, 32 * 1024)},
+       "written; f16 at twice f32 is an assumption",
+       8.3, 0.25, 0.214, 0, 0.0526, 0.105, 7.5, Traits(16, true, 512, 32 * 1024)},
       {"arc-a770",
        "Intel's specification: 560 GB/s, 16 MB of L2, 4096 lanes at 2.1 GHz, 262 TOPS by XMX. int8 "
-       "dot products at four times f32 are an assumption",
-       560, 16, 68.8, 262, 17.2, 7.5, Traits(16, false, 1024, 64 * 1024, 8, 16, 32)},
+       "dot products at four times f32, and f16 at twice, are assumptions",
+       560, 16, 68.8, 262, 17.2, 34.4, 7.5, Traits(16, false, 1024, 64 * 1024, 8, 16, 32)},
       {"rtx4060",
-       "NVIDIA's specification: 272 GB/s, 24 MB of L2, 15.11 TFLOPS, 121 dense int8 TOPS. int8 dot "
-       "products at four times f32 are an assumption",
-       272, 24, 60.4, 121, 15.11, 7.5, Traits(32, false, 1024, 48 * 1024, 16, 16, 32)},
+       "NVIDIA's specification: 272 GB/s, 24 MB of L2, 15.11 TFLOPS, 121 dense int8 TOPS, f16 "
+       "without matrices as f32. int8 dot products at four times f32 are an assumption",
+       272, 24, 60.4, 121, 15.11, 15.11, 7.5, Traits(32, false, 1024, 48 * 1024, 16, 16, 32)},
       {"h200",
-       "NVIDIA's specification: 4.8 TB/s, 50 MB of L2, 67 TFLOPS, 1979 dense int8 TOPS; the time "
-       "of a dispatch is that of docs/vulkan.md, On a GPU",
-       4800, 50, 268, 1979, 67, 7.5, Traits(32, false, 1024, 48 * 1024, 16, 16, 32)},
+       "NVIDIA's specification: 4.8 TB/s, 50 MB of L2, 67 TFLOPS, f16 without matrices at twice "
+       "that, 1979 dense int8 TOPS; the time of a dispatch is that of docs/vulkan.md, On a GPU",
+       4800, 50, 268, 1979, 67, 134, 7.5, Traits(32, false, 1024, 48 * 1024, 16, 16, 32)},
   };
   return profiles;
 }

@@ -17,6 +17,7 @@ struct DeviceProfile {
   double dot_tops;      // int8 dot products: 1e12 operations a second, two per multiplication
   double matrix_tops;   // int8 cooperative matrices; 0: none
   double float_tflops;  // f32
+  double half_tflops;   // f16
   double dispatch_us;   // one that waits for the dispatch before it: barrier, start and end
   arn_gpu_traits traits;
 };

@@ -168,6 +168,9 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
                   "is more accurate and slower on prompts (not on a GPU)")
       ->check(CLI::IsMember({8u, 16u}))
       ->capture_default_str();
+  app->add_flag("--half-products", arguments->half_products,
+                "On a GPU, matmuls of prompts with f16 and bf16 weights may multiply in f16, which "
+                "is faster and less accurate");
   app->add_option("--prefill-chunk", arguments->prefill_chunk,
                   "Tokens per prefill chunk (0: the library's choice)")
       ->capture_default_str();
@@ -307,6 +310,7 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   options.context_tokens = arguments.context;
   options.prefill_chunk = arguments.prefill_chunk;
   options.activation_bits = arguments.activation_bits;
+  options.half_products = arguments.half_products ? 1 : 0;
   options.n_threads = arguments.threads;
   options.n_prefill_threads = arguments.prefill_threads;
   options.max_sequences = arguments.sequences;

@@ -41,6 +41,7 @@ struct SessionArguments {
   uint32_t context = 0;
   uint32_t prefill_chunk = 0;
   uint32_t activation_bits = 8;
+  bool half_products = false;
   uint32_t threads = 0;
   uint32_t prefill_threads = 0;
   uint32_t sequences = 1;

@@ -56,11 +56,12 @@ _ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType", "ARN_CONSTRAINT_": "Constr
 _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
 # Integers of C that are booleans.
 _YES_OR_NO = {
-    "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
-    "is_encoder", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
-    "is_performance", "is_as_wanted", "has_reasoning", "has_calls", "logits_processors",
-    "drops_oldest", "is_added", "is_normalized", "has_instruction", "can_translate", "translate",
-    "has_word_times", "no_timestamps", "makes_text", "makes_vectors", "makes_scores",
+    "all_logits", "half_products", "no_cache", "ignore_eos", "has_weights", "has_tokenizer",
+    "do_sample", "is_encoder", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device",
+    "needs_gpu", "is_performance", "is_as_wanted", "has_reasoning", "has_calls",
+    "logits_processors", "drops_oldest", "is_added", "is_normalized", "has_instruction",
+    "can_translate", "translate", "has_word_times", "no_timestamps", "makes_text",
+    "makes_vectors", "makes_scores",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {

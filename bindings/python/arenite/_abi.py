@@ -129,9 +129,9 @@ class arn_session_options(Struct):
       ("guess_always", c_uint32), ("encoder_kv_type", c_uint32), ("rope_scaling", c_uint32),
       ("rope_factor", c_float), ("kv_key_axis", c_uint32), ("kv_value_axis", c_uint32),
       ("n_adapters", c_uint32), ("adapters", POINTER(c_void_p)), ("embedding_rows", c_uint32),
-      ("draft", c_void_p), ("max_requests", c_uint32)]
+      ("draft", c_void_p), ("max_requests", c_uint32), ("half_products", c_uint32)]
   _initial_ = (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0,
-      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None, 0, None, 0)
+      None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, None, 0, None, 0, 0)
 
 
 class arn_memory_plan(Struct):

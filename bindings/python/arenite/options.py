@@ -237,6 +237,11 @@ class SessionOptions:
   """Requests that a scheduler of this session takes at a time, those that wait included
   (scheduler.h); 0: it has none. Status.UNSUPPORTED for models with an encoder, and with no_cache
   or another overflow than STOP. MemoryPlan.scheduler_bytes is what it takes."""
+  half_products: bool = False
+  """VULKAN, AUTO, VULKAN_CPU: 1: matmuls of prompts with f16 and bf16 weights may multiply in f16
+  on a GPU that has such arithmetic, if that measures faster (device_folder). Sums of 32 products
+  go on in f32; a matmul's outputs are off by less than a thousandth (root mean square). 0: all in
+  f32. Other weights and backends ignore it."""
 
 
 @dataclasses.dataclass(frozen=True)

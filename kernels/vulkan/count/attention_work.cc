@@ -130,7 +130,13 @@ class Attention {
     const uint32_t type = TypeOf(is_keys);
     uint64_t row = dim_ * 4;  // a word for each channel
     if (dim_ % 4 == 0) row = quads_ * (type == kTypeF32 ? 16 : type == kTypeF16 ? 8 : 4);
-    return (keys.size() - quantised) * row + quantised * dim_ * 8;
+    // A word and a range for each channel; or a word for four, and their ranges.
+    uint64_t quantised_row = dim_ * 8;
+    const uint64_t bits = BitsOf(is_keys), group = c_[kKvGroupSizeId];
+    if (bits != 0 && dim_ * bits % 32 == 0 && (is_keys || group % 4 == 0)) {
+      quantised_row = quads_ * (is_keys ? 20 : 8);
+    }
+    return (keys.size() - quantised) * row + quantised * quantised_row;
   }
   uint64_t SlotScales(bool is_keys, const Keys& keys) const {
     if (TypeOf(is_keys) != kTypeInt8) return 0;

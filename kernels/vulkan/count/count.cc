@@ -19,6 +19,7 @@ const char* NameOf(Shader shader) {
     case Shader::kGemmFloat:
     case Shader::kGemmInt: return "gemm";
     case Shader::kGemmCoop: return "gemm_coop";
+    case Shader::kGemmHalf: return "gemm_half";
     case Shader::kQkvRope: return "qkv_rope";
     case Shader::kAttention: return "attention";
     case Shader::kAttentionTile: return "attention_tile";
@@ -45,7 +46,8 @@ const char* NameOf(Shader shader) {
 
 bool IsMatmul(Shader shader) {
   return shader == Shader::kGemvFloat || shader == Shader::kGemvInt ||
-         shader == Shader::kGemmFloat || shader == Shader::kGemmInt || shader == Shader::kGemmCoop;
+         shader == Shader::kGemmFloat || shader == Shader::kGemmInt ||
+         shader == Shader::kGemmCoop || shader == Shader::kGemmHalf;
 }
 
 void Describe(const Dispatch& d, DispatchCost* out) {

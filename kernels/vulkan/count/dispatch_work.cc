@@ -284,6 +284,7 @@ KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) 
     case Shader::kGemvInt:
     case Shader::kGemmFloat:
     case Shader::kGemmInt:
+    case Shader::kGemmHalf:
     case Shader::kGemmCoop: w = MatmulWork(d, rows, context); break;
     case Shader::kQkvRope: w = of_rows(OfQkvRope(d)); break;
     case Shader::kAttention:

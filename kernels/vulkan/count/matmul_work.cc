@@ -72,14 +72,25 @@ class Matmul {
       products = turns * tile_m * tile_n * depth;
     }
     w.loaded = tiles * (weights + inputs);
-    w.far_loaded = tiles * weights;
-    AddProducts(tiles * products, &w);
+    if (d_.shader == Shader::kGemmHalf) {
+      w.half_products = tiles * products;
+      w.float_products = tiles * products / kHalfBlock;  // of the sums of blocks
+    } else {
+      AddProducts(tiles * products, &w);
+    }
     if (n_chosen_ != 0) {
       // The lists' lengths, by all invocations of empty tiles too; and the tiles' rows.
       const uint64_t grid = d_.groups_x * CeilDiv(uint64_t{rows_}, tile_m) * push_.n_experts;
       w.loaded += (grid * width + uint64_t{d_.groups_x} * experts_rows_) * 4;
     }
     AddOutputs(experts_rows_, &w);
+    // Neighbouring workgroups share the weights, or the inputs; the other operand is far.
+    w.far_loaded = tiles * weights;
+    if (c_[kMatmulRowsFirstId] == 1) {
+      const uint64_t row = is_integer_ ? push_.x_words * 4 : push_.cols * kFloat;
+      w.far_loaded = tiles * inputs;
+      w.far_bytes = CeilDiv(uint64_t{experts_rows_}, uint64_t{c_[kMatmulRowsAnInputId]}) * row;
+    }
     return w;
   }
 

@@ -61,6 +61,7 @@ class Device {
   // True if a pipeline can require subgroups of subgroup_size().
   bool has_sized_subgroups() const { return use_.sized_subgroups; }
   bool uses_dot() const { return use_.dot; }
+  bool uses_half() const { return use_.half; }
   // Shape of cooperative matrices; empty if not used.
   CoopShape coop() const { return coop_; }
   // Valid bits of the queue's timestamps; 0: not supported.

@@ -75,14 +75,22 @@ void Device::ChooseExtensions(ExtensionList* list) {
     l.features = &l.subgroups;
   }
   if (use_.import_align != 0) l.names[l.n++] = kImportExtension;
-  if (!use_.coop || SpirvOf(Shader::kGemmCoop, {true, false}).empty()) return;
-  coop_ = FindCoopShape();
-  if (coop_.m == 0) return;
+  if (use_.coop && !SpirvOf(Shader::kGemmCoop, {true, false}).empty()) coop_ = FindCoopShape();
+  if (coop_.m == 0) {
+    if (!use_.half) return;
+    l.half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
+    l.half.shaderFloat16 = VK_TRUE;
+    l.half.pNext = l.features;
+    l.names[l.n++] = kHalfExtension;
+    l.features = &l.half;
+    return;
+  }
   // With the Vulkan memory model enabled, atomics in the other shaders have device scope too.
   void* const first = l.coop.Chain();
   l.coop.memory_model.vulkanMemoryModel = VK_TRUE;
   l.coop.memory_model.vulkanMemoryModelDeviceScope = VK_TRUE;
   l.coop.int8.shaderInt8 = VK_TRUE;
+  l.coop.int8.shaderFloat16 = use_.half ? VK_TRUE : VK_FALSE;
   l.coop.coop.cooperativeMatrix = VK_TRUE;
   l.coop.coop.pNext = l.features;
   for (const char* name : kCoopExtensions) l.names[l.n++] = name;

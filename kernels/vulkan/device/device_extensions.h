@@ -8,10 +8,11 @@ namespace arn::vulkan {
 inline constexpr const char* kDotExtension = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
 inline constexpr const char* kSizesExtension = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
 inline constexpr const char* kImportExtension = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+inline constexpr const char* kHalfExtension = VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME;
 // Required by shaders with cooperative matrices.
 inline constexpr const char* kCoopExtensions[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
                                                   VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
-                                                  VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME};
+                                                  kHalfExtension};
 
 // Features of kCoopExtensions.
 struct CoopFeatures {
@@ -31,6 +32,7 @@ struct Device::ExtensionList {
 
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {};
   VkPhysicalDeviceSubgroupSizeControlFeatures subgroups = {};
+  VkPhysicalDeviceShaderFloat16Int8Features half = {};  // without cooperative matrices
   CoopFeatures coop;
 };
 

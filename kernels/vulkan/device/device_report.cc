@@ -132,6 +132,12 @@ DeviceReport ReportOf(const Api& api, VkPhysicalDevice device) {
     out.has_dot = dot.shaderIntegerDotProduct == VK_TRUE;
   }
   out.import_align = ImportAlign(api, device, extensions);
+  if (extensions.Has(kHalfExtension)) {
+    VkPhysicalDeviceShaderFloat16Int8Features half = {};
+    half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
+    AskFeatures(api, device, &half);
+    out.has_half = half.shaderFloat16 == VK_TRUE;
+  }
   out.has_coop = HasCoop(api, device, extensions);
   return out;
 }
@@ -145,6 +151,7 @@ DeviceUse UseOf(const DeviceReport& report, uint32_t avoid) {
   use.full_subgroups = allows(kAvoidFullSubgroups) && use.subgroups && report.has_full_subgroups;
   use.sized_subgroups = use.full_subgroups && report.has_sized_subgroups;
   use.dot = allows(kAvoidDot) && report.has_dot;
+  use.half = allows(kAvoidHalf) && report.has_half;
   use.coop = allows(kAvoidCoop) && use.full_subgroups && report.has_coop;
   use.unified =
       allows(kAvoidMapping) && (is_software || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);

@@ -18,6 +18,7 @@ enum Avoid : uint32_t {
   kAvoidFullSubgroups = 32,  // let the driver choose subgroup size and fullness
   kAvoidLongRuns = 64,       // short chunks of a prompt, unless the caller chooses
   kAvoidImport = 128,        // weights are copied
+  kAvoidHalf = 256,          // no f16 arithmetic
 };
 
 struct DeviceReport {
@@ -29,6 +30,7 @@ struct DeviceReport {
   bool has_sized_subgroups = false;  // and those of subgroup_size
   bool has_dot = false;
   uint64_t import_align = 0;  // of host memory that a storage buffer can have; 0: it cannot
+  bool has_half = false;      // f16 arithmetic
   bool has_coop = false;      // int8 cooperative matrices may exist; which shapes is asked later,
                               // because the question crashes some drivers
 };
@@ -40,6 +42,7 @@ struct DeviceUse {
   bool subgroups = false;
   bool full_subgroups = false, sized_subgroups = false;
   bool dot = false;
+  bool half = false;
   bool coop = false;
   bool unified = false;       // memory of the device is mapped
   uint64_t import_align = 0;  // of weights that stay in the file's pages; 0: they are copied

@@ -1,6 +1,7 @@
 // Lowers matmuls: kLinear, and the norm and head of kLogits.
 #include <bit>
 
+#include "kernels/contract/backend.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/matmul.h"
 #include "platform/base/arith.h"
@@ -12,6 +13,7 @@ constexpr uint32_t kSliceTile = 32;     // slices of outputs are multiples of it
 constexpr uint32_t kFewRowTile = 4;     // rows per read of the weights
 constexpr uint32_t kMaxGroups = 65535;  // per grid dimension, on every device
 constexpr uint32_t kSliceOuts = 4;      // outputs per workgroup in the longest slice
+constexpr uint64_t kCached = 16 << 20;  // bytes that a cache may hold besides the tiles at work
 
 }  // namespace
 
@@ -122,6 +124,7 @@ void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
     d->constants[kWidthId] = v.lanes;
     d->constants[kMatmulLanesNId] = v.lanes_n;
     d->constants[kMatmulDepthId] = v.depth;
+    if (v.is_half) d->shader = Shader::kGemmHalf;
     return;
   }
   d->shader = Shader::kGemmCoop;
@@ -155,6 +158,13 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   if (!is_integer) d.constants[kMatmulWholeId] = weight.cols % 8 == 0 ? 1 : 0;
   if (is_tiled) {
     SetTile(weight.dtype, n_outs, &d);
+    // Neighbouring workgroups share one operand, and the other one is read again by each of them:
+    // the smaller one, which a cache may hold.
+    const uint64_t row_bytes =
+        sizeof(uint32_t) * uint64_t{is_integer ? QuantizedWords(weight.cols) : weight.cols};
+    const uint64_t inputs = Min<uint64_t>(matmul.max_rows, kMostChunkRows) * row_bytes;
+    const bool is_smaller = inputs < uint64_t{n_outs} * at.row_bytes;
+    d.constants[kMatmulRowsFirstId] = is_smaller && inputs <= kCached ? 1 : 0;
   } else {
     d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
     d.constants[kMatmulRowsId] = d.row_tile;

@@ -26,7 +26,24 @@ constexpr GemmVariant kGemm[kGemmVariants] = {
     {"gemm-coop-64x64", 0, 64, 64, 0, 0, 1, 4, 2, 0},
     {"gemm-coop-64x128", 0, 64, 128, 0, 0, 2, 8, 4, 0},
     {"gemm-coop-128x128", 0, 128, 128, 0, 0, 2, 8, 4, 0},
+    {"gemm-half-32x32", 64, 32, 32, 8, kHalfBlock, 1, 0, 0, 0, true},
+    {"gemm-half-64x64", 256, 64, 64, 16, kHalfBlock, 1, 0, 0, 0, true},
 };
+
+// The vectors of four outputs of gemm_half.comp.
+constexpr bool AllHaveFours() {
+  for (const GemmVariant& v : kGemm) {
+    if (v.is_half && v.tile_n / v.lanes_n % 4 != 0) return false;
+  }
+  return true;
+}
+static_assert(AllHaveFours());
+
+// Shared memory of gemm_half.comp: as words, the tiles, and two peaks of each row.
+constexpr uint32_t HalfBytes(const GemmVariant& v) {
+  const uint32_t pitch = 2 * (kHalfBlock / 4 + 1);
+  return sizeof(uint32_t) * ((v.tile_m + v.tile_n) * (pitch + 2) + v.tile_m);
+}
 
 // Bytes of shared memory of the shaders (tile_words.glsl, gemm_*.comp), with the lists of experts'
 // rows. coop: of the device, or empty.
@@ -43,7 +60,8 @@ constexpr uint32_t SharedBytes(const GemmVariant& v, bool is_integer, const Coop
 constexpr bool AllFit() {
   for (const GemmVariant& v : kGemm) {
     if (v.subgroups != 0) continue;
-    const uint32_t most = Max(SharedBytes(v, true, {}), SharedBytes(v, false, {}));
+    const uint32_t most =
+        v.is_half ? HalfBytes(v) : Max(SharedBytes(v, true, {}), SharedBytes(v, false, {}));
     if (most > Device::kMinSharedMemory) return false;
   }
   return true;
@@ -93,6 +111,9 @@ bool IsUsable(const MatmulTraits& traits, Mode mode, DType dtype, uint32_t index
   if ((avoid & kAvoidSubgroups) != 0 && traits.subgroup_size == 0) return false;
   const uint32_t usual_lanes = OneSubgroup(traits) != 0 ? OneSubgroup(traits) : kUsualLanes;
   if (!is_tiled && avoid == 0 && lanes == usual_lanes) return false;
+  // f32 weights would be rounded too.
+  const bool is_half_type = dtype == DType::kF16 || dtype == DType::kBf16;
+  if (is_tiled && kGemm[index].is_half && !(traits.has_half && is_half_type)) return false;
   if (is_tiled && kGemm[index].subgroups != 0) {
     return IsInteger(dtype) && CoopFits(traits, kGemm[index]);
   }

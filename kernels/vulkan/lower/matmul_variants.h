@@ -1,5 +1,5 @@
 // Kernel variants of matmuls, as tables. A session picks one entry per mode (one row, few, many)
-// and weight type. Results are the same, except for the order of f32 sums.
+// and weight type. Results are the same, except for the order of f32 sums, and for products in f16.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,11 @@ struct GemmVariant {
   // outputs; 0: not used.
   uint32_t subgroups = 0, subgroups_n = 0;
   uint32_t avoid = 0;
+  bool is_half = false;  // products in f16: gemm_half.comp
 };
 
 // The first variant of each table is the default if nothing was measured.
-inline constexpr uint32_t kGemvVariants = 7, kGemmVariants = 9;
+inline constexpr uint32_t kGemvVariants = 7, kGemmVariants = 11;
 const GemvVariant& GemvVariantOf(uint32_t index);
 const GemmVariant& GemmVariantOf(uint32_t index);
 constexpr uint32_t VariantCount(Mode mode) {
@@ -52,6 +53,7 @@ struct MatmulTraits {
   // a memory that subgroups wait for. A step of int4 has twice the loads.
   uint32_t int8_gemv_steps = 1;
   bool has_dot = false;
+  bool has_half = false;
   CoopShape coop;
 };
 

@@ -10,6 +10,7 @@ GpuTraits GpuTraitsOf(const Device& device) {
   gpu.subgroup_size = device.subgroup_size();
   gpu.has_full_subgroups = device.has_full_subgroups();
   gpu.has_dot = device.uses_dot();
+  gpu.has_half = device.uses_half();
   gpu.is_unified = device.is_unified();
   gpu.max_lanes = Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   gpu.shared_memory = limits.maxComputeSharedMemorySize;
@@ -25,6 +26,7 @@ void SetTraits(const GpuTraits& gpu, Traits* traits) {
   traits->matmuls.max_lanes = gpu.max_lanes;
   traits->matmuls.shared_memory = gpu.shared_memory;
   traits->matmuls.has_dot = gpu.has_dot;
+  traits->matmuls.has_half = gpu.has_half;
   traits->matmuls.coop = {gpu.coop_m, gpu.coop_n, gpu.coop_k};
   // Software drivers have small subgroups and run them one after another.
   const bool is_wide = gpu.subgroup_size >= 32 && gpu.max_lanes >= 256;

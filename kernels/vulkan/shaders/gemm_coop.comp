@@ -50,7 +50,7 @@ void store_scales(uint first, uint block) {
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = gl_WorkGroupID.x * TILE_N, first_row = gl_WorkGroupID.y * TILE_M;
+  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
   uint n_blocks = first_row < rows ? push.x_words / kBlockWords : 0;
   uint my_n = gl_SubgroupID % SUBGROUPS_N * SUBGROUP_N;
   uint my_m = gl_SubgroupID / SUBGROUPS_N * SUBGROUP_M;

@@ -70,7 +70,7 @@ void store_tiles() {
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = gl_WorkGroupID.x * TILE_N, first_row = gl_WorkGroupID.y * TILE_M;
+  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
   uint cols = first_row < rows ? push.cols : 0;
   uint my_n = lane % LANES_N, my_m = lane / LANES_N;
   float sums[PER_M * PER_N];

@@ -15,7 +15,7 @@ shared float scale_tile[TILE_N * BLOCKS];
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = gl_WorkGroupID.x * TILE_N, first_row = gl_WorkGroupID.y * TILE_M;
+  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
   uint n_blocks = first_row < rows ? push.x_words / kBlockWords : 0;
   uint my_n = lane % LANES_N, my_m = lane / LANES_N;
   int sums[PER_M * PER_N];

@@ -22,8 +22,8 @@ vec4 x_at(uint m, uint c) {
 void multiply() {
   uint first = first_out(), first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
   uint per = per_quad(TYPE);
-  float sums[N_ROW * N_OUT];
-  for (uint i = 0; i < N_ROW * N_OUT; ++i) sums[i] = 0.0;
+  float sums[SUMS];
+  for (uint i = 0; i < SUMS; ++i) sums[i] = 0.0;
   for (uint q = team_lane(); q < push.row_quads; q += LANES) {
     vec4 a[N_ROW], b[N_ROW];
     [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
@@ -47,11 +47,11 @@ void multiply() {
       }
     }
   }
+  team_add(sums);
   [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
-      float sum = team_add(sums[m * N_OUT + n]);
       bool is_there = first_row + m < rows && first + n < push.n_outs;
-      if (team_lane() == 0 && is_there) put(first_row + m, first + n, sum);
+      if (team_lane() == 0 && is_there) put(first_row + m, first + n, sums[m * N_OUT + n]);
     }
   }
   end_rows();

@@ -20,9 +20,9 @@ layout(constant_id = kMatmulStepsId) const uint STEPS = 1;
 
 void multiply() {
   uint first = first_out(), first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
-  int sums[N_ROW * N_OUT];
-  float block_sums[N_ROW * N_OUT];
-  [[unroll]] for (uint i = 0; i < N_ROW * N_OUT; ++i) {
+  int sums[SUMS];
+  float block_sums[SUMS];
+  [[unroll]] for (uint i = 0; i < SUMS; ++i) {
     sums[i] = 0;
     block_sums[i] = 0.0;
   }
@@ -63,19 +63,17 @@ void multiply() {
       }
     }
   }
+  if (TYPE == kTypeInt8) {
+    team_add(sums);
+  } else {
+    team_add(block_sums);
+  }
   [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
       uint row = first_row + m, i = m * N_OUT + n;
       bool is_there = row < rows && first + n < push.n_outs;
-      int whole = 0;
-      float sum = 0.0;
-      if (TYPE == kTypeInt8) {
-        whole = team_add(sums[i]);
-      } else {
-        sum = team_add(block_sums[i]);
-      }
       if (team_lane() == 0 && is_there) {
-        if (TYPE == kTypeInt8) sum = float(whole - zero_part(row, first + n));
+        float sum = TYPE == kTypeInt8 ? float(sums[i] - zero_part(row, first + n)) : block_sums[i];
         put(row, first + n, scaled(row, first + n, sum));
       }
     }

@@ -27,17 +27,49 @@ uint team_lane() { return TEAMS == 1 ? gl_LocalInvocationIndex : gl_SubgroupInvo
 uint first_out() {
   return (gl_WorkGroupID.x * TEAMS + (TEAMS == 1 ? 0 : gl_SubgroupID)) * N_OUT;
 }
-float team_add(float x) { return TEAMS == 1 ? reduce_add(x) : subgroupAdd(x); }
-#ifdef ARN_INTEGERS
-int team_add(int x) { return TEAMS == 1 ? reduce_add(x) : subgroupAdd(x); }
-#endif
 #else
 uint team_lane() { return gl_LocalInvocationIndex; }
 uint first_out() { return gl_WorkGroupID.x * N_OUT; }
-float team_add(float x) { return reduce_add(x); }
-#ifdef ARN_INTEGERS
-int team_add(int x) { return reduce_add(x); }
 #endif
+
+// Adds each of the N_ROW * N_OUT values over the invocations of a team, all between the same
+// barriers. The first invocation has the results.
+const uint SUMS = N_ROW * N_OUT;
+const bool kIsSubgroup = ONE_SUBGROUP == 1 || TEAMS > 1;
+shared uint team_sums[kIsSubgroup ? 1 : SUMS * WIDTH];
+#ifdef ARN_SUBGROUP
+#define ARN_TEAM_ADD(TYPE, TO_WORD, FROM_WORD)                                                   \
+  void team_add(inout TYPE x[SUMS]) {                                                            \
+    [[unroll]] for (uint i = 0; i < SUMS; ++i) x[i] = subgroupAdd(x[i]);                         \
+    if (!kIsSubgroup && gl_NumSubgroups > 1) {                                                   \
+      [[unroll]] for (uint i = 0; i < SUMS; ++i) {                                               \
+        if (subgroupElect()) team_sums[i * WIDTH + gl_SubgroupID] = TO_WORD(x[i]);               \
+      }                                                                                          \
+      barrier();                                                                                 \
+      [[unroll]] for (uint i = 0; i < SUMS; ++i) {                                               \
+        x[i] = FROM_WORD(team_sums[i * WIDTH]);                                                  \
+        for (uint s = 1; s < gl_NumSubgroups; ++s) x[i] += FROM_WORD(team_sums[i * WIDTH + s]);  \
+      }                                                                                          \
+    }                                                                                            \
+  }
+#else
+#define ARN_TEAM_ADD(TYPE, TO_WORD, FROM_WORD)                                                   \
+  void team_add(inout TYPE x[SUMS]) {                                                            \
+    const uint self = gl_LocalInvocationIndex;                                                   \
+    [[unroll]] for (uint i = 0; i < SUMS; ++i) team_sums[i * WIDTH + self] = TO_WORD(x[i]);      \
+    for (uint other = WIDTH / 2; other > 0; other /= 2) {                                        \
+      barrier();                                                                                 \
+      [[unroll]] for (uint i = 0; i < SUMS && self < other; ++i) {                               \
+        const uint at = i * WIDTH + self;                                                        \
+        x[i] = FROM_WORD(team_sums[at]) + FROM_WORD(team_sums[at + other]);                      \
+        team_sums[at] = TO_WORD(x[i]);                                                           \
+      }                                                                                          \
+    }                                                                                            \
+  }
+#endif
+ARN_TEAM_ADD(float, floatBitsToUint, uintBitsToFloat)
+#ifdef ARN_INTEGERS
+ARN_TEAM_ADD(int, uint, int)
 #endif
 
 float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }

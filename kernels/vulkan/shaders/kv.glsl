@@ -120,6 +120,11 @@ float kv_element(Block b, uint slot, uint i) {
   return float(bitfieldExtract(int(kv_word(b.values + at / 4)), int(8 * (at & 3u)), 8));
 }
 
+// True if each four values of a quantised row are in one word, and within a range.
+bool quantised_in_words(Block b) {
+  return HEAD_DIM % (32u / b.bits) == 0u && (b.keys || GROUP_SIZE % 4u == 0u);
+}
+
 // Elements [i, i + 4), zero-padded; i is a multiple of 4.
 vec4 kv_elements(Block b, uint slot, uint i) {
   uint type = type_of(b.keys);
@@ -136,6 +141,22 @@ vec4 kv_elements(Block b, uint slot, uint i) {
     int w = int(kv_word(b.values + at / 4));
     return vec4(bitfieldExtract(w, 0, 8), bitfieldExtract(w, 8, 8), bitfieldExtract(w, 16, 8),
                 bitfieldExtract(w, 24, 8));
+  }
+  if (HAS_QUANTISED == 1 && b.bits != 0u && quantised_in_words(b)) {
+    // The four values are in the four bytes of a word. Ranges: of each channel of keys; of values,
+    // one for all four.
+    uint bytes = row_bytes(b.bits), to = b.scales + pair_index(b, slot, i);
+    uint word = kv_word(b.values + (slot * bytes + i % bytes) / 4) >> i / bytes * b.bits;
+    uvec4 codes = (uvec4(word) >> uvec4(0, 8, 16, 24)) & ((1u << b.bits) - 1u);
+    vec2 pair = unpackHalf2x16(kv_word(to));
+    vec4 scale = vec4(pair.x), least = vec4(pair.y);
+    [[unroll]] for (uint j = 1; j < 4; ++j) {
+      if (!b.keys) break;
+      pair = unpackHalf2x16(kv_word(to + j));
+      scale[j] = pair.x;
+      least[j] = pair.y;
+    }
+    return least + scale * vec4(codes);
   }
   vec4 x = vec4(0.0);
   for (uint j = 0; j < 4; ++j) {

@@ -58,9 +58,13 @@ const uint kMatmulChosenId = 7, kMatmulRowsAnInputId = 8;
 const uint kMatmulTileMId = 9, kMatmulTileNId = 10, kMatmulLanesNId = 11, kMatmulDepthId = 12;
 const uint kMatmulCoopMId = 13, kMatmulCoopNId = 14, kMatmulCoopKId = 15, kMatmulSubgroupsId = 16;
 const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18, kMatmulStepsId = 19;
+// Columns that gemm_half.comp adds up in f16.
+const uint kHalfBlock = 32;
 // gemv_rows.glsl.
 const uint kMatmulTeamsId = 20, kMatmulNormsId = 21, kMatmulNormIsLayerId = 22;
 const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24;
+// tile_rows.glsl.
+const uint kMatmulRowsFirstId = 25;
 // kv.glsl: the format of one group's pages.
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
 const uint kKvHeadDimId = 36, kKvPageTokensId = 37, kKvQuantisedKBitsId = 38;

@@ -3,7 +3,17 @@
 // (kernels/vulkan/lower/matmul_variants.h).
 layout(constant_id = kMatmulTileMId) const uint TILE_M = 32;
 layout(constant_id = kMatmulTileNId) const uint TILE_N = 32;
+// 1: workgroups that begin one after another have the rows of the same outputs, one tile after
+// another; 0: the outputs of the same rows. What they share is read from memory once.
+layout(constant_id = kMatmulRowsFirstId) const uint ROWS_FIRST = 0;
 shared uint tile_rows[TILE_M];
+
+// The workgroup's tile: of outputs, and of rows.
+uvec2 tile_of_group() {
+  uint i = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  return ROWS_FIRST == 1 ? uvec2(i / gl_NumWorkGroups.y, i % gl_NumWorkGroups.y)
+                         : gl_WorkGroupID.xy;
+}
 
 // Must be called once, by the whole workgroup. Returns the number of rows to process.
 uint find_rows() {
@@ -12,7 +22,7 @@ uint find_rows() {
     expert = gl_WorkGroupID.z;
     n = list_length();
     for (uint i = gl_LocalInvocationIndex; i < TILE_M; i += WIDTH) {
-      uint at = gl_WorkGroupID.y * TILE_M + i;
+      uint at = tile_of_group().y * TILE_M + i;
       if (at < n) tile_rows[i] = listed_row(at);
     }
     barrier();

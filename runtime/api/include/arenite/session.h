@@ -232,13 +232,18 @@ typedef struct arn_session_options {
    * (scheduler.h); 0: it has none. ARN_UNSUPPORTED for models with an encoder, and with no_cache or
    * another overflow than STOP. arn_memory_plan.scheduler_bytes is what it takes. */
   uint32_t max_requests;
+  /* VULKAN, AUTO, VULKAN_CPU: 1: matmuls of prompts with f16 and bf16 weights may multiply in f16
+   * on a GPU that has such arithmetic, if that measures faster (device_folder). Sums of 32 products
+   * go on in f32; a matmul's outputs are off by less than a thousandth (root mean square). 0: all
+   * in f32. Other weights and backends ignore it. */
+  uint32_t half_products;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
         0, 0, 0, 0, 0, 0, 0, ARN_SPECULATE_NONE, 0, 0, ARN_KV_AS_KEYS, ARN_ROPE_AS_TRAINED, 0,     \
-        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL, 0, NULL, 0                              \
+        ARN_KV_AXIS_DEFAULT, ARN_KV_AXIS_DEFAULT, 0, NULL, 0, NULL, 0, 0                           \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of

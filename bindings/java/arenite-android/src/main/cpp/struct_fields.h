@@ -263,6 +263,8 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, embedding_rows), 0},
     {"maxRequests", FieldKind::kInt,
      offsetof(arn_session_options, max_requests), 0},
+    {"halfProducts", FieldKind::kBool,
+     offsetof(arn_session_options, half_products), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,

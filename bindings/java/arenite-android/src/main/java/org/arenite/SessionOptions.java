@@ -209,4 +209,11 @@ public final class SessionOptions {
    * no_cache or another overflow than STOP. arn_memory_plan.scheduler_bytes is what it takes.
    */
   public int maxRequests;
+  /**
+   * VULKAN, AUTO, VULKAN_CPU: 1: matmuls of prompts with f16 and bf16 weights may multiply in f16
+   * on a GPU that has such arithmetic, if that measures faster (device_folder). Sums of 32
+   * products go on in f32; a matmul's outputs are off by less than a thousandth (root mean
+   * square). 0: all in f32. Other weights and backends ignore it.
+   */
+  public boolean halfProducts;
 }
