@@ -21,8 +21,8 @@ import unittest
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OLD_HEADER = os.path.join(FOLDER, "v0_1/arenite/arenite.h")
 PARTS = (  # the others are not covered
-    "status.h", "model.h", "sampling.h", "session.h", "state.h", "beams.h", "stats.h", "device.h",
-    "chat.h")
+    "status.h", "model.h", "sampling.h", "sampling_info.h", "session.h", "state.h", "beams.h",
+    "stats.h", "device.h", "chat.h")
 options = None
 
 

@@ -172,13 +172,6 @@ class arn_backend_info(Struct):
 arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 
 
-class arn_sampling_option_info(Struct):
-  _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("help", c_char_p), ("type", c_uint32),
-      ("offset", c_uint32), ("count_offset", c_uint32), ("runs_on_device", c_uint32),
-      ("is_processor", c_uint32), ("is_for_draws", c_uint32)]
-  _initial_ = (None, None, 0, 0, 0, 0, 0, 0)
-
-
 class arn_kv_layer_info(Struct):
   _fields_ = [("struct_size", c_size_t), ("n_kv_heads", c_uint32), ("head_dim", c_uint32),
       ("kv_layer", c_uint32), ("first_position", c_uint32)]
@@ -398,6 +391,13 @@ class arn_attention_mask(Struct):
   _fields_ = [("struct_size", c_size_t), ("positions", POINTER(c_uint32)),
       ("visible", POINTER(c_uint8)), ("first", c_uint32)]
   _initial_ = (None, None, 0)
+
+
+class arn_sampling_option_info(Struct):
+  _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("help", c_char_p), ("type", c_uint32),
+      ("offset", c_uint32), ("count_offset", c_uint32), ("runs_on_device", c_uint32),
+      ("is_processor", c_uint32), ("is_for_draws", c_uint32)]
+  _initial_ = (None, None, 0, 0, 0, 0, 0, 0)
 
 arn_drop_callback = CFUNCTYPE(None, c_void_p, c_uint32)
 

@@ -125,17 +125,6 @@ class Cpus(enum.IntEnum):
   MASK = _abi.ARN_CPUS_MASK
 
 
-class Option(enum.IntEnum):
-  """ARN_OPTION_..."""
-
-  FLOAT = _abi.ARN_OPTION_FLOAT
-  UINT32 = _abi.ARN_OPTION_UINT32
-  UINT64 = _abi.ARN_OPTION_UINT64
-  INT32 = _abi.ARN_OPTION_INT32
-  IDS = _abi.ARN_OPTION_IDS
-  FLOATS = _abi.ARN_OPTION_FLOATS
-
-
 class Finish(enum.IntEnum):
   """ARN_FINISH_..."""
 
@@ -181,6 +170,17 @@ class ToolChoice(enum.IntEnum):
   REQUIRED = _abi.ARN_TOOL_CHOICE_REQUIRED
   NONE = _abi.ARN_TOOL_CHOICE_NONE
   NAMED = _abi.ARN_TOOL_CHOICE_NAMED
+
+
+class Option(enum.IntEnum):
+  """ARN_OPTION_..."""
+
+  FLOAT = _abi.ARN_OPTION_FLOAT
+  UINT32 = _abi.ARN_OPTION_UINT32
+  UINT64 = _abi.ARN_OPTION_UINT64
+  INT32 = _abi.ARN_OPTION_INT32
+  IDS = _abi.ARN_OPTION_IDS
+  FLOATS = _abi.ARN_OPTION_FLOATS
 
 
 class RequestEvent(enum.IntEnum):

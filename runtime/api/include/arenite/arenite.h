@@ -31,6 +31,7 @@
 #include <arenite/model.h>
 #include <arenite/reply.h>
 #include <arenite/sampling.h>
+#include <arenite/sampling_info.h>
 #include <arenite/scheduler.h>
 #include <arenite/session.h>
 #include <arenite/state.h>
