@@ -309,7 +309,7 @@ Span<const std::byte> ProgramBuilder::MakeFile() {
     weight.data = at;
     at += AlignUp(weight.bytes, kDeviceAlign);
   }
-  return {first, size};
+  return {first, static_cast<size_t>(size)};
 }
 
 Program ProgramBuilder::Build(Layout* layout) {

@@ -37,7 +37,7 @@ class LookTest(unittest.TestCase):
     return root
 
   def test_backend_is_told(self):
-    self.assertEqual(arenite.BackendInfo(arenite.Backend.CPU, "cpu", "", "", "", ""),
+    self.assertEqual(arenite.BackendInfo(arenite.Backend.CPU, "cpu", "", "", "", "", 0),
                      self.session().backend)
 
   def test_clusters_are_those_of_the_machine(self):
