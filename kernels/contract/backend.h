@@ -15,7 +15,6 @@
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
-#include "platform/os/pages.h"
 
 namespace arn {
 
@@ -152,14 +151,6 @@ struct RunArgs {
   // nanoseconds. A backend that fuses steps adds their time to the first of them.
   uint64_t* step_ns = nullptr;
 };
-
-// Drops the pages of a row of a matrix that has been read, if it is the row table.
-inline void ForgetRow(const RunArgs& args, const Weight& weight, uint64_t row) {
-  if (args.row_table.empty() || args.row_table.data() != weight.data) return;
-  const uint64_t row_bytes = weight.bytes / weight.rows;
-  ForgetPagesAround({weight.data + row * row_bytes, static_cast<size_t>(row_bytes)},
-                    args.row_table);
-}
 
 // steps: those that are left.
 inline void NotifyAttentionObserver(const RunArgs& args, Span<const Step> steps) {

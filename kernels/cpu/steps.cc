@@ -7,6 +7,7 @@
 #include "kernels/contract/streams.h"
 #include "kernels/cpu/cpu_state.h"
 #include "kernels/pack/pack.h"
+#include "kernels/pack/row_table.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {

@@ -9,6 +9,7 @@
 #include "kernels/contract/step_clock.h"
 #include "kernels/contract/streams.h"
 #include "kernels/kv/kv_host.h"
+#include "kernels/pack/row_table.h"
 #include "kernels/reference/ops.h"
 #include "kernels/reference/reference_state.h"
 #include "platform/base/arith.h"
