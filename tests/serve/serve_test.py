@@ -633,7 +633,10 @@ class Serve(server.RefusalAssertions, unittest.TestCase):
       thread.start()
     for thread in threads:
       thread.join()
-    self.assertEqual({200, 504}, {reply.status for reply in replies})
+    # A slow machine may complete none of them in time.
+    statuses = {reply.status for reply in replies}
+    self.assertLessEqual({504}, statuses)
+    self.assertLessEqual(statuses, {200, 504})
     late = next(reply for reply in replies if reply.status == 504)
     self.assert_refused(late, 504, None, "time limit")
     self.assertEqual(sum(r.status == 504 for r in replies),
