@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything and runs the tests of this machine's release build. --all: also those of
-# variants of Vulkan's shaders, which a driver in software takes minutes to compile, and of projects
-# that build the library as a part of theirs.
+# tests/further.txt, variants of others that take as long again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source toolchains/steps.sh

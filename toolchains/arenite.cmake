@@ -133,7 +133,9 @@ function(arn_optimise_lightly target)
     # With -O1, g++-12 warns falsely that the value of a std::optional is uninitialised.
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
-  set_source_files_properties(${arg_EXCEPT} PROPERTIES COMPILE_OPTIONS "${loops}")
+  # A precompiled header is valid only at the level that it was compiled with.
+  set_source_files_properties(${arg_EXCEPT} PROPERTIES
+    COMPILE_OPTIONS "${loops}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # arn_optimise_for_size(<target> [<source>...])
@@ -159,7 +161,8 @@ endfunction()
 function(arn_precompile_headers target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict)
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict
+      -Wno-stringop-overflow)
   endif()
 endfunction()
 
@@ -231,6 +234,11 @@ if(CMAKE_CROSSCOMPILING OR ARENITE_SANITIZE OR ARENITE_COVERAGE)
 endif()
 set(ARENITE_TEST_EXCLUDE "" CACHE STRING
   "Cases that programs run as a whole leave out: patterns of GoogleTest, separated by colons")
+
+# Patterns of the names of tests that get the label `further`.
+file(STRINGS "${arenite_SOURCE_DIR}/tests/further.txt" arn_further_tests REGEX "^[^#]")
+set_property(DIRECTORY "${arenite_SOURCE_DIR}" APPEND PROPERTY
+  CMAKE_CONFIGURE_DEPENDS "${arenite_SOURCE_DIR}/tests/further.txt")
 
 # arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>]
 #              [JOIN])
@@ -324,8 +332,16 @@ macro(arn_add_cases)
   # Sets the labels in a separate file: gtest_discover_tests() keeps only the first label.
   set(labels "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
   file(CONFIGURE OUTPUT "${labels}" @ONLY CONTENT [[
+file(STRINGS "@arenite_SOURCE_DIR@/tests/further.txt" arn_further_tests REGEX "^[^#]")
 foreach(test IN LISTS @name@_TESTS)
-  set_tests_properties("${test}" PROPERTIES LABELS "@arg_LABELS@")
+  set(labels "@arg_LABELS@")
+  foreach(pattern IN LISTS arn_further_tests)
+    if(test MATCHES "${pattern}")
+      list(APPEND labels further)
+      break()
+    endif()
+  endforeach()
+  set_tests_properties("${test}" PROPERTIES LABELS "${labels}")
   if(test MATCHES "Vulkan")
     set_tests_properties("${test}" PROPERTIES
       ENVIRONMENT "@ARENITE_VULKAN_TEST_ENVIRONMENT@"
@@ -343,6 +359,11 @@ function(arn_add_script_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  foreach(pattern IN LISTS arn_further_tests)
+    if(name MATCHES "${pattern}")
+      list(APPEND arg_LABELS further)
+    endif()
+  endforeach()
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Sourced by demo.sh, test.sh and .ci/run: prints a line per step and the progress of builds.
 
-# Joins sources where a preset does not say otherwise, which takes a third off the build time.
-export ARENITE_UNITY_BUILD=ON
+# Joins sources, those of the library included, where a preset does not say otherwise: builds to be
+# tested, not measured, take half the time.
+export ARENITE_UNITY_BUILD=ALL
 
 step() { printf '\n==> [%4ds] %s\n' "$SECONDS" "$*"; }
 

@@ -98,13 +98,13 @@ void StreamedModel::Drop(const std::string& name) {
 }
 
 void StreamedModel::Reach(const std::string& name) {
-  if (is_learning_) {
-    announced_.insert(name);
-    return;
-  }
   if (!held_.empty()) Drop(held_);
   held_.clear();
-  Fill(name);
+  if (is_learning_) {
+    announced_.insert(name);
+  } else {
+    Fill(name);
+  }
   held_ = name;
 }
 
@@ -141,9 +141,11 @@ const float* StreamedModel::Run(const std::vector<int32_t>& ids, uint32_t n_thre
   }
   runner_->Start(options);
   runner_->Check(arn_session_observe_matmuls(runner_->session(), OnMatmul, this));
-  is_learning_ = true;  // one token through zeros
+  // One token through zeros, which are dropped, too: a system may have no page for all of them.
+  is_learning_ = true;
   Prefill(ids.data(), 1);
   runner_->Check(arn_session_reset(runner_->session()));
+  if (!held_.empty()) Drop(held_);
   is_learning_ = false;
   for (const auto& [name, matrix] : matrices_) {
     if (!IsExpert(name) && (announced_.count(name) == 0 || name == kEmbedding)) Fill(name);

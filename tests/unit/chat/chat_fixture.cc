@@ -1,6 +1,9 @@
 #include "tests/unit/chat/chat_fixture.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 
 #include "converter/chat/compile.h"
 #include "runtime/chat/chat.h"
@@ -31,16 +34,18 @@ Rendered RenderBytes(const std::vector<uint8_t>& bytes, const ChatCase& c) {
   input.variables = c.variables;
   input.add_generation_prompt = c.add_generation_prompt;
   input.now = {2025, 3, 9, 14, 5, 6, 7};
-  std::vector<std::max_align_t> memory(c.arena_bytes / sizeof(std::max_align_t) + 1);
-  std::string out(c.capacity, '\0');
+  // Not cleared, which would take longer than most renderings.
+  const std::unique_ptr<std::max_align_t[]> memory(
+      new std::max_align_t[c.arena_bytes / sizeof(std::max_align_t) + 1]);
+  const std::unique_ptr<char[]> out(new char[c.capacity]);
   chat::RenderedText text;
   result.status = chat::RenderProgram(
       program, variables, input,
-      {reinterpret_cast<std::byte*>(memory.data()), static_cast<size_t>(c.arena_bytes)},
-      c.max_steps, {out.data(), out.size()}, &text, &diag);
+      {reinterpret_cast<std::byte*>(memory.get()), static_cast<size_t>(c.arena_bytes)}, c.max_steps,
+      {out.get(), c.capacity}, &text, &diag);
   result.n_bytes = text.bytes;
   result.error = diag.text();
-  result.text = out.substr(0, result.n_bytes);
+  result.text.assign(out.get(), std::min(result.n_bytes, c.capacity));
   result.given.assign(text.given.begin(), text.given.end());
   return result;
 }
