@@ -234,6 +234,8 @@ if(CMAKE_CROSSCOMPILING OR ARENITE_SANITIZE OR ARENITE_COVERAGE)
 endif()
 set(ARENITE_TEST_EXCLUDE "" CACHE STRING
   "Cases that programs run as a whole leave out: patterns of GoogleTest, separated by colons")
+set(ARENITE_TEST_SKIP "" CACHE STRING
+  "Test programs that are neither built nor run: a regular expression")
 
 # Patterns of the names of tests that get the label `further`.
 file(STRINGS "${arenite_SOURCE_DIR}/tests/further.txt" arn_further_tests REGEX "^[^#]")
@@ -271,7 +273,8 @@ function(arn_add_test name)
     add_dependencies(arn_thread_tests ${name})
   endif()
   if((CMAKE_CROSSCOMPILING AND "native-only" IN_LIST arg_LABELS) OR
-      (ARENITE_SANITIZE AND "release-only" IN_LIST arg_LABELS))
+      (ARENITE_SANITIZE AND "release-only" IN_LIST arg_LABELS) OR
+      (ARENITE_TEST_SKIP AND name MATCHES "^(${ARENITE_TEST_SKIP})$"))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()

@@ -59,7 +59,7 @@ while (($#)); do
     --install-lint)
       packages+=(clang-format-14 clang-14 debootstrap) ;;
     --install-fuzz)
-      packages+=(clang-14 libclang-rt-14-dev) ;;
+      packages+=(clang-14 libclang-rt-14-dev lld-14) ;;
     --install-bindings)
       packages+=(openjdk-17-jdk-headless mypy) ;;
     --android)
