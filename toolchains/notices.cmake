@@ -1,12 +1,12 @@
 # Licence files that must be shipped with the library and the programs.
 #
 #   arn_write_notices(<folder>)
-#                     writes to <folder>, from deps.lock, licences.txt and the sources in
-#                     ARENITE_DEPS_DIR:
+#                     writes to <folder>, from deps.lock, licences.txt, tables.txt and the sources
+#                     in ARENITE_DEPS_DIR:
 #                       LICENSE                  Arenite's licence
 #                       THIRD_PARTY_NOTICES.txt  texts of the third-party licences
 #                       arenite.spdx.json        software bill of materials, SPDX 2.3
-#                     fails if a line of deps.lock has no licence, or its text is missing
+#                     fails if a line of deps.lock has no licence, or a licence's text is missing
 #
 # Without a build: cmake -DOUT=<folder> -P toolchains/notices.cmake
 cmake_minimum_required(VERSION 3.22)
@@ -55,8 +55,10 @@ endfunction()
 function(arn_write_notices out)
   set(lock "${arn_notices_here}/deps.lock")
   set(licences "${arn_notices_here}/licences.txt")
+  set(tables "${arn_notices_here}/tables.txt")
   if(NOT CMAKE_SCRIPT_MODE_FILE)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${lock}" "${licences}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+      "${lock}" "${licences}" "${tables}")
   endif()
   arn_read_table("${licences}" "[|]" licence)
   foreach(i RANGE 1 ${licence})
@@ -126,6 +128,34 @@ programs have parts of other projects in them, under the licences below.\n")
       \"spdxElementId\": \"SPDXRef-${from}\",
       \"relationshipType\": \"${relation}\",
       \"relatedSpdxElement\": \"SPDXRef-${to}\"
+    }")
+  endforeach()
+
+  arn_read_table("${tables}" "[|]" table)
+  foreach(i RANGE 1 ${table})
+    list(POP_FRONT table_${i} name pin spdx place repository ref file what)
+    set(path "${arn_notices_here}/${file}")
+    if(NOT what OR NOT EXISTS "${path}")
+      message(FATAL_ERROR "${tables}: the line of ${name} needs eight fields and a file with the "
+        "licence's text; there is no ${path}.")
+    endif()
+    file(READ "${path}" text)
+    string(STRIP "${text}" text)
+    string(APPEND notices "\n${rule}\n${name} ${pin}, in the ${place}: ${spdx}\n"
+      "${repository}\nOnly ${what}\n${rule}\n\n${text}\n")
+    string(REGEX REPLACE "^https://github.com/" "pkg:github/" purl "${repository}")
+    arn_spdx_package(one "${name}" "${pin}" "${spdx}" "git+${repository}@${ref}" ",
+      \"comment\": \"Only ${what}\",
+      \"externalRefs\": [{
+        \"referenceCategory\": \"PACKAGE-MANAGER\",
+        \"referenceType\": \"purl\",
+        \"referenceLocator\": \"${purl}@${ref}\"
+      }]")
+    string(APPEND packages ",\n${one}")
+    string(APPEND relations ",\n    {
+      \"spdxElementId\": \"SPDXRef-arenite\",
+      \"relationshipType\": \"CONTAINS\",
+      \"relatedSpdxElement\": \"SPDXRef-${name}\"
     }")
   endforeach()
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "converter/gguf/codebook_formats.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {
@@ -230,14 +231,17 @@ void DequantiseMXFP4(const std::byte* block, float* out) {
 }
 
 constexpr BlockFormat kFormats[] = {
-    {"Q8_0", 32, 34, DequantiseQ8_0},     {"Q4_0", 32, 18, DequantiseQ4_0},
-    {"Q4_1", 32, 20, DequantiseQ4_1},     {"Q5_0", 32, 22, DequantiseQ5_0},
-    {"Q5_1", 32, 24, DequantiseQ5_1},     {"Q2_K", 256, 84, DequantiseQ2_K},
-    {"Q3_K", 256, 110, DequantiseQ3_K},   {"Q4_K", 256, 144, DequantiseQ4_K},
-    {"Q5_K", 256, 176, DequantiseQ5_K},   {"Q6_K", 256, 210, DequantiseQ6_K},
-    {"IQ4_NL", 32, 18, DequantiseIQ4_NL}, {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
-    {"TQ1_0", 256, 54, DequantiseTQ1_0},  {"TQ2_0", 256, 66, DequantiseTQ2_0},
-    {"MXFP4", 32, 17, DequantiseMXFP4},
+    {"Q8_0", 32, 34, DequantiseQ8_0},        {"Q4_0", 32, 18, DequantiseQ4_0},
+    {"Q4_1", 32, 20, DequantiseQ4_1},        {"Q5_0", 32, 22, DequantiseQ5_0},
+    {"Q5_1", 32, 24, DequantiseQ5_1},        {"Q2_K", 256, 84, DequantiseQ2_K},
+    {"Q3_K", 256, 110, DequantiseQ3_K},      {"Q4_K", 256, 144, DequantiseQ4_K},
+    {"Q5_K", 256, 176, DequantiseQ5_K},      {"Q6_K", 256, 210, DequantiseQ6_K},
+    {"IQ4_NL", 32, 18, DequantiseIQ4_NL},    {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
+    {"TQ1_0", 256, 54, DequantiseTQ1_0},     {"TQ2_0", 256, 66, DequantiseTQ2_0},
+    {"MXFP4", 32, 17, DequantiseMXFP4},      {"IQ1_S", 256, 50, DequantiseIQ1_S},
+    {"IQ1_M", 256, 56, DequantiseIQ1_M},     {"IQ2_XXS", 256, 66, DequantiseIQ2_XXS},
+    {"IQ2_XS", 256, 74, DequantiseIQ2_XS},   {"IQ2_S", 256, 82, DequantiseIQ2_S},
+    {"IQ3_XXS", 256, 98, DequantiseIQ3_XXS}, {"IQ3_S", 256, 110, DequantiseIQ3_S},
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ std::vector<std::string> QuantisedSeeds() {
   for (const TinyMethod method :
        {TinyMethod::kGptq, TinyMethod::kAwq, TinyMethod::kCompressedInt4,
         TinyMethod::kCompressedInt8, TinyMethod::kCompressedFloat, TinyMethod::kFp8,
-        TinyMethod::kBitNet, TinyMethod::kBnbInt8, TinyMethod::kBnbNf4}) {
+        TinyMethod::kBitNet, TinyMethod::kBnbInt8, TinyMethod::kBnbNf4, TinyMethod::kHqq}) {
     arn::test::TinyTensors tensors = arn::test::MakeTinyTensors(tiny);
     arn::test::QuantiseTiny(method, &tensors);
     // One layer's worth of one matrix is enough.

@@ -11,6 +11,7 @@ its library:
   gptq                https://github.com/AutoGPTQ/AutoGPTQ (nn_modules/qlinear/qlinear_cuda.py)
   awq                 https://github.com/casper-hansen/AutoAWQ (utils/packing_utils.py)
   bitsandbytes        https://github.com/bitsandbytes-foundation/bitsandbytes (functional.py)
+  hqq                 https://github.com/mobiusml/hqq (core/quantize.py, core/bitpack.py)
 Values are float32 and computed in float32. Tensors are hexadecimal, little-endian. --check compares
 with the existing file.
 """
@@ -69,9 +70,9 @@ def stream(codes, bits):
   return np.array(words, np.uint32).view(np.int32)
 
 
-def scales_of(rng, shape, kind):
+def scales_of(rng, shape, kind, low=0.002, high=0.05):
   """Returns (stored tensor, float32 values)."""
-  scales = rng.uniform(0.002, 0.05, shape).astype(F32)
+  scales = rng.uniform(low, high, shape).astype(F32)
   if kind == "F16":
     half = scales.astype(np.float16)
     return stored(half), half.astype(F32)
@@ -389,6 +390,50 @@ def mxfp4_case(rng):
   return case
 
 
+def hqq_cases(rng):
+  # Packing, bits, rows, cols, group_size (None: rows or columns of the matrix), axis, float type.
+  for name, bits, rows, cols, group, axis, kind in (
+      ("4bit_u8", 4, 8, 48, 16, 1, "F16"), ("4bit_u8", 4, 12, 20, 8, 0, "BF16"),
+      ("8bit_u8", 8, 6, 24, None, 1, "F32"), ("3bit_32", 3, 7, 32, 16, 1, "F16"),
+      ("3bit_32", 3, 16, 18, 32, 0, "F16"), ("2bit_u8", 2, 8, 32, 32, 1, "BF16"),
+      ("1bit_u8", 1, 16, 24, None, 0, "F16")):
+    case = Case(f"hqq {name}, axis {axis}, groups of {group}",
+                {"quant_method": "hqq", "skip_modules": ["lm_head"],
+                 "quant_config": {"weight_quant_params": {"nbits": bits, "group_size": group},
+                                  "scale_quant_params": None, "zero_quant_params": None}})
+    width = group or (cols if axis else rows)
+    shape = (rows * cols // width, width) if axis else (width, rows * cols // width)
+    codes = rng.integers(0, 1 << bits, shape)
+    grid = (shape[0], 1) if axis else (1, shape[1])
+    scales, scale_values = scales_of(rng, grid, kind)
+    zeros, zero_values = scales_of(rng, grid, kind, 0, 2**bits)
+    in_word = 10 if bits == 3 else 8 // bits
+    step = -(-shape[0] // in_word)
+    words = np.zeros((step, shape[1]), np.int64)
+    for r in range(shape[0]):
+      words[r % step] |= codes[r] << bits * (in_word - 1 - r // step)
+    words = words.astype(np.int32 if bits == 3 else np.uint8)
+    as_float = name == "2bit_u8"
+    case.tensors[UP + ".W_q"] = (
+        stored(words.reshape(step, -1).view(np.uint16), "BF16") if as_float else stored(words))
+    case.tensors[UP + ".scale"], case.tensors[UP + ".zero"] = scales, zeros
+    text = lambda value: stored(np.frombuffer(value.encode(), np.uint8))
+    number = lambda value: stored(np.int32(value).reshape(()))
+    flag = lambda value: stored(np.uint8(value).reshape(()))
+    meta = {"shape": stored(np.array([rows, cols], np.int64)), "packing": text(name),
+            "axis": number(axis), "nbits": number(bits), "compute_dtype": text("torch.float16"),
+            "unpack_view_dtype": text("torch.int32" if bits == 3 else "torch.uint8"),
+            "channel_wise": flag(1), "optimize": flag(1), "round_zero": flag(0),
+            "view_as_float": flag(as_float), "quant_scale": flag(0), "quant_zero": flag(0),
+            "offload_meta": flag(0), "encoded_state_dict": flag(1), "stores_quant_config": flag(1)}
+    if group:
+      meta["group_size"] = flag(group) if bits == 1 or axis == 0 else number(group)
+    case.tensors |= {f"{UP}.{key}": value for key, value in meta.items()}
+    values = (codes.astype(F32) - zero_values) * scale_values
+    case.expect(UP + ".weight", values.reshape(rows, cols))
+    yield case
+
+
 def bitnet_cases(rng):
   import torch
   from transformers.integrations.bitnet import WeightQuant, pack_weights, unpack_weights
@@ -421,6 +466,7 @@ def make():
     cases += source(rng)
   cases.append(mxfp4_case(rng))
   cases += bitnet_cases(rng)
+  cases += hqq_cases(np.random.default_rng(21))
   return "[\n" + ",\n".join(json.dumps(case.json()) for case in cases) + "\n]\n"
 
 

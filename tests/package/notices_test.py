@@ -33,6 +33,15 @@ def licences():
   return {name: (spdx, place, files.split()) for name, spdx, place, files in fields}
 
 
+def tables():
+  """Returns name -> (version, expression, place, file) of the lines of tables.txt."""
+  lines = (options.source / "toolchains/tables.txt").read_text().splitlines()
+  fields = [[field.strip() for field in line.split("|")]
+            for line in lines if line and not line.startswith("#")]
+  return {name: (version, spdx, place, file)
+          for name, version, spdx, place, _, _, file, _ in fields}
+
+
 class NoticesTest(unittest.TestCase):
   def setUp(self):
     folder = tempfile.TemporaryDirectory()
@@ -48,8 +57,9 @@ class NoticesTest(unittest.TestCase):
     source = self.root / "source"
     (source / "toolchains").mkdir(parents=True)
     for path in ("CMakeLists.txt", "LICENSE", "toolchains/notices.cmake", "toolchains/unpack.cmake",
-                 "toolchains/deps.lock", "toolchains/licences.txt"):
+                 "toolchains/deps.lock", "toolchains/licences.txt", "toolchains/tables.txt"):
       shutil.copy(options.source / path, source / path)
+    shutil.copytree(options.source / "toolchains/licences", source / "toolchains/licences")
     return source
 
   def test_every_dependency_has_a_licence(self):
@@ -72,6 +82,9 @@ class NoticesTest(unittest.TestCase):
         text = (options.deps / name / file).read_text().strip()
         if place != "tests":
           self.assertIn(text, notices, name)
+    for name, (version, spdx, place, file) in tables().items():
+      self.assertIn(f"{name} {version}, in the {place}: {spdx}\n", notices)
+      self.assertIn((options.source / "toolchains" / file).read_text().strip(), notices, name)
 
   def test_bill_of_materials_has_every_dependency(self):
     self.generate(options.source, self.root / "out")
@@ -80,7 +93,10 @@ class NoticesTest(unittest.TestCase):
                      ("SPDX-2.3", "CC0-1.0", "SPDXRef-DOCUMENT"))
     self.assertRegex(bill["creationInfo"]["created"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
     packages = {package["name"]: package for package in bill["packages"]}
-    self.assertEqual(set(packages), set(pinned()) | {"arenite"})
+    self.assertEqual(set(packages), set(pinned()) | set(tables()) | {"arenite"})
+    for name, (version, spdx, *_) in tables().items():
+      self.assertEqual((packages[name]["versionInfo"], packages[name]["licenseDeclared"]),
+                       (version, spdx))
     for name, (version, sha256) in pinned().items():
       with self.subTest(name):
         package = packages[name]
@@ -109,6 +125,15 @@ class NoticesTest(unittest.TestCase):
     done = self.generate(source, self.root / "out")
     self.assertNotEqual(done.returncode, 0)
     self.assertIn("gravel/LICENSE, the licence of gravel", re.sub(r"\s+", " ", done.stderr))
+
+  def test_refuses_a_table_without_a_licence(self):
+    source = self.copy_of_the_sources()
+    with open(source / "toolchains/tables.txt", "a") as file:
+      file.write("sand | 1 | MIT | programs | https://example.org/sand | v1 | licences/sand.txt | "
+                 "grains\n")
+    done = self.generate(source, self.root / "out")
+    self.assertNotEqual(done.returncode, 0)
+    self.assertRegex(re.sub(r"\s+", " ", done.stderr), "the line of sand needs .*sand.txt")
 
   def test_is_the_same_every_time(self):
     texts = []

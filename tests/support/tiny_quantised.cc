@@ -244,6 +244,35 @@ void PackNf4(TinyMatrix* m, TinyTensors* out) {
       "U8", {text.size()}, std::vector<uint8_t>(text.begin(), text.end())};
 }
 
+// Bytes hold a code of the first half of the groups and one of the second.
+void PackHqq(TinyMatrix* m, TinyTensors* out) {
+  constexpr uint64_t kGroupSize = 16;
+  const uint64_t groups = m->values.size() / kGroupSize, half = groups / 2;
+  std::vector<float> scales(groups), zeros(groups);
+  std::vector<uint8_t> bytes(half * kGroupSize);
+  for (uint64_t g = 0; g < groups; ++g) {
+    float* values = m->values.data() + g * kGroupSize;
+    const auto [least, most] = std::minmax_element(values, values + kGroupSize);
+    scales[g] = Rounded(std::max(*most - *least, 1e-3f) / 15.0f, "F16");
+    zeros[g] = Rounded(-*least / scales[g], "F16");
+    for (uint64_t i = 0; i < kGroupSize; ++i) {
+      const long code = std::clamp(std::lround(values[i] / scales[g] + zeros[g]), 0l, 15l);
+      bytes[g % half * kGroupSize + i] |= static_cast<uint8_t>(g < half ? code << 4 : code);
+      values[i] = (static_cast<float>(code) - zeros[g]) * scales[g];
+    }
+  }
+  const std::string packing = "4bit_u8", base = m->base + ".";
+  const std::vector<int64_t> shape = {static_cast<int64_t>(m->rows), static_cast<int64_t>(m->cols)};
+  (*out)[base + "W_q"] = {"U8", {half, kGroupSize}, bytes};
+  (*out)[base + "scale"] = {"F16", {groups, 1}, EncodeFloats(scales, "F16")};
+  (*out)[base + "zero"] = {"F16", {groups, 1}, EncodeFloats(zeros, "F16")};
+  (*out)[base + "shape"] = Numbers("I64", {2}, shape);
+  (*out)[base + "packing"] = {"U8", {packing.size()}, {packing.begin(), packing.end()}};
+  (*out)[base + "axis"] = Numbers<int32_t>("I32", {}, {1});
+  (*out)[base + "group_size"] = Numbers<int32_t>("I32", {}, {kGroupSize});
+  (*out)[base + "quant_zero"] = {"U8", {}, {0}};
+}
+
 void PackTiny(TinyMethod method, TinyMatrix* m, TinyTensors* out) {
   switch (method) {
     case TinyMethod::kGptq:
@@ -278,6 +307,7 @@ void PackTiny(TinyMethod method, TinyMatrix* m, TinyTensors* out) {
     case TinyMethod::kBitNet: return PackBitNet(m, out);
     case TinyMethod::kBnbInt8: return PackBnbInt8(m, out);
     case TinyMethod::kBnbNf4: return PackNf4(m, out);
+    case TinyMethod::kHqq: return PackHqq(m, out);
   }
 }
 
@@ -312,6 +342,7 @@ nlohmann::json TinyQuantisationConfig(TinyMethod method) {
     case TinyMethod::kFp8: return {{"quant_method", "fp8"}, {"weight_block_size", {16, 16}}};
     case TinyMethod::kBitNet: return {{"quant_method", "bitnet"}};
     case TinyMethod::kBnbInt8: return {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
+    case TinyMethod::kHqq: return {{"quant_method", "hqq"}, {"skip_modules", {"lm_head"}}};
     case TinyMethod::kBnbNf4: return {{"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}};
   }
   return {};

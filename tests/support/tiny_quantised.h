@@ -21,6 +21,7 @@ enum class TinyMethod {
   kBitNet,           // packed, with a divisor
   kBnbInt8,
   kBnbNf4,  // blocks of 64 elements
+  kHqq,     // 4 bits, groups of 16 along rows, float16 scales and zeros
 };
 
 // Returns quantization_config.

@@ -13,7 +13,9 @@ version = Regex("project\\(arenite VERSION ([0-9.]+)")
 val notices = layout.buildDirectory.dir("notices")
 val writeNotices = tasks.register<Exec>("writeNotices") {
   val toolchains = rootProject.file("../../toolchains")
-  inputs.files(fileTree(toolchains) { include("notices.cmake", "licences.txt", "deps.lock") })
+  inputs.files(fileTree(toolchains) {
+    include("notices.cmake", "licences.txt", "tables.txt", "licences/*", "deps.lock")
+  })
   outputs.dir(notices)
   commandLine("cmake", "-DOUT=${notices.get().asFile}/META-INF/arenite", "-P",
               "$toolchains/notices.cmake")

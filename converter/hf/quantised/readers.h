@@ -11,6 +11,7 @@ void ReadBitsAndBytes(StoredParts* parts);
 void ReadCompressedTensors(StoredParts* parts);
 void ReadFineGrainedFp8(StoredParts* parts);
 void ReadGptq(StoredParts* parts);
+void ReadHqq(StoredParts* parts);
 void ReadMxfp4Experts(StoredParts* parts);
 
 }  // namespace arn::convert

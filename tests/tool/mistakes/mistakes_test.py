@@ -97,7 +97,7 @@ def prepare(folder, converter, checkpoint):
   for name, change in {
       "unheard": {"architectures": ["UnheardForCausalLM"], "model_type": "unheard"},
       "packed": {"quantization_config": {"quant_method": "fp8"}},
-      "quantised": {"quantization_config": {"quant_method": "hqq"}},
+      "quantised": {"quantization_config": {"quant_method": "quanto"}},
       "odd": {"rope_scaling": {"rope_type": "strange", "factor": 2.0}},
   }.items():
     shutil.copytree(checkpoint, folder / name)

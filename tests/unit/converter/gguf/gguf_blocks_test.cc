@@ -1,15 +1,23 @@
-// Dequantised GGUF blocks against gguf-py (data/gguf_blocks.json, from make_gguf_blocks.py).
+// Dequantised GGUF blocks against gguf-py (data/gguf_blocks.json, from make_gguf_blocks.py), alone
+// and in files of models.
 #include "converter/gguf/block_formats.h"
 
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include "converter/gguf/codebooks.h"
 #include "nlohmann/json.hpp"
-#include "tests/support/tiny_checkpoint.h"
+#include "tests/unit/converter/gguf/gguf_fixture.h"
 
 namespace arn::convert {
 namespace {
+
+using test::GgufWriter;
+using test::TinyCheckpoint;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::vector<uint8_t> FromHex(const std::string& text) {
   std::vector<uint8_t> bytes;
@@ -19,9 +27,35 @@ std::vector<uint8_t> FromHex(const std::string& text) {
   return bytes;
 }
 
-TEST(BlockFormats, Values_AreTheReferencesBitForBit) {
+// Returns make_gguf_blocks.py's digest of the values of `n` blocks.
+std::string DigestOfMany(const BlockFormat& format, size_t n) {
+  uint64_t x = 0, digest = 0xCBF29CE484222325;
+  std::vector<std::byte> block(format.bytes);
+  std::vector<float> values(format.elements);
+  for (size_t i = 0; i < n; ++i) {
+    for (std::byte& byte : block) {
+      x = x * 6364136223846793005u + 1442695040888963407u;
+      byte = static_cast<std::byte>(x >> 56);
+    }
+    format.dequantise(block.data(), values.data());
+    for (const float value : values) {
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      digest = (digest ^ (std::isfinite(value) ? bits : 0)) * 0x100000001B3;
+    }
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
+  return text;
+}
+
+nlohmann::json Cases() {
   const std::vector<uint8_t> file = test::ReadFile(ARN_GGUF_BLOCKS);
-  const nlohmann::json cases = nlohmann::json::parse(file.begin(), file.end());
+  return nlohmann::json::parse(file.begin(), file.end());
+}
+
+TEST(BlockFormats, Values_AreTheReferencesBitForBit) {
+  const nlohmann::json cases = Cases();
   EXPECT_EQ(BlockFormatNames().size(), cases.size());
   for (const nlohmann::json& c : cases) {
     const std::string name = c["type"];
@@ -41,9 +75,149 @@ TEST(BlockFormats, Values_AreTheReferencesBitForBit) {
   }
 }
 
+// Every index of every codebook.
+TEST(BlockFormats, ManyBlocksOfCodebooks_AreTheReferencesBitForBit) {
+  size_t types = 0;
+  for (const nlohmann::json& c : Cases()) {
+    if (!c.contains("many")) continue;
+    ++types;
+    const std::string name = c["type"];
+    EXPECT_EQ(c["digest"], DigestOfMany(*FindBlockFormat(name), c["many"])) << name;
+  }
+  EXPECT_EQ(7u, types);
+}
+
+TEST(BlockFormats, Codebooks_HaveAPointForEachIndex) {
+  EXPECT_EQ(2048u, Iq1Codebook().size());
+  EXPECT_EQ(256u, Iq2XxsCodebook().size());
+  EXPECT_EQ(512u, Iq2XsCodebook().size());
+  EXPECT_EQ(1024u, Iq2SCodebook().size());
+  EXPECT_EQ(256u, Iq3XxsCodebook().size());
+  EXPECT_EQ(512u, Iq3SCodebook().size());
+}
+
 TEST(BlockFormats, UnknownNames_HaveNone) {
-  for (const char* name : {"F32", "IQ2_XS", "NVFP4", "", "q4_0"}) {
+  for (const char* name : {"F32", "Q8_1", "NVFP4", "", "q4_0"}) {
     EXPECT_EQ(nullptr, FindBlockFormat(name)) << name;
+  }
+}
+
+// GGUF's number of each type with a codebook.
+constexpr std::pair<const char*, uint32_t> kCodebookTypes[] = {
+    {"IQ1_S", 19}, {"IQ1_M", 29},   {"IQ2_XXS", 16}, {"IQ2_XS", 17},
+    {"IQ2_S", 22}, {"IQ3_XXS", 18}, {"IQ3_S", 21}};
+
+// A llama whose matrices are the two blocks of gguf_blocks.json in turn.
+class CodebookFiles : public GgufTest {
+ protected:
+  CodebookFiles() {
+    tiny_.hidden = 256;
+    tiny_.ffn = 512;
+    tiny_.heads = 4;
+    tiny_.kv_heads = 2;
+    tiny_.head_dim = 64;
+    for (const nlohmann::json& c : Cases()) cases_[c["type"]] = c;
+  }
+
+  // Returns `count` elements of a type: its blocks, or their values.
+  std::vector<uint8_t> Elements(const std::string& type, const char* what, uint64_t count) const {
+    std::vector<uint8_t> bytes;
+    for (uint64_t block = 0; block < count / 256; ++block) {
+      const std::vector<uint8_t> one = FromHex(cases_.at(type).at(what).at(block % 2));
+      bytes.insert(bytes.end(), one.begin(), one.end());
+    }
+    return bytes;
+  }
+
+  std::vector<float> Values(const std::string& type, uint64_t count) const {
+    const std::vector<uint8_t> bytes = Elements(type, "values", count);
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  // The last tensor of the file is layer 0's down projection.
+  std::vector<uint8_t> FileOf(const std::string& type, uint32_t number) {
+    GgufWriter writer;
+    AddSizes("llama", tiny_, &writer);
+    test::TinyTensors others;
+    const std::string last = "model.layers.0.mlp.down_proj.weight";
+    const auto add = [&](const std::string& name, const test::TinyTensor& tensor) {
+      writer.Tensor(GgufName(name, false), number, tensor.shape,
+                    Elements(type, "blocks", tensor.shape[0] * tensor.shape[1]));
+    };
+    const test::TinyTensors tensors = test::MakeTinyTensors(tiny_);
+    for (const auto& [name, tensor] : tensors) {
+      if (tensor.shape.size() != 2) others[name] = tensor;
+    }
+    AddTensors(others, false, 0, tiny_.head_dim, &writer);
+    for (const auto& [name, tensor] : tensors) {
+      if (tensor.shape.size() == 2 && name != last) add(name, tensor);
+    }
+    add(last, tensors.at(last));
+    return writer.Encode();
+  }
+
+  void Write(const std::vector<uint8_t>& bytes) {
+    std::filesystem::create_directories(folder_ / "out");
+    test::WriteFile(folder_ / "model.gguf", bytes.data(), bytes.size());
+  }
+
+  TinyCheckpoint tiny_;
+  std::map<std::string, nlohmann::json> cases_;
+};
+
+TEST_F(CodebookFiles, Models_HaveTheReferencesValues) {
+  for (const auto& [type, number] : kCodebookTypes) {
+    Write(FileOf(type, number));
+    Run(GgufOptions(DType::kF32));
+    const OpenedBundle bundle(folder_ / "out/gguf.arn");
+    EXPECT_EQ(Values(type, tiny_.hidden * tiny_.ffn),
+              bundle.values(bundle.model().layers()->Get(0)->down()))
+        << type;
+    EXPECT_EQ(Values(type, tiny_.vocab * tiny_.hidden), bundle.values(bundle.model().embedding()))
+        << type;
+  }
+}
+
+// An int8 level is off by at most half of 1/127 of the row's largest value.
+TEST_F(CodebookFiles, Models_CanBeQuantisedAgain) {
+  for (const auto& [type, number] : kCodebookTypes) {
+    Write(FileOf(type, number));
+    Run(GgufOptions(DType::kInt8));
+    const OpenedBundle bundle(folder_ / "out/gguf.arn");
+    const std::vector<float> wanted = Values(type, tiny_.ffn);  // each row
+    const std::vector<float> found = bundle.values(bundle.model().layers()->Get(0)->down());
+    float largest = 0;
+    for (const float value : wanted) largest = std::max(largest, std::fabs(value));
+    ASSERT_EQ(tiny_.hidden * wanted.size(), found.size()) << type;
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_NEAR(wanted[i % wanted.size()], found[i], 1.01f * largest / 254) << type << " " << i;
+    }
+    Run(GgufOptions(DType::kInt4));
+  }
+}
+
+TEST_F(CodebookFiles, Truncated_AreRefused) {
+  for (const auto& [type, number] : kCodebookTypes) {
+    std::vector<uint8_t> file = FileOf(type, number);
+    file.pop_back();
+    Write(file);
+    EXPECT_THAT(GgufError(), AllOf(HasSubstr("model.gguf"), HasSubstr("blk.0.ffn_down.weight"),
+                                   HasSubstr("exceed the file")))
+        << type;
+  }
+}
+
+TEST_F(CodebookFiles, RowsOfPartBlocks_AreRefused) {
+  for (const auto& [type, number] : kCodebookTypes) {
+    GgufWriter writer;
+    AddSizes("llama", tiny_, &writer);
+    writer.Tensor("token_embd.weight", number, {4, 128}, Elements(type, "blocks", 512));
+    WriteGguf(writer);
+    EXPECT_THAT(GgufError(),
+                AllOf(HasSubstr("token_embd.weight"),
+                      HasSubstr("rows of 128 are not whole blocks of 256 (" + std::string(type))));
   }
 }
 

@@ -47,11 +47,11 @@ TEST_F(GgufErrorTest, TypesThatAreNotRead_AreNamed) {
   GgufWriter writer;
   AddSizes("llama", tiny, &writer);
   AddTensors(tensors, false, 0, tiny.head_dim, &writer);
-  constexpr uint32_t kIQ3_S = 21;
-  writer.Tensor("token_embd.weight", kIQ3_S, {tiny.vocab, 256},
-                std::vector<uint8_t>(tiny.vocab * 110));
+  constexpr uint32_t kQ8_K = 15;
+  writer.Tensor("token_embd.weight", kQ8_K, {tiny.vocab, 256},
+                std::vector<uint8_t>(tiny.vocab * 292));
   WriteGguf(writer);
-  EXPECT_THAT(GgufError(), AllOf(HasSubstr("tensor token_embd.weight"), HasSubstr("found IQ3_S"),
+  EXPECT_THAT(GgufError(), AllOf(HasSubstr("tensor token_embd.weight"), HasSubstr("found Q8_K"),
                                  HasSubstr("Q4_0")));
 }
 

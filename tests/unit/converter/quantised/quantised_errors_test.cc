@@ -48,7 +48,7 @@ class QuantisedErrors : public ConvertTest {
 };
 
 TEST_F(QuantisedErrors, OtherMethods_AreRefusedByName) {
-  for (const char* name : {"hqq", "torchao", "quanto", "fbgemm_fp8", "eetq", "auto-round"}) {
+  for (const char* name : {"torchao", "quanto", "fbgemm_fp8", "eetq", "auto-round"}) {
     EXPECT_THAT(
         ErrorOfConfig(TinyMethod::kGptq, {{"quant_method", name}}),
         AllOf(HasSubstr(std::string("quant_method ") + name + " is not read (read are: awq"),
@@ -170,7 +170,12 @@ TEST_F(QuantisedErrors, MissingTensors_AreNamed) {
                                                      {TinyMethod::kFp8, "weight_scale_inv"},
                                                      {TinyMethod::kBnbInt8, "SCB"},
                                                      {TinyMethod::kBnbNf4, "weight.absmax"},
-                                                     {TinyMethod::kBnbNf4, "weight"}};
+                                                     {TinyMethod::kBnbNf4, "weight"},
+                                                     {TinyMethod::kHqq, "scale"},
+                                                     {TinyMethod::kHqq, "zero"},
+                                                     {TinyMethod::kHqq, "shape"},
+                                                     {TinyMethod::kHqq, "axis"},
+                                                     {TinyMethod::kHqq, "packing"}};
   for (const auto& row : rows) {
     const std::string name = kQ + row.second;
     EXPECT_THAT(ErrorOfTensors(row.first, [&](TinyTensors& t) { t.erase(name); }),
@@ -222,6 +227,17 @@ TEST_F(QuantisedErrors, Shapes_AreNamed) {
       {TinyMethod::kBnbNf4, "weight", {"U8", {500, 1}, zeros(500)}, "expected 512 bytes"},
       {TinyMethod::kBnbNf4, "weight.absmax", {"F32", {15}, zeros(60)}, "expected shape [16]"},
       {TinyMethod::kBnbNf4, "weight.quant_map", {"F32", {16}, zeros(64)}, "expected -1"},
+      {TinyMethod::kHqq, "W_q", {"U8", {31, 16}, zeros(496)}, "expected 512 bytes for shape"},
+      {TinyMethod::kHqq, "scale", {"F16", {32, 1}, zeros(64)}, "expected shape [64]"},
+      {TinyMethod::kHqq, "zero", {"I8", {64, 1}, zeros(64)}, "expected type F32 or F16 or BF16"},
+      {TinyMethod::kHqq, "shape", {"I64", {2}, zeros(16)}, "expected two whole numbers"},
+      {TinyMethod::kHqq, "shape", {"I64", {1}, {9, 0, 0, 0, 0, 0, 0, 0}}, "expected two whole"},
+      {TinyMethod::kHqq, "axis", {"U8", {}, {2}}, "expected 0 or 1, found 2"},
+      {TinyMethod::kHqq, "axis", {"U8", {2}, {1, 1}}, "expected shape []"},
+      {TinyMethod::kHqq, "group_size", {"I32", {}, zeros(4)}, "0 does not divide the 1024"},
+      {TinyMethod::kHqq, "group_size", {"U8", {}, {48}}, "48 does not divide the 1024 elements"},
+      {TinyMethod::kHqq, "packing", {"U8", {2}, {52, 98}}, "expected 8bit_u8, 4bit_u8"},
+      {TinyMethod::kHqq, "quant_zero", {"U8", {}, {1}}, "quantised scales and zeros are not read"},
   };
   for (const Row& row : rows) {
     EXPECT_THAT(ErrorOfTensors(row.method, [&](TinyTensors& t) { t[kQ + row.part] = row.tensor; }),
@@ -268,7 +284,8 @@ TEST_F(QuantisedErrors, DamagedTensors_NeverCrash) {
   size_t n_read = 0, n_refused = 0;
   for (const TinyMethod method :
        {TinyMethod::kGptqActOrder, TinyMethod::kAwq, TinyMethod::kCompressedInt4,
-        TinyMethod::kCompressedInt8, TinyMethod::kFp8, TinyMethod::kBnbInt8, TinyMethod::kBnbNf4}) {
+        TinyMethod::kCompressedInt8, TinyMethod::kFp8, TinyMethod::kBnbInt8, TinyMethod::kBnbNf4,
+        TinyMethod::kHqq}) {
     const nlohmann::json keys = test::TinyQuantisationConfig(method);
     for (int round = 0; round < 60; ++round) {
       TinyTensors tensors;

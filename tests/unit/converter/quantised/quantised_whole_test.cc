@@ -80,6 +80,7 @@ constexpr TinyMethod kAllMethods[] = {
     TinyMethod::kBitNet,
     TinyMethod::kBnbInt8,
     TinyMethod::kBnbNf4,
+    TinyMethod::kHqq,
 };
 
 TEST_F(QuantisedWhole, EachMethod_GivesTheBundleOfItsDequantisedValues) {
@@ -193,6 +194,7 @@ TEST_F(QuantisedWhole, WhatIsNotHeld_NeedsRequantise) {
         Row{TinyMethod::kGptqActOrder, DType::kInt8, "levels or groups", 0.5},
         Row{TinyMethod::kAwq, DType::kInt8, "its levels or groups", 0.5},
         Row{TinyMethod::kFp8, DType::kInt8, "its levels or groups", 0.5},
+        Row{TinyMethod::kHqq, DType::kInt8, "its levels or groups", 0.5},
         Row{TinyMethod::kBnbNf4, DType::kInt4, "its levels or groups", 15},
         Row{TinyMethod::kCompressedInt8, DType::kInt4, "its levels or groups", 15}}) {
     WriteQuantised(row.method);
