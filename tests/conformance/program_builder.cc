@@ -249,6 +249,16 @@ uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype,
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
 
+void ProgramBuilder::KeepKeysOnly(uint32_t kind) {
+  KvGroup& g = groups_[kinds_[kind].group];
+  KvPages& pages = g.active;
+  g.keys_only = true;
+  const uint64_t scales = (pages.layer_bytes - 2 * pages.v_offset) / 2;
+  pages.k_scale_offset = pages.v_offset;
+  pages.layer_bytes = pages.v_scale_offset = pages.v_offset + scales;
+  SetStrides(g.n_layers, &pages);
+}
+
 uint32_t ProgramBuilder::AddCrossAttention(const AttentionKind& kind, DType kv_dtype,
                                            uint32_t n_layers, uint32_t n_pages) {
   const auto page_tokens = static_cast<uint32_t>(AlignUp(max_encoder_rows_, kKvStrip));

@@ -62,6 +62,8 @@ class ProgramBuilder {
   // Adds a KV group of n_layers and returns the index of its attention kind.
   uint32_t AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                         uint32_t page_tokens, uint32_t n_pages);
+  // Leaves the values out of the kind's group: KvGroup::keys_only.
+  void KeepKeysOnly(uint32_t kind);
   // Gives the kind's group a pool of quantised pages.
   void AddQuantisedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
                          uint32_t n_pages, bool k_by_token = false, bool v_by_channel = false);

@@ -35,7 +35,8 @@ constexpr const char* kShaderNames[vulkan::kShaderCount] = {
     "add_positions", "scale_row",      "multiply",
     "columns",       "add_embeddings", "clamp",
     "pool",          "attention_tile", "linear_attention",
-    "gate",          "gemm_coop",      "gemm_half"};
+    "gate",          "gemm_coop",      "gemm_half",
+    "head_linear"};
 
 // Adds up the work of each shader over the steps.
 class Sums final : public vulkan::DispatchSink {
@@ -164,7 +165,8 @@ TEST_P(VulkanCountTest, EachShader_DoesWhatIsCounted) {
       EXPECT_EQ(work.loaded, found.loaded);
       EXPECT_EQ(work.stored, found.stored);
       EXPECT_EQ(work.int_products, found.int_products);
-      if (shader == Shader::kGemvFloat || shader == Shader::kGemmFloat) {
+      if (shader == Shader::kGemvFloat || shader == Shader::kGemmFloat ||
+          shader == Shader::kHeadLinear) {
         EXPECT_EQ(work.float_products, found.dots);
       } else if (shader == Shader::kAttention) {
         EXPECT_EQ(work.float_products, 2 * found.dots);  // values are multiplied by a scalar
@@ -198,6 +200,8 @@ INSTANTIATE_TEST_SUITE_P(
         CountCase{"parallel_heads", "int4", ARN_KV_INT8},
         CountCase{"head_gates_odd", "bf16", ARN_KV_F32},
         CountCase{"single_blocks_experts", "f32", ARN_KV_F32},
+        CountCase{"latent_attention", "int8", ARN_KV_F16},
+        CountCase{"latent_depth_factors_odd", "bf16", ARN_KV_F32},
         CountCase{"router_groups", "int8", ARN_KV_F32}, CountCase{"odd_sizes", "int4", ARN_KV_INT4},
         CountCase{"qk_norm", "int8", ARN_KV_INT4}, CountCase{"tied", "int4", ARN_KV_INT2}),
     [](const testing::TestParamInfo<CountCase>& p) {

@@ -21,15 +21,6 @@ const std::map<std::string, std::string>& Refused() {
       {"sparse_mixer", "Vulkan: layer 0, step route: routing by a sparse mixer"},
       {"residual_streams", "Vulkan: layer 0, step match_rms: has no shader"},
       {"residual_streams_odd", "Vulkan: layer 0, step match_rms: has no shader"},
-      {"latent_attention", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_attention_greedy", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_attention_halves", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_attention_layer_types", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_depth_factors", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_depth_factors_odd", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_indexed", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_indexed_odd", "Vulkan: layer 0, step head_linear: a matrix for each head"},
-      {"latent_temperature", "Vulkan: layer 0, step head_linear: a matrix for each head"},
   };
   return refused;
 }

@@ -17,9 +17,17 @@ struct TargetCase {
 };
 void PrintTo(const TargetCase& c, std::ostream* out) { *out << c.model << " in " << c.weights; }
 constexpr TargetCase kCases[] = {
-    {"odd_sizes", "f32"},  {"odd_sizes", "f16"},          {"odd_sizes", "bf16"},
-    {"odd_sizes", "int8"}, {"odd_sizes", "int4"},         {"untied", "int8"},
-    {"scan", "int4"},      {"learned_positions", "bf16"}, {"experts_in_some_layers", "int8"},
+    {"odd_sizes", "f32"},
+    {"odd_sizes", "f16"},
+    {"odd_sizes", "bf16"},
+    {"odd_sizes", "int8"},
+    {"odd_sizes", "int4"},
+    {"untied", "int8"},
+    {"scan", "int4"},
+    {"learned_positions", "bf16"},
+    {"experts_in_some_layers", "int8"},
+    {"latent_attention", "int4"},
+    {"latent_depth_factors_odd", "f16"},
 };
 
 class VulkanTargetTest : public testing::TestWithParam<TargetCase> {

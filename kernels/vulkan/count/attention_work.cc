@@ -22,9 +22,10 @@ class Attention {
     if (c_[kKvHasQuantisedId] == 1) quantised_end_ = first_position_ / page * page;
   }
 
-  // A workgroup has a row and a query head; its invocations first have a key each, then channels.
+  // A workgroup has a row and some query heads; its invocations first have a key each, then
+  // channels.
   KernelWork OfRows() const {
-    const uint64_t width = c_[kWidthId];
+    const uint64_t width = c_[kWidthId], groups = d_.groups_x;
     KernelWork w;
     for (uint32_t row = 0; row < rows_; ++row) {
       const Keys seen = SeenBy(row);
@@ -42,13 +43,13 @@ class Attention {
       const uint64_t parts = is_shared ? segments : 1;
       const uint64_t keys = Loaded(true, seen) + SlotScales(true, seen);
       const uint64_t values = Loaded(false, seen) + SlotScales(false, seen);
-      w.loaded += heads_ * (parts * (dim_ * 4 + Sinks(width)) + keys + values);
+      w.loaded += heads_ * parts * (dim_ * 4 + Sinks(width)) + groups * (keys + values);
       if (c_[kAttentionHasBiasId] == 1) w.loaded += heads_ * seen.size() * 4;
       w.far_loaded += kv_heads_ * (keys + values);
       w.stored += heads_ * (is_shared ? segments * record : dim_ * 4);
       if (is_shared && c_[kAttentionMergesId] == 1) {
         w.loaded += heads_ * segments * (record - 16 + width * 16);
-        w.stored += heads_ * (dim_ * 4 + kArrivalBytes);
+        w.stored += heads_ * dim_ * 4 + groups * kArrivalBytes;
         w.least += heads_ * segments * record;
       }
       if (c_[kAttentionQuantizesId] == 1) {
@@ -157,7 +158,8 @@ class Attention {
   // Queries, outputs, and all keys and values that any row sees.
   void AddOperands(KernelWork* w) const {
     const Keys all = {SeenBy(0).first, SeenBy(rows_ - 1).end};
-    w->far_bytes = kv_heads_ * (Stored(true, all) + Stored(false, all));
+    const bool has_values = push_.active_pool.v_at != 0;
+    w->far_bytes = kv_heads_ * (Stored(true, all) + (has_values ? Stored(false, all) : 0));
     w->least += w->far_bytes + 2 * rows_ * heads_ * dim_ * 4;
     if (c_[kAttentionQuantizesId] == 1 && d_.shader == Shader::kAttention) {
       w->least += rows_ * QuantisedRowBytes(push_.row_words);

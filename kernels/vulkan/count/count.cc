@@ -40,6 +40,7 @@ const char* NameOf(Shader shader) {
     case Shader::kAddEmbeddings: return "add_embeddings";
     case Shader::kClamp: return "clamp";
     case Shader::kPool: return "pool";
+    case Shader::kHeadLinear: return "head_linear";
   }
   return "";
 }
@@ -55,6 +56,12 @@ void Describe(const Dispatch& d, DispatchCost* out) {
   if (IsMatmul(d.shader)) {
     const auto push = d.Push<MatmulPush>();
     out->dtype = DTypeName(static_cast<DType>(d.constants[kMatmulTypeId]));
+    out->rows = push.n_outs;
+    out->cols = push.cols;
+  }
+  if (d.shader == Shader::kHeadLinear) {
+    const auto push = d.Push<HeadLinearPush>();
+    out->dtype = DTypeName(static_cast<DType>(d.constants[kHeadTypeId]));
     out->rows = push.n_outs;
     out->cols = push.cols;
   }

@@ -71,7 +71,9 @@ RowWork Of(const GatedActPush& push, const uint32_t* c) {
 RowWork OfQkvRope(const Dispatch& d) {
   const uint32_t* c = d.constants;
   const uint64_t heads = c[kQkvHeadsId], dim = c[kKvHeadDimId];
-  const uint64_t kv_heads = (d.groups_x - heads) / 2;  // none if another layer's are used
+  // None if another layer's are used; no values if the keys are them.
+  const uint64_t key_heads = Min<uint64_t>(d.groups_x - heads, c[kQkvKvHeadsId]);
+  const uint64_t value_heads = d.groups_x - heads - key_heads;
   RowWork row;
   const auto add_heads = [&](uint64_t n, bool has_norm, bool turns) {
     row.loaded += n * kFloat * (dim + (has_norm ? dim : 0) + (turns ? c[kQkvRotaryDimId] : 0));
@@ -79,16 +81,18 @@ RowWork OfQkvRope(const Dispatch& d) {
     if (c[kQkvHasQNormId] + c[kQkvHasKNormId] + c[kQkvHasVNormId] != 0) row.reductions += n;
   };
   add_heads(heads, c[kQkvHasQNormId] == 1, true);
-  add_heads(kv_heads, c[kQkvHasKNormId] == 1, true);
-  add_heads(kv_heads, c[kQkvHasVNormId] == 1, false);
+  add_heads(key_heads, c[kQkvHasKNormId] == 1, true);
+  add_heads(value_heads, c[kQkvHasVNormId] == 1, false);
   row.least = 2 * row.stored + c[kQkvRotaryDimId] * kFloat;
   if (c[kQkvStoresId] != 1) return row;
-  for (const uint32_t type : {c[kKvKTypeId], c[kKvVTypeId]}) {
+  for (const bool is_keys : {true, false}) {
+    const uint64_t n = is_keys ? key_heads : value_heads;
+    const uint32_t type = c[is_keys ? kKvKTypeId : kKvVTypeId];
     const uint64_t size = type == kTypeF32 ? 4 : type == kTypeF16 ? 2 : 1;
     const uint64_t bytes = dim * size + (type == kTypeInt8 ? 4 : 0);
-    row.stored += kv_heads * bytes;
-    row.least += kv_heads * bytes;
-    if (type == kTypeInt8) row.reductions += kv_heads;
+    row.stored += n * bytes;
+    row.least += n * bytes;
+    if (type == kTypeInt8) row.reductions += n;
   }
   return row;
 }
@@ -286,6 +290,7 @@ KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) 
     case Shader::kGemmInt:
     case Shader::kGemmHalf:
     case Shader::kGemmCoop: w = MatmulWork(d, rows, context); break;
+    case Shader::kHeadLinear: w = HeadLinearWork(d, rows); break;
     case Shader::kQkvRope: w = of_rows(OfQkvRope(d)); break;
     case Shader::kAttention:
     case Shader::kAttentionTile: w = AttentionWork(d, rows, context); break;

@@ -19,6 +19,7 @@ KernelWork WorkOf(const Dispatch& dispatch, uint32_t rows, const WorkContext& co
 
 // By kind of shader. They leave `groups` to WorkOf().
 KernelWork MatmulWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
+KernelWork HeadLinearWork(const Dispatch& dispatch, uint32_t rows);
 KernelWork AttentionWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
 
 // Bytes that the last workgroup to end stores in its counter (shaders/arrivals.glsl).

@@ -166,4 +166,39 @@ KernelWork MatmulWork(const Dispatch& d, uint32_t rows, const WorkContext& conte
   return is_tiled ? matmul.Gemm() : matmul.Gemv();
 }
 
+KernelWork HeadLinearWork(const Dispatch& d, uint32_t rows) {
+  const auto push = d.Push<HeadLinearPush>();
+  const uint32_t* c = d.constants;
+  const uint32_t type = c[kHeadTypeId];
+  const bool is_integer = type == kTypeInt8 || type == kTypeInt4;
+  const uint64_t heads = push.n_heads, parts = c[kHeadPartsId], tile_rows = c[kHeadRowsId];
+  const uint64_t n_outs = push.n_outs, group_outs = c[kWidthId] / parts * c[kHeadOutsId];
+  const uint64_t groups = heads * d.groups_x * CeilDiv(uint64_t{rows}, tile_rows);
+  const uint64_t quads = groups * group_outs * push.row_quads;
+  const uint64_t outs = heads * n_outs * rows;
+  // Bias; sums; scales.
+  const uint64_t head_words = type == kTypeInt8 ? 3 : type == kTypeInt4 ? 2 : 1;
+  const bool has_tails = d.groups_z > heads;
+  const uint64_t copied =
+      heads * push.n_copied + (has_tails ? push.tail_width + push.next_tail_width : 0);
+  KernelWork w;
+  w.far_loaded = quads * (kQuad + (type == kTypeInt4 ? 4 : 0));
+  w.far_bytes = heads * n_outs * push.row_quads * kQuad;
+  // A workgroup reads its rows; twice, if it quantises them.
+  const uint64_t inputs = heads * rows * uint64_t{push.cols} * kFloat;
+  w.loaded = w.far_loaded + d.groups_x * inputs * (is_integer ? 2 : 1) + outs * head_words * 4 +
+             rows * copied * kFloat;
+  w.stored = (outs + rows * copied) * kFloat;
+  w.least = w.far_bytes + heads * n_outs * (4 * kRowHeadWords + 4 * push.block_words) + inputs +
+            outs * kFloat + 2 * rows * copied * kFloat;
+  const uint64_t per_quad = type == kTypeF32    ? 4
+                            : type == kTypeInt8 ? 16
+                            : type == kTypeInt4 ? 32
+                                                : 8;
+  (is_integer ? w.int_products : w.float_products) = quads * tile_rows * per_quad;
+  w.reductions =
+      groups * ((is_integer ? 2 * tile_rows : 0) + (parts > 1 ? tile_rows * c[kHeadOutsId] : 0));
+  return w;
+}
+
 }  // namespace arn::vulkan

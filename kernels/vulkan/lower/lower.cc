@@ -29,6 +29,17 @@ DeviceWeight Lowering::WeightAt(WeightId id) const {
   return id < n ? placer.Place(program_.weights[id]) : placer.PlaceRope(program_.ropes[id - n]);
 }
 
+// Assigns addresses in sequence while there is only a plan.
+DeviceWeight Lowering::PlacedAt(WeightId id) {
+  if (!weights_.empty()) return weights_[id];
+  if (id + 1 < n_placed_ || n_placed_ < used_.first) {
+    n_placed_ = used_.first;
+    placer_ = WeightPlacer(program_);
+  }
+  while (n_placed_ <= id) placed_ = placer_.Place(program_.weights[n_placed_++]);
+  return placed_;
+}
+
 Place Lowering::PlaceOf(Slice slice) const {
   return {Home::kActivations, 0, slice.offset, slice.bytes};
 }
@@ -148,7 +159,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kSteer:
     case Op::kAdapt: return UnsupportedError(step, "adapters run on the CPU only");
     case Op::kMultiply: return Lower(step, step.Get<MultiplyParams>());
-    case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
+    case Op::kHeadLinear: return Lower(step, step.Get<HeadLinearParams>());
     case Op::kLinearAttention: return Lower(step, step.Get<LinearAttentionParams>());
     case Op::kGate: return Lower(step, step.Get<GateParams>());
     case Op::kMixStreams:

@@ -54,14 +54,14 @@ struct Traits {
 // True if the program has logits from which a token can be sampled.
 bool HasChoice(const Program& program);
 
-// Returns a pool's place in words.
-KvPool PoolOf(const KvPages& pages);
+// Returns a pool's place in words. keys_only: of KvGroup.
+KvPool PoolOf(const KvPages& pages, bool keys_only);
 
 // Sets where a group's pages are.
 template <typename Push>
 void SetPools(const KvGroup& group, Push* push) {
-  push->active_pool = PoolOf(group.active);
-  push->quantised_pool = PoolOf(group.quantised);
+  push->active_pool = PoolOf(group.active, group.keys_only);
+  push->quantised_pool = PoolOf(group.quantised, group.keys_only);
 }
 
 class Lowering {
@@ -113,6 +113,7 @@ class Lowering {
   Status Lower(const Step& step, const StoreKvParams& p);
   Status Lower(const Step& step, const MultiplyParams& p);
   Status Lower(const Step& step, const ScaleRowParams& p);
+  Status Lower(const Step& step, const HeadLinearParams& p);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
   // n_dispatches: number of dispatches of the steps.
@@ -155,16 +156,21 @@ class Lowering {
   Status AddActivation(const Step& step, const GatedActParams& p, Place in, Place out, uint32_t n,
                        uint32_t row_factor, WeightId parameters = kNoWeight);
 
-  // Experts in one binding, and the stride in bytes between their matrices.
-  struct BoundExperts {
+  // Experts, or heads, in one binding, and the stride in bytes between their matrices.
+  struct BoundMatrices {
     uint32_t first = 0, n = 0;
     uint64_t stride = 0;
   };
+  // Returns those from the first-th of n on that are equally spaced in one binding. id_of(i): of
+  // the i-th.
+  template <typename IdOf>
+  BoundMatrices MatricesFrom(uint32_t first, uint32_t n, IdOf id_of);
   Place ExpertPart(uint64_t offset, uint64_t bytes) const;
-  BoundExperts ExpertsFrom(const ExpertsParams& p, uint32_t first, bool is_down);
-  Status AddExpertMatmul(const Matmul& matmul, const ExpertsParams& p, const BoundExperts& bound,
+  Status AddExpertMatmul(const Matmul& matmul, const ExpertsParams& p, const BoundMatrices& bound,
                          Mode kernel, uint32_t first_out, uint32_t n_outs);
   Status AddExpertMatmuls(Matmul matmul, const ExpertsParams& p, bool is_down);
+  Status AddHeadLinear(const Step& step, const HeadLinearParams& p, const BoundMatrices& bound,
+                       Mode mode);
   Status AddExpertPart(const Step& step, const ExpertsParams& p, uint32_t part, Place in,
                        Place out);
 

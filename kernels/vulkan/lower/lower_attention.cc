@@ -8,6 +8,14 @@ namespace {
 
 uint32_t Words(uint64_t bytes) { return static_cast<uint32_t>(bytes / sizeof(uint32_t)); }
 
+// Query heads of a workgroup that has a row by itself. Latents are wide and all heads share them:
+// read for each head they would be most of what a token reads. Each head takes registers, too.
+uint32_t GroupHeadsOf(const AttentionKind& kind, bool keys_only) {
+  uint32_t heads = keys_only ? 4 : 1;
+  while (kind.n_heads % heads != 0) --heads;
+  return heads;
+}
+
 // Sets the constants of shaders whose keys and values are rows.
 void SetNoPages(Dispatch* d, const AttentionKind& kind) {
   d->constants[kKvHeadDimId] = kind.head_dim;
@@ -16,9 +24,11 @@ void SetNoPages(Dispatch* d, const AttentionKind& kind) {
 
 }  // namespace
 
-KvPool PoolOf(const KvPages& pages) {
-  return {Words(pages.pool.offset), Words(pages.page_stride),    Words(pages.layer_stride),
-          Words(pages.v_offset),    Words(pages.k_scale_offset), Words(pages.v_scale_offset)};
+KvPool PoolOf(const KvPages& pages, bool keys_only) {
+  return {
+      Words(pages.pool.offset),    Words(pages.page_stride),
+      Words(pages.layer_stride),   keys_only ? 0 : Words(pages.v_offset),
+      Words(pages.k_scale_offset), Words(keys_only ? pages.k_scale_offset : pages.v_scale_offset)};
 }
 
 void Lowering::SetKvFormat(Dispatch* d, const KvGroup& group) const {
@@ -82,8 +92,10 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   BindVector(&d, 3, p.q_norm);
   BindVector(&d, 4, p.k_norm);
   if (rotates) BindValue(&d, 5, p.angles);
+  uint32_t stored = p.shares_kv ? 0 : 2;
   QkvRopePush push = {};
   if (has_pages) {
+    if (program_.kv_groups[kind.group].keys_only) stored = Min(stored, 1u);
     SetKvFormat(&d, program_.kv_groups[kind.group]);
     SetPools(program_.kv_groups[kind.group], &push);
     push.layer = p.group_layer;
@@ -98,7 +110,7 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   push.temperature_shift = kind.query_temperature_shift;
   push.clip = kind.qkv_clip;
   d.SetPush(push);
-  d.groups_x = kind.n_heads + (p.shares_kv ? 0 : 2 * kind.n_kv_heads);
+  d.groups_x = kind.n_heads + stored * kind.n_kv_heads;
   return sink_->Add(d, diag_);
 }
 
@@ -177,7 +189,10 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   }
   push.most_segments = d.segments.most;
   d.SetPush(push);
-  d.groups_x = kind.n_heads;
+  const bool keys_only = !is_self && program_.kv_groups[kind.group].keys_only;
+  const uint32_t group_heads = GroupHeadsOf(kind, keys_only);
+  d.constants[kAttentionGroupHeadsId] = group_heads;
+  d.groups_x = kind.n_heads / group_heads;
   d.work = 2 * uint64_t{kind.n_heads} * kind.head_dim * program_.max_context;
   Dispatch of_many = d;
   of_many.modes = BitOf(Mode::kMany);
@@ -222,7 +237,8 @@ void Lowering::SetAttentionTile(const AttentionKind& kind, Dispatch* d) const {
   d->shader = Shader::kAttentionTile;
   d->segments = Segments();
   d->constants[kWidthId] = tile.lanes;
-  for (const uint32_t id : {kAttentionPartsId, kAttentionPerLaneId, kAttentionSegmentId}) {
+  for (const uint32_t id :
+       {kAttentionPartsId, kAttentionPerLaneId, kAttentionSegmentId, kAttentionGroupHeadsId}) {
     d->constants[id] = 0;
   }
   d->constants[kAttentionPairsId] = tile.pairs;
@@ -249,6 +265,7 @@ Status Lowering::LowerEdits(uint32_t g) {
   d.SetPush(push);
   d.groups_x = group.n_kv_heads;
   d.groups_z = group.n_layers;
+  d.constants[kEditHasValuesId] = group.keys_only ? 0 : 1;
   return sink_->Add(d, diag_);
 }
 

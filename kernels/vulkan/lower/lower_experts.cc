@@ -54,41 +54,6 @@ Status Lowering::Lower(const Step& step, const RouteParams& p) {
   return sink_->Add(d, diag_);
 }
 
-// Assigns addresses in sequence while there is only a plan.
-DeviceWeight Lowering::PlacedAt(WeightId id) {
-  if (!weights_.empty()) return weights_[id];
-  if (id + 1 < n_placed_ || n_placed_ < used_.first) {
-    n_placed_ = used_.first;
-    placer_ = WeightPlacer(program_);
-  }
-  while (n_placed_ <= id) placed_ = placer_.Place(program_.weights[n_placed_++]);
-  return placed_;
-}
-
-// Returns the experts, starting at `first`, whose matrices are equally spaced in one binding.
-Lowering::BoundExperts Lowering::ExpertsFrom(const ExpertsParams& p, uint32_t first, bool is_down) {
-  const auto weight = [&](uint32_t e) { return is_down ? p.down_of(e) : p.gate_up_of(e); };
-  const DeviceWeight head = PlacedAt(weight(first));
-  const uint64_t room = Device::kMaxBindingBytes - Device::kBindingAlign;
-  BoundExperts bound;
-  bound.first = first;
-  DeviceWeight last = head;
-  for (bound.n = 1; first + bound.n < p.n_experts; ++bound.n) {
-    const WeightId id = weight(first + bound.n);
-    const DeviceWeight next = PlacedAt(id);
-    const uint64_t stride = next.values - last.values;
-    if (program_.weights[id].dtype != program_.weights[weight(first)].dtype ||
-        next.block != head.block || next.heads - next.values != head.heads - head.values ||
-        (bound.n > 1 && stride != bound.stride) ||
-        bound.n * stride + Max(head.values_bytes, head.heads_bytes) > room) {
-      break;
-    }
-    bound.stride = stride;
-    last = next;
-  }
-  return bound;
-}
-
 // Keeps each binding inside one part, so that dispatches on different parts need no barrier.
 Place Lowering::ExpertPart(uint64_t offset, uint64_t bytes) const {
   const uint64_t first = AlignUp(workspace_.experts.offset, Device::kBindingAlign);
@@ -96,7 +61,7 @@ Place Lowering::ExpertPart(uint64_t offset, uint64_t bytes) const {
 }
 
 Status Lowering::AddExpertMatmul(const Matmul& matmul, const ExpertsParams& p,
-                                 const BoundExperts& bound, Mode kernel, uint32_t first_out,
+                                 const BoundMatrices& bound, Mode kernel, uint32_t first_out,
                                  uint32_t n_outs) {
   const DeviceWeight at = WeightAt(matmul.weight);
   const bool is_integer = IsInteger(program_.weights[matmul.weight]);
@@ -140,7 +105,8 @@ Status Lowering::AddExpertMatmuls(Matmul matmul, const ExpertsParams& p, bool is
     break;
   }
   for (uint32_t first = 0; first < p.n_experts;) {
-    const BoundExperts bound = ExpertsFrom(p, first, is_down);
+    const BoundMatrices bound = MatricesFrom(
+        first, p.n_experts, [&](uint32_t e) { return is_down ? p.down_of(e) : p.gate_up_of(e); });
     matmul.weight = is_down ? p.down_of(first) : p.gate_up_of(first);
     const Weight& weight = program_.weights[matmul.weight];
     const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);

@@ -1,7 +1,9 @@
 // A matmul with one matrix, or with one of several matrices of the same shape.
 #pragma once
 
+#include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/lower.h"
+#include "platform/base/arith.h"
 
 namespace arn::vulkan {
 
@@ -20,6 +22,29 @@ struct Lowering::Matmul {
 };
 
 bool IsInteger(const Weight& weight);
+
+template <typename IdOf>
+Lowering::BoundMatrices Lowering::MatricesFrom(uint32_t first, uint32_t n, IdOf id_of) {
+  const DeviceWeight head = PlacedAt(id_of(first));
+  const uint64_t room = Device::kMaxBindingBytes - Device::kBindingAlign;
+  BoundMatrices bound;
+  bound.first = first;
+  DeviceWeight last = head;
+  for (bound.n = 1; first + bound.n < n; ++bound.n) {
+    const WeightId id = id_of(first + bound.n);
+    const DeviceWeight next = PlacedAt(id);
+    const uint64_t stride = next.values - last.values;
+    if (program_.weights[id].dtype != program_.weights[id_of(first)].dtype ||
+        next.block != head.block || next.heads - next.values != head.heads - head.values ||
+        (bound.n > 1 && stride != bound.stride) ||
+        bound.n * stride + Max(head.values_bytes, head.heads_bytes) > room) {
+      break;
+    }
+    bound.stride = stride;
+    last = next;
+  }
+  return bound;
+}
 
 template <typename Push>
 void Lowering::Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) {

@@ -9,6 +9,8 @@ layout(push_constant) uniform Push { KvEditPush push; };
 #include "kv.glsl"
 #include "kv_store.glsl"
 
+layout(constant_id = kEditHasValuesId) const uint HAS_VALUES = 1;
+
 shared uint old_pairs[HEAD_DIM];
 shared float lows[HEAD_DIM], highs[HEAD_DIM];
 
@@ -163,6 +165,7 @@ void main() {
   uint head = gl_WorkGroupID.x, layer = gl_WorkGroupID.z;
   uint at = run[kRunEdits] + gl_WorkGroupID.y * kEditWords;
   edit(true, at, layer, head);
+  if (HAS_VALUES == 0) return;
   barrier();
   edit(false, at, layer, head);
 }

@@ -47,7 +47,7 @@ const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId =
 const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
 const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
 const uint kAttentionIsMergeId = 10, kAttentionHasPartsId = 17, kAttentionIsCausalId = 18;
-const uint kAttentionMergesId = 19, kAttentionQuantizesId = 20;
+const uint kAttentionMergesId = 19, kAttentionQuantizesId = 20, kAttentionGroupHeadsId = 21;
 // attention_tile.comp.
 const uint kAttentionPairsId = 11, kAttentionKeysId = 12, kAttentionTileRowsId = 13;
 const uint kAttentionTileHeadsId = 14, kAttentionInQuadsId = 15, kAttentionKeepsQueriesId = 16;
@@ -65,6 +65,10 @@ const uint kMatmulTeamsId = 20, kMatmulNormsId = 21, kMatmulNormIsLayerId = 22;
 const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24;
 // tile_rows.glsl.
 const uint kMatmulRowsFirstId = 25;
+// head_linear.comp.
+const uint kHeadTypeId = 1, kHeadRowsId = 2, kHeadOutsId = 3, kHeadPartsId = 4, kHeadQuadsId = 5;
+// kv_edit.comp.
+const uint kEditHasValuesId = 1;
 // kv.glsl: the format of one group's pages.
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
 const uint kKvHeadDimId = 36, kKvPageTokensId = 37, kKvQuantisedKBitsId = 38;
@@ -95,7 +99,8 @@ struct PushHead {
 const uint kOfPooled = 0xffffffffu;
 // Where one group's pages of a pool are: offset of the pool in the KV region, strides of pages and
 // layers, and offsets in a layer's part of a page, in words. Push constants because they change
-// with the context length, for which no shader should be compiled again.
+// with the context length, for which no shader should be compiled again. v_at = 0: the values are
+// the keys.
 struct KvPool {
   uint at, page_stride, layer_stride, v_at, k_scales_at, v_scales_at;
 };
@@ -140,6 +145,16 @@ struct MatmulPush {
   // quantised rows, as above.
   uint normed_at, norm_at, norm_bias_at, next_at, next_values_at, next_words;
   float epsilon;
+};
+struct HeadLinearPush {
+  ARN_PUSH_HEAD
+  uint in_stride, in_head, first;       // of a row, of a head in it, columns before the matrix's
+  uint out_stride, out_head, n_copied;  // likewise; columns before the matrix's outputs
+  uint cols, n_outs;                    // of a matrix
+  uint row_quads, blocks_at, block_words;  // as in MatmulPush
+  uint first_head, n_heads, matrix_words;  // the bound matrices, and the words between two of them
+  // Where binding 6 starts, the widths of both tails, and their place in a row.
+  uint next_tail_at, tail_width, next_tail_width, tails_at;
 };
 struct QkvRopePush {
   ARN_PUSH_HEAD
