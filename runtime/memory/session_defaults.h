@@ -1,4 +1,4 @@
-// What a session's options are when the caller leaves them open, and which ones are refused.
+// Fills in the options of a session that the caller leaves open, and refuses wrong ones.
 #pragma once
 
 #include <cstdint>
