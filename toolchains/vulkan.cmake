@@ -8,7 +8,7 @@
 #                         compiles the variants of <folder>/<name>.comp and provides their SPIR-V to
 #                         the target as "<folder of the target>/embedded_shaders.inc". COOP shaders
 #                         are compiled with subgroups only, and not at all if glslc does not support
-#                         cooperative matrices. PLAIN shaders use neither subgroups nor dot products
+#                         cooperative matrices. PLAIN shaders use no subgroups
 #   ARENITE_VULKAN_TEST_ENVIRONMENT
 #                         environment in which tests find lavapipe and the validation layer
 include_guard(GLOBAL)
@@ -76,8 +76,12 @@ function(arn_embed_shaders target)
         string(APPEND row "    {nullptr, 0},\n")
         continue()
       endif()
-      if(shader IN_LIST arg_PLAIN AND NOT variant STREQUAL "plain")
-        string(APPEND row "    {k_${shader}_plain, sizeof k_${shader}_plain / 4},\n")
+      if(shader IN_LIST arg_PLAIN AND variant MATCHES "subgroup")
+        string(REPLACE "subgroup" "plain" same "${variant}")
+        if(NOT shader IN_LIST arg_DOT)
+          set(same plain)
+        endif()
+        string(APPEND row "    {k_${shader}_${same}, sizeof k_${shader}_${same} / 4},\n")
         continue()
       endif()
       if(variant MATCHES "dot" AND NOT shader IN_LIST arg_DOT)

@@ -1,4 +1,5 @@
-// Lowers kHeadLinear: as many heads' matrices per dispatch as fit in a binding of 128 MiB.
+// Lowers kHeadLinear: as many heads' matrices per dispatch as fit in a binding of 128 MiB. Those of
+// several bindings wait for each other: bindings of neighbouring values overlap.
 #include <bit>
 
 #include "kernels/vulkan/lower/matmul.h"
@@ -38,7 +39,6 @@ Status Lowering::AddHeadLinear(const Step& step, const HeadLinearParams& p,
   const bool has_tails = p.tails[0] != kNoValue || p.tails[1] != kNoValue;
   Dispatch d = Begin(Shader::kHeadLinear, step);
   d.modes = BitOf(mode);
-  d.joins_previous = bound.first != 0;
   d.row_tile = Min(tile.rows, std::bit_floor(kMaxRowBytes / (in_quads * kQuadBytes)));
   d.groups_x = static_cast<uint32_t>(CeilDiv(n_projected, kWidth / parts * kHeadOuts));
   d.groups_z = bound.n + (is_last && has_tails ? 1 : 0);
