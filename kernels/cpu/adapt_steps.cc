@@ -37,10 +37,11 @@ void ForAdaptedRows(const RunArgs& args, const Visit& visit) {
 
 // At most this much is prefetched at a time: a part of an L2 cache.
 constexpr uint64_t kPrefetchBytes = 32 * 1024;
+constexpr uint64_t kLineBytes = 64;
 
+// Into an L2 cache: the matrix passes through L1, whose few slots for misses it needs, too.
 void Prefetch(const std::byte* data, uint64_t bytes) {
-  constexpr uint64_t kLineBytes = 64;
-  for (uint64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(data + i);
+  for (uint64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(data + i, 0, 2);
   // Otherwise GCC takes this for a function without effects, and leaves the calls out.
   asm volatile("");
 }
@@ -67,22 +68,6 @@ class AdaptStep {
         }
       }
     }
-  }
-
-  uint32_t n_outputs() const { return out_.width; }
-
-  // The one change of these rows; null: none, or several.
-  const LowRank* OnlyChange(const AdaptedRows& rows, float* scale) const {
-    const LowRank* only = nullptr;
-    uint32_t n = 0;
-    for (const ActiveAdapter& active : rows.adapters) {
-      const LowRank* change = active.adapter->Of(weight_);
-      if (change == nullptr) continue;
-      only = change;
-      *scale = active.scale;
-      ++n;
-    }
-    return n == 1 ? only : nullptr;
   }
 
   // True if these rows have a change in int8.
@@ -113,15 +98,16 @@ class AdaptStep {
     return LowRankB(change, block, RanksOf(rows), rows.n_rows, out, out_.width);
   }
 
-  // Computes a product of floats, or one with B, in panels [begin, end).
-  void Multiply(const LowRankArgs& all, uint64_t begin, uint64_t end) const {
+  // Computes a product of floats, or one with B, in panels [begin, end). ranks: null, or rounded.
+  void Multiply(const LowRankArgs& all, const RoundedRanks* ranks, uint64_t begin,
+                uint64_t end) const {
     LowRankArgs part = all;
     part.panels += begin * LowRankPanelBytes(all.dtype, all.inputs);
     part.scales += begin;
     part.out += begin * kLowRankColumns;
     part.n = static_cast<uint32_t>(Min<uint64_t>(end * kLowRankColumns, all.n) -
                                    begin * kLowRankColumns);
-    Multiply(part);
+    Multiply(part, ranks);
   }
 
  private:
@@ -132,8 +118,9 @@ class AdaptStep {
     return state_.low_rank + uint64_t{rows.first_row} * RankStride(state_.program->max_rank);
   }
 
-  void Multiply(const LowRankArgs& args) const {
-    (args.dtype == DType::kInt8 ? state_.simd.low_rank_int8.b : state_.simd.low_rank)(args);
+  void Multiply(const LowRankArgs& args, const RoundedRanks* ranks) const {
+    if (args.dtype == DType::kInt8) return state_.simd.low_rank_int8.b(args, ranks);
+    state_.simd.low_rank(args);
   }
 
   void ByRows(const LowRankArgs& all) const {
@@ -142,7 +129,7 @@ class AdaptStep {
       part.x += begin * all.x_stride;
       part.out += begin * all.out_stride;
       part.n_rows = static_cast<uint32_t>(end - begin);
-      Multiply(part);
+      Multiply(part, nullptr);
     });
   }
 
@@ -157,7 +144,7 @@ class AdaptStep {
     });
   }
   void ByOutputs(const LowRankArgs& all) const {
-    ForPanels(all, [&](uint32_t begin, uint32_t end) { Multiply(all, begin, end); });
+    ForPanels(all, [&](uint32_t begin, uint32_t end) { Multiply(all, nullptr, begin, end); });
   }
 
   // Multiplies by an A in int8.
@@ -210,106 +197,160 @@ class AdaptStep {
   const WeightId weight_;
 };
 
-// AroundMatmul of a changed matrix, each of whose rows has one change at most.
+// The changes of a matrix in a run, each of whose rows has one at most. They are looked up once for
+// all parts of the output: the tables they are in leave the caches while the matrix passes through.
+class ChangesOfRun {
+ public:
+  // A change of consecutive rows.
+  struct Rows {
+    AdaptedRows rows;
+    const LowRank* change;
+    float scale;
+  };
+  // Columns that a block of a change is added to.
+  struct Columns {
+    uint32_t first, n;
+    LowRankArgs b;              // of all of them
+    const RoundedRanks* ranks;  // null: to be rounded for each part
+  };
+
+  // Returns false if there are none, or they cannot be added to parts of the output, or are too
+  // many.
+  bool Find(const State& state, const AdaptStep& step, WeightId weight, const RunArgs& args) {
+    // Parts of the output must begin where panels of all blocks do.
+    const uint32_t nr = state.gemm.For(state.program->weights[weight].dtype)->layout.nr;
+    bool fits = nr % kLowRankColumns == 0;
+    ForAdaptedRows(args, [&](const AdaptedRows& rows) {
+      bool is_changed = false;
+      for (const ActiveAdapter& active : rows.adapters) {
+        const LowRank* change = active.adapter->Of(weight);
+        if (change == nullptr) continue;
+        fits = fits && !is_changed && Add(step, {rows, change, active.scale});
+        is_changed = true;
+      }
+    });
+    return fits && n_rows_ > 0;
+  }
+
+  // Rounds the ranks of a few rows; those of many are rounded where they are used.
+  void RoundRanks(const State& state) {
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < n_columns_; ++i) {
+      Columns& c = columns_[i];
+      const uint64_t n = c.b.n_rows * CeilDiv(c.b.inputs, kRankChunk);
+      if (c.b.dtype != DType::kInt8 || used + n > kMostRounded) continue;
+      state.simd.low_rank_int8.round(c.b, rounded_ + used);
+      c.ranks = rounded_ + used;
+      used += n;
+    }
+  }
+
+  Span<const Rows> rows() const { return {rows_, n_rows_}; }
+  Span<const Columns> columns() const { return {columns_, n_columns_}; }
+
+  // Beginnings of A of the next changed matrix, in the order of the rows.
+  void AddNext(const LowRank& change) {
+    if (n_next_ == kMostRows) return;
+    const uint64_t bytes = LowRankABytes(change.dtype, change.rank, change.cols);
+    next_[n_next_++] = {change.a, static_cast<size_t>(Min(bytes, kPrefetchBytes))};
+  }
+  Span<const Span<const std::byte>> next() const { return {next_, n_next_}; }
+
+ private:
+  static constexpr uint32_t kMostRows = 16, kMostColumns = 48, kMostRounded = 12;
+
+  bool Add(const AdaptStep& step, const Rows& rows) {
+    const Span<const LowRankBlock> blocks = rows.change->blocks;
+    if (n_rows_ == kMostRows || blocks.size() > kMostColumns - n_columns_) return false;
+    rows_[n_rows_++] = rows;
+    for (const LowRankBlock& block : blocks) {
+      if (block.first_row % kLowRankColumns != 0) return false;
+      columns_[n_columns_++] = {block.first_row, block.n_rows,
+                                step.BOf(*rows.change, block, rows.rows), nullptr};
+    }
+    return true;
+  }
+
+  uint32_t n_rows_ = 0, n_columns_ = 0, n_next_ = 0;
+  Span<const std::byte> next_[kMostRows];
+  Rows rows_[kMostRows];
+  Columns columns_[kMostColumns];
+  RoundedRanks rounded_[kMostRounded];
+};
+
+// AroundMatmul of a changed matrix.
 struct AroundAdapted {
   const State& state;
   const AdaptStep& step;
   const RunArgs& args;
   Span<const Step> next;
+  ChangesOfRun* changes;
+  uint32_t share;  // columns that the calling thread begins with
 
-  // Prefetches the A of the next changed matrix, which follows few other bytes.
-  void PrefetchNextA() const {
+  // Looks up the A that the next changed matrix begins with: it follows few other bytes.
+  void LookAhead() const {
     for (const Step& following : next) {
       const auto* linear = following.If<LinearParams>();
       if (linear == nullptr) continue;
-      ForAdaptedRows(args, [&](const AdaptedRows& rows) {
-        for (const ActiveAdapter& active : rows.adapters) {
+      for (const ChangesOfRun::Rows& r : changes->rows()) {
+        for (const ActiveAdapter& active : r.rows.adapters) {
           const LowRank* change = active.adapter->Of(linear->weight);
           if (change == nullptr) continue;
-          const uint64_t bytes = LowRankABytes(change->dtype, change->rank, change->cols);
-          Prefetch(change->a, Min(bytes, kPrefetchBytes));
+          changes->AddNext(*change);
+          // Read next: what adds it to its matrix, and, likely, the change of the matrix after it.
+          __builtin_prefetch(change->blocks.data());
+          __builtin_prefetch(change + 1);
         }
-      });
+      }
       return;
     }
   }
 
   static void Begin(const void* context, const QuantizedInput& input) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    ForAdaptedRows(self.args, [&](const AdaptedRows& rows) {
-      float scale = 1.0f;
-      const LowRank* change = self.step.OnlyChange(rows, &scale);
-      if (change != nullptr) self.step.MultiplyA(*change, scale, rows, input);
-    });
-    if (!self.next.empty()) RequestPrefetch(self.state, self.next);
+    for (const ChangesOfRun::Rows& r : self.changes->rows()) {
+      self.step.MultiplyA(*r.change, r.scale, r.rows, input);
+    }
+    self.changes->RoundRanks(self.state);
+    if (self.next.empty()) return;
+    self.LookAhead();
+    RequestPrefetch(self.state, self.next);
   }
 
-  // Calls visit(rows, change, block, begin, end) for panels [begin, end) of blocks in columns
+  // Calls visit(columns, begin, end) for panels [begin, end) of blocks in columns
   // [first, first + n).
   template <typename Visit>
   void ForBlocks(uint32_t first, uint32_t n, const Visit& visit) const {
-    ForAdaptedRows(args, [&](const AdaptedRows& rows) {
-      float scale = 1.0f;  // A's product has it
-      const LowRank* change = step.OnlyChange(rows, &scale);
-      if (change == nullptr) return;
-      for (const LowRankBlock& block : change->blocks) {
-        const uint32_t begin = Max(first, block.first_row);
-        const uint32_t end = Min(first + n, block.first_row + block.n_rows);
-        if (begin >= end) continue;
-        visit(rows, *change, block, (begin - block.first_row) / kLowRankColumns,
-              LowRankPanels(end - block.first_row));
-      }
-    });
+    for (const ChangesOfRun::Columns& c : changes->columns()) {
+      const uint32_t begin = Max(first, c.first), end = Min(first + n, c.first + c.n);
+      if (begin >= end) continue;
+      visit(c, (begin - c.first) / kLowRankColumns, LowRankPanels(end - c.first));
+    }
   }
 
   // Their short pieces of memory would be waited for, between long ones of the matrix.
   static void PrefetchColumns(const void* context, uint32_t first, uint32_t n) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    self.ForBlocks(first, n,
-                   [](const AdaptedRows&, const LowRank& change, const LowRankBlock& block,
-                      uint64_t begin, uint64_t end) {
-                     const uint64_t bytes = LowRankPanelBytes(change.dtype, block.rank);
-                     const uint64_t head = LowRankBHeadBytes(change.dtype, block.n_rows);
-                     Prefetch(block.b + head + begin * bytes,
-                              Min((end - begin) * bytes, kPrefetchBytes));
-                   });
-    if (first + n == self.step.n_outputs()) self.PrefetchNextA();
+    self.ForBlocks(first, n, [](const ChangesOfRun::Columns& c, uint64_t begin, uint64_t end) {
+      const uint64_t bytes = LowRankPanelBytes(c.b.dtype, c.b.inputs);
+      Prefetch(c.b.panels + begin * bytes, Min((end - begin) * bytes, kPrefetchBytes));
+    });
+    if (first >= self.share) return;
+    // A little at a time: a long burst would be dropped, or waited for.
+    for (const Span<const std::byte>& a : self.changes->next()) {
+      const uint64_t lines = a.size() / kLineBytes, end = Min(first + n, self.share);
+      const uint64_t begin = lines * first / self.share;
+      Prefetch(a.data() + begin * kLineBytes, (lines * end / self.share - begin) * kLineBytes);
+    }
   }
 
   static void AddColumns(const void* context, uint32_t first, uint32_t n) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    self.ForBlocks(first, n,
-                   [&](const AdaptedRows& rows, const LowRank& change, const LowRankBlock& block,
-                       uint64_t begin, uint64_t end) {
-                     self.step.Multiply(self.step.BOf(change, block, rows), begin, end);
-                   });
+    self.ForBlocks(first, n, [&](const ChangesOfRun::Columns& c, uint64_t begin, uint64_t end) {
+      self.step.Multiply(c.b, c.ranks, begin, end);
+    });
   }
 };
-
-// True if parts of a matmul's output begin where panels of all blocks do.
-bool PartsFit(const LowRank& change, uint32_t nr) {
-  if (nr % kLowRankColumns != 0) return false;
-  for (const LowRankBlock& block : change.blocks) {
-    if (block.first_row % kLowRankColumns != 0) return false;
-  }
-  return true;
-}
-
-// True if the matrix is changed, and all of its changes can be added to parts of the output.
-bool JoinsMatmul(const State& state, WeightId weight, const RunArgs& args) {
-  const uint32_t nr = state.gemm.For(state.program->weights[weight].dtype)->layout.nr;
-  bool fits = true, is_changed = false;
-  ForAdaptedRows(args, [&](const AdaptedRows& rows) {
-    uint32_t n = 0;
-    for (const ActiveAdapter& active : rows.adapters) {
-      const LowRank* change = active.adapter->Of(weight);
-      if (change == nullptr) continue;
-      is_changed = true;
-      fits = fits && ++n == 1 && PartsFit(*change, nr);
-    }
-  });
-  return fits && is_changed;
-}
 
 }  // namespace
 
@@ -350,13 +391,16 @@ void RunSteer(const State& state, const Step& step, const RunArgs& args) {
 bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const RunArgs& args,
                 Span<const Step> next) {
   const auto& p = linear.Get<LinearParams>();
-  if (!JoinsMatmul(state, p.weight, args)) return false;
+  const AdaptStep step(state, adapt);
+  ChangesOfRun changes;
+  if (!changes.Find(state, step, p.weight, args)) return false;
   const Program& program = *state.program;
   const float* in = state.memory.As<float>(program.values[linear.in].slice);
   float* out = state.memory.As<float>(program.values[linear.out].slice);
   Observe(args, p.weight, in, RunRows(args), p.accumulate ? out : nullptr);
-  const AdaptStep step(state, adapt);
-  const AroundAdapted adapted = {state, step, args, next};
+  const auto share =
+      static_cast<uint32_t>(CeilDiv(program.weights[p.weight].rows, state.threads.count()));
+  const AroundAdapted adapted = {state, step, args, next, &changes, share};
   AroundMatmul around = {AroundAdapted::Begin, nullptr, AroundAdapted::AddColumns, &adapted};
   // With many rows, memory is a small part of the time.
   if (!next.empty()) around.before = AroundAdapted::PrefetchColumns;

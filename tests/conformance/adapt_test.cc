@@ -321,6 +321,33 @@ TEST_P(AdaptTest, Int8OfSplitRows_EqualsTheFormulaOfExactOnes) {
   }
 }
 
+// Sequences of a run, each with its rows and adapters.
+struct AdaptedBatch {
+  std::vector<uint32_t> n_rows;
+  std::vector<std::vector<ActiveAdapter>> uses;
+};
+
+// With two changes of a row, without, and of more sequences than share a matmul.
+std::vector<AdaptedBatch> Batches(const Adapter* one, const Adapter* two) {
+  std::vector<AdaptedBatch> batches;
+  for (const bool both : {true, false}) {
+    std::vector<std::vector<ActiveAdapter>> uses = {
+        {{one, 1.0f}}, {}, {{two, 0.7f}}, {{one, 0.3f}}, {{one, 1.0f}}};
+    if (both) uses[3].push_back({two, 1.0f});
+    for (const std::vector<uint32_t>& n_rows : std::vector<std::vector<uint32_t>>{
+             {1, 1, 1, 1, 1}, {1, 2, 3, 5, 40}, {13, 1, 27, 9, 11}}) {
+      batches.push_back({n_rows, uses});
+    }
+  }
+  AdaptedBatch many;
+  for (uint32_t i = 0; i < 20; ++i) {
+    many.n_rows.push_back(1 + i % 2);
+    many.uses.push_back({{i % 3 == 0 ? two : one, 0.1f * static_cast<float>(i)}});
+  }
+  batches.push_back(many);
+  return batches;
+}
+
 TEST_P(AdaptTest, RowAmongOthers_HasTheBitsOfItsOwnRun) {
   if (!IsCpu()) GTEST_SKIP() << "the reference runs row by row in any case";
   for (const AdaptTypes& types :
@@ -330,19 +357,12 @@ TEST_P(AdaptTest, RowAmongOthers_HasTheBitsOfItsOwnRun) {
       const auto& [change, matrix] = types;
       const RandomChange one(change, shape.cols, shape.rank, shape.blocks, &rng_);
       const RandomChange two(change, shape.cols, shape.rank, shape.blocks, &rng_);
-      const std::vector<std::vector<ActiveAdapter>> uses = {
-          {{one.adapter(), 1.0f}},
-          {},
-          {{two.adapter(), 0.7f}},
-          {{one.adapter(), 0.3f}, {two.adapter(), 1.0f}},
-          {{one.adapter(), 1.0f}}};
       const std::vector<float> x = RandomFloats(size_t{kRows} * shape.cols, 1.0f, &rng_);
       const auto seed = rng_;
       std::mt19937 same = seed;
       AdaptedLinear alone(matrix, shape, false, 1, GetParam(), &same);
       for (const uint32_t n_threads : {1u, 3u}) {
-        for (const std::vector<uint32_t>& n_rows : std::vector<std::vector<uint32_t>>{
-                 {1, 1, 1, 1, 1}, {1, 2, 3, 5, 40}, {13, 1, 27, 9, 11}}) {
+        for (const auto& [n_rows, uses] : Batches(one.adapter(), two.adapter())) {
           same = seed;
           AdaptedLinear together(matrix, shape, false, n_threads, GetParam(), &same);
           const std::vector<float> found = together.Run(x, n_rows, uses);
@@ -355,8 +375,8 @@ TEST_P(AdaptTest, RowAmongOthers_HasTheBitsOfItsOwnRun) {
               const std::vector<float> expected = alone.Run(own, {1}, {uses[s]});
               ASSERT_EQ(0, std::memcmp(expected.data(), &found[size_t{row} * shape.rows],
                                        expected.size() * sizeof(float)))
-                  << shape.rows << " x " << shape.cols << ", row " << row << ", " << n_threads
-                  << " threads";
+                  << shape.rows << " x " << shape.cols << ", row " << row << " of " << uses.size()
+                  << " sequences, " << n_threads << " threads";
             }
           }
         }

@@ -125,9 +125,18 @@ struct QuantizedLowRank {
   float factor;
   bool accumulates;
 };
+// Up to kRankChunk ranks of a row as integers, with zeros up to a multiple of kLowRankInputs.
+struct RoundedRanks {
+  alignas(16) int8_t values[kRankChunk];
+  float scale;
+  int32_t sum;  // of the integers
+};
 struct LowRankInt8Kernels {
   void (*a)(const QuantizedLowRank& args) = nullptr;
-  LowRankFn b = nullptr;
+  // Rounds the input of a B: ranks [args.n_rows, chunks of args.inputs].
+  void (*round)(const LowRankArgs& args, RoundedRanks* ranks) = nullptr;
+  // ranks: what `round` made; null: rounds them itself, to the same bits.
+  void (*b)(const LowRankArgs& args, const RoundedRanks* ranks) = nullptr;
 };
 
 struct SimdKernels {

@@ -83,8 +83,8 @@ HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
                               const QuantizedRow* rows, float* out) {
   const LowRankSums di;
   const LowRankFloats df;
-  // A lone row hides the latency of products by summing odd groups apart.
-  constexpr uint32_t kSplit = kRows == 1 ? 2 : 1;
+  // A lone row hides the latency of products by summing groups apart: four vectors or more.
+  constexpr uint32_t kSplit = kRows > 1 ? 1 : kSumParts > 1 ? 2 : 4;
   const uint32_t n_pairs = CeilDiv(args.inputs, kLowRankInputs);
   const std::byte* w = args.panels;
   for (uint32_t panel = 0; panel < args.n_panels; ++panel) {
@@ -110,7 +110,16 @@ HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
       w += kGroupBytes;
     };
     const uint8_t* at = x;
-    for (uint32_t i = 0; i < n_pairs; ++i, at += args.pair_stride) {
+    uint32_t i = 0;
+    if constexpr (kSplit == 4) {
+      for (; i + 2 <= n_pairs; i += 2, at += 2 * args.pair_stride) {
+        add(at, 0);
+        add(at + args.second, 1);
+        add(at + args.pair_stride, 2);
+        add(at + args.pair_stride + args.second, kSplit - 1);
+      }
+    }
+    for (; i < n_pairs; ++i, at += args.pair_stride) {
       add(at, 0);
       add(at + args.second, kSplit - 1);
     }
@@ -124,7 +133,7 @@ HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
       for (size_t v = 0; v < kSumParts; ++v) {
         const size_t first = column + v * kSumLanes;
         LowRankSum sum = sums[r][0][v];
-        if (kSplit == 2) sum = hn::Add(sum, sums[r][kSplit - 1][v]);
+        for (uint32_t s = 1; s < kSplit; ++s) sum = hn::Add(sum, sums[r][s][v]);
         sum = hn::Sub(sum, hn::Mul(hn::Load(di, args.sums + first), zero_point));
         const auto scaled = hn::Mul(factor, hn::Load(df, args.scales + first));
         float* to = out + r * args.out_stride + first;
@@ -161,75 +170,82 @@ void LowRankInt8A(const QuantizedLowRank& args) {
   MultiplyA<Dot, false>(args);
 }
 
-// n ranks of a row as integers, and zeros up to a multiple of kLowRankInputs.
-struct RoundedRanks {
-  HWY_ALIGN int8_t values[kRankChunk];
-  float scale;
-  int32_t sum;
-
-  HWY_INLINE void Take(const float* y, uint32_t n) {
-    const LowRankSums di;
-    const LowRankFloats d;
-    const hn::Rebind<int8_t, LowRankSums> di8;
-    auto largest = hn::Zero(d);
-    for (uint32_t i = 0; i < n; i += kSumLanes) {
-      largest = hn::Max(largest, hn::Abs(hn::LoadN(d, y + i, n - i)));
-    }
-    const float most = hn::ReduceMax(d, largest);
-    const auto factor = hn::Set(d, most > 0.0f ? 127.0f / most : 0.0f);
-    scale = most / 127.0f;
-    auto total = hn::Zero(di);
-    for (uint32_t i = 0; i < AlignUp(n, kLowRankInputs); i += kSumLanes) {
-      const auto part = i < n ? hn::LoadN(d, y + i, n - i) : hn::Zero(d);
-      const auto rounded = hn::NearestInt(hn::Mul(part, factor));
-      total = hn::Add(total, rounded);
-      hn::StoreU(hn::DemoteTo(di8, rounded), di8, values + i);
-    }
-    sum = hn::ReduceSum(di, total);
+// Rounds n ranks of a row.
+HWY_NOINLINE void RoundChunk(const float* y, uint32_t n, RoundedRanks* out) {
+  const LowRankSums di;
+  const LowRankFloats d;
+  const hn::Rebind<int8_t, LowRankSums> di8;
+  auto largest = hn::Zero(d);
+  for (uint32_t i = 0; i < n; i += kSumLanes) {
+    largest = hn::Max(largest, hn::Abs(hn::LoadN(d, y + i, n - i)));
   }
-};
+  const float most = hn::ReduceMax(d, largest);
+  const auto factor = hn::Set(d, most > 0.0f ? 127.0f / most : 0.0f);
+  out->scale = most / 127.0f;
+  auto total = hn::Zero(di);
+  for (uint32_t i = 0; i < AlignUp(n, kLowRankInputs); i += kSumLanes) {
+    const auto part = i < n ? hn::LoadN(d, y + i, n - i) : hn::Zero(d);
+    const auto rounded = hn::NearestInt(hn::Mul(part, factor));
+    total = hn::Add(total, rounded);
+    hn::StoreU(hn::DemoteTo(di8, rounded), di8, out->values + i);
+  }
+  out->sum = hn::ReduceSum(di, total);
+}
 
-// A block's B times n of the ranks, from `first` on, of kRows rows.
-template <class Dot, uint32_t kRows>
-HWY_INLINE void MultiplyBChunk(const LowRankArgs& args, const float* y, uint32_t first, uint32_t n,
-                               float* out) {
+void RoundLowRank(const LowRankArgs& args, RoundedRanks* ranks) {
+  for (uint32_t row = 0; row < args.n_rows; ++row) {
+    const float* y = args.x + row * args.x_stride;
+    for (uint32_t first = 0; first < args.inputs; first += kRankChunk, ++ranks) {
+      RoundChunk(y + first, HWY_MIN(kRankChunk, args.inputs - first), ranks);
+    }
+  }
+}
+
+// Panels of a B from `column` on, which are whole if there are several, times n ranks of each of
+// kRows rows: those of row r at ranks[r * stride].
+template <class Dot, uint32_t kRows, uint32_t kPanels>
+HWY_INLINE void MultiplyBPanels(const LowRankArgs& args, const std::byte* panels,
+                                uint64_t panel_bytes, const RoundedRanks* ranks, size_t stride,
+                                uint32_t n, uint32_t column, float* out) {
   const LowRankSums di;
   const LowRankFloats df;
-  RoundedRanks ranks[kRows];
-  for (uint32_t r = 0; r < kRows; ++r) ranks[r].Take(y + r * args.x_stride + first, n);
-  const uint64_t panel_bytes = LowRankPanelBytes(DType::kInt8, args.inputs);
-  const std::byte* panel = args.panels + size_t{first} * kLowRankColumns;
-  for (uint32_t column = 0; column < args.n; column += kLowRankColumns, panel += panel_bytes) {
-    LowRankSum sums[kRows][kSumParts];
-    HWY_UNROLL(16)
-    for (uint32_t r = 0; r < kRows; ++r) {
+  LowRankSum sums[kPanels][kRows][kSumParts];
+  HWY_UNROLL(16)
+  for (uint32_t r = 0; r < kRows; ++r) {
+    for (uint32_t p = 0; p < kPanels; ++p) {
       for (size_t v = 0; v < kSumParts; ++v) {
-        sums[r][v] = hn::Set(di, -Dot::kOffset * ranks[r].sum);
+        sums[p][r][v] = hn::Set(di, -Dot::kOffset * ranks[r * stride].sum);
       }
     }
-    const auto* w = reinterpret_cast<const int8_t*>(panel);
-    for (uint32_t k = 0; k < n; k += 4, w += kGroupBytes) {
+  }
+  const auto* w = reinterpret_cast<const int8_t*>(panels);
+  for (uint32_t k = 0; k < n; k += 4, w += kGroupBytes) {
+    HWY_UNROLL(4)
+    for (uint32_t p = 0; p < kPanels; ++p) {
       HWY_UNROLL(4)
       for (size_t v = 0; v < kSumParts; ++v) {
-        auto weights = hn::Load(LowRankBytes8(), w + v * 4 * kSumLanes);
+        auto weights = hn::Load(LowRankBytes8(), w + p * panel_bytes + v * 4 * kSumLanes);
         if (Dot::kOffset != 0) weights = Flip(weights);
         HWY_UNROLL(16)
         for (uint32_t r = 0; r < kRows; ++r) {
-          Dot::Add(weights, FourBytes(ranks[r].values + k), &sums[r][v]);
+          Dot::Add(weights, FourBytes(ranks[r * stride].values + k), &sums[p][r][v]);
         }
       }
     }
+  }
+  HWY_UNROLL(4)
+  for (uint32_t p = 0; p < kPanels; ++p, column += kLowRankColumns) {
     const float scale = args.scales[column / kLowRankColumns];
     HWY_UNROLL(16)
     for (uint32_t r = 0; r < kRows; ++r) {
-      const auto factor = hn::Set(df, scale * ranks[r].scale);
+      const auto factor = hn::Set(df, scale * ranks[r * stride].scale);
       HWY_UNROLL(4)
       for (size_t v = 0; v < kSumParts; ++v) {
         const size_t at = column + v * kSumLanes;
-        if (at >= args.n) break;
+        if (kPanels == 1 && at >= args.n) break;
         float* to = out + r * args.out_stride + at;
-        const auto product = hn::ConvertTo(df, sums[r][v]);
-        if (HWY_LIKELY(at + kSumLanes <= args.n)) {
+        const auto product = hn::ConvertTo(df, sums[p][r][v]);
+        if (kPanels > 1 || HWY_LIKELY(at + kSumLanes <= args.n)) {
           hn::StoreU(hn::MulAdd(product, factor, hn::LoadU(df, to)), df, to);
         } else {
           const size_t left = args.n - at;
@@ -240,33 +256,71 @@ HWY_INLINE void MultiplyBChunk(const LowRankArgs& args, const float* y, uint32_t
   }
 }
 
+// A block's B times n of the ranks, from `first` on, of kRows rows.
 template <class Dot, uint32_t kRows>
-HWY_INLINE void MultiplyBTiles(const LowRankArgs& args, uint32_t* row) {
+HWY_INLINE void MultiplyBChunk(const LowRankArgs& args, const RoundedRanks* ranks, size_t stride,
+                               uint32_t first, uint32_t n, float* out) {
+  // A lone row hides the latency of products by several panels at a time.
+  constexpr uint32_t kPanels = kRows == 1 && kSumParts < 4 ? 4 / kSumParts : 1;
+  const uint64_t panel_bytes = LowRankPanelBytes(DType::kInt8, args.inputs);
+  const std::byte* panel = args.panels + size_t{first} * kLowRankColumns;
+  uint32_t column = 0;
+  if constexpr (kPanels > 1) {
+    constexpr uint32_t kStep = kPanels * kLowRankColumns;
+    for (; column + kStep <= args.n; column += kStep, panel += kPanels * panel_bytes) {
+      MultiplyBPanels<Dot, kRows, kPanels>(args, panel, panel_bytes, ranks, stride, n, column, out);
+    }
+  }
+  for (; column < args.n; column += kLowRankColumns, panel += panel_bytes) {
+    MultiplyBPanels<Dot, kRows, 1>(args, panel, panel_bytes, ranks, stride, n, column, out);
+  }
+}
+
+template <class Dot, uint32_t kRows>
+HWY_INLINE void MultiplyBTiles(const LowRankArgs& args, const RoundedRanks* rounded,
+                               uint32_t* row) {
+  const auto n_chunks = static_cast<uint32_t>(CeilDiv(args.inputs, kRankChunk));
   for (; *row + kRows <= args.n_rows; *row += kRows) {
     const float* y = args.x + *row * args.x_stride;
     float* out = args.out + *row * args.out_stride;
     for (uint32_t first = 0; first < args.inputs; first += kRankChunk) {
-      MultiplyBChunk<Dot, kRows>(args, y, first, HWY_MIN(kRankChunk, args.inputs - first), out);
+      const uint32_t n = HWY_MIN(kRankChunk, args.inputs - first);
+      RoundedRanks here[kRows];
+      const RoundedRanks* ranks = here;
+      size_t stride = 1;
+      if (rounded != nullptr) {
+        ranks = rounded + size_t{*row} * n_chunks + first / kRankChunk;
+        stride = n_chunks;
+      } else {
+        for (uint32_t r = 0; r < kRows; ++r) RoundChunk(y + r * args.x_stride + first, n, &here[r]);
+      }
+      MultiplyBChunk<Dot, kRows>(args, ranks, stride, first, n, out);
     }
   }
 }
 
 template <class Dot>
-void LowRankInt8B(const LowRankArgs& args) {
+void LowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
   uint32_t row = 0;
-  MultiplyBTiles<Dot, Dot::kRows>(args, &row);
-  if (Dot::kFewRows < Dot::kRows) MultiplyBTiles<Dot, Dot::kFewRows>(args, &row);
-  if (Dot::kFewRows > 1) MultiplyBTiles<Dot, 1>(args, &row);
+  MultiplyBTiles<Dot, Dot::kRows>(args, ranks, &row);
+  if (Dot::kFewRows < Dot::kRows) MultiplyBTiles<Dot, Dot::kFewRows>(args, ranks, &row);
+  if (Dot::kFewRows > 1) MultiplyBTiles<Dot, 1>(args, ranks, &row);
 }
 
 void AnyLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<AnyDot>(args); }
-void AnyLowRankInt8B(const LowRankArgs& args) { LowRankInt8B<AnyDot>(args); }
+void AnyLowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
+  LowRankInt8B<AnyDot>(args, ranks);
+}
 #if HWY_TARGET == HWY_AVX3
 void DotLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<VnniDot>(args); }
-void DotLowRankInt8B(const LowRankArgs& args) { LowRankInt8B<VnniDot>(args); }
+void DotLowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
+  LowRankInt8B<VnniDot>(args, ranks);
+}
 #elif HWY_ARCH_ARM_A64
 void DotLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<SdotDot>(args); }
-void DotLowRankInt8B(const LowRankArgs& args) { LowRankInt8B<SdotDot>(args); }
+void DotLowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
+  LowRankInt8B<SdotDot>(args, ranks);
+}
 #endif
 
 }  // namespace arn::cpu::HWY_NAMESPACE
@@ -277,19 +331,21 @@ namespace arn::cpu {
 
 HWY_EXPORT(AnyLowRankInt8A);
 HWY_EXPORT(AnyLowRankInt8B);
+HWY_EXPORT(RoundLowRank);
 
 LowRankInt8Kernels ChooseLowRankInt8() {
+  const auto round = HWY_DYNAMIC_POINTER(RoundLowRank);
   // As for matmuls (integer_tile.cc), instructions beyond those of a target are no further target.
 #if HWY_TARGETS & HWY_AVX3
   if ((hwy::SupportedTargets() & HWY_AVX3_DL) != 0) {
-    return {N_AVX3::DotLowRankInt8A, N_AVX3::DotLowRankInt8B};
+    return {N_AVX3::DotLowRankInt8A, round, N_AVX3::DotLowRankInt8B};
   }
 #elif HWY_ARCH_ARM_A64
   if (KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot()) {
-    return {HWY_STATIC_DISPATCH(DotLowRankInt8A), HWY_STATIC_DISPATCH(DotLowRankInt8B)};
+    return {HWY_STATIC_DISPATCH(DotLowRankInt8A), round, HWY_STATIC_DISPATCH(DotLowRankInt8B)};
   }
 #endif
-  return {HWY_DYNAMIC_POINTER(AnyLowRankInt8A), HWY_DYNAMIC_POINTER(AnyLowRankInt8B)};
+  return {HWY_DYNAMIC_POINTER(AnyLowRankInt8A), round, HWY_DYNAMIC_POINTER(AnyLowRankInt8B)};
 }
 
 }  // namespace arn::cpu
