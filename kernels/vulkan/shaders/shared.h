@@ -148,9 +148,9 @@ struct MatmulPush {
 };
 struct HeadLinearPush {
   ARN_PUSH_HEAD
-  uint in_stride, in_head, first;       // of a row, of a head in it, columns before the matrix's
-  uint out_stride, out_head, n_copied;  // likewise; columns before the matrix's outputs
-  uint cols, n_outs;                    // of a matrix
+  uint in_stride, in_head, first;          // of a row, of a head in it, columns before the matrix's
+  uint out_stride, out_head, n_copied;     // likewise; columns before the matrix's outputs
+  uint cols, n_outs;                       // of a matrix
   uint row_quads, blocks_at, block_words;  // as in MatmulPush
   uint first_head, n_heads, matrix_words;  // the bound matrices, and the words between two of them
   // Where binding 6 starts, the widths of both tails, and their place in a row.
