@@ -56,19 +56,8 @@ class VulkanGoldenTest : public testing::TestWithParam<std::string> {
     return options;
   }
 
-  // Returns null after a test failure, or if the test is skipped without a driver.
   SessionPtr Create(const arn_session_options& options) {
-    arn_session* session = nullptr;
-    char error[512] = "";
-    const arn_status status =
-        arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session);
-    SkipOrFail(status, error);
-    return SessionPtr(session);
-  }
-
-  static void SkipOrFail(arn_status status, const char* error) {
-    if (status == ARN_UNSUPPORTED && HasNoVulkan(error)) GTEST_SKIP() << error;
-    ASSERT_EQ(ARN_OK, status) << error;
+    return CreateOrSkip(model_.get(), options);
   }
 
   TempFolder folder_;

@@ -37,12 +37,7 @@ class VulkanLatentTest : public testing::TestWithParam<const char*> {
     options.max_sequences = sequences;
     options.overflow = overflow;
     options.trust_device = 1;
-    arn_session* session = nullptr;
-    char error[512] = "";
-    const arn_status status =
-        arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session);
-    SkipOrFail(status, error);
-    return SessionPtr(session);
+    return CreateOrSkip(model_.get(), options);
   }
 
   void Prefill(arn_session* session, size_t first, size_t n) const {
@@ -57,11 +52,6 @@ class VulkanLatentTest : public testing::TestWithParam<const char*> {
   static constexpr uint32_t kContext = 64;
 
  private:
-  static void SkipOrFail(arn_status status, const char* error) {
-    if (status == ARN_UNSUPPORTED && HasNoVulkan(error)) GTEST_SKIP() << error;
-    ASSERT_EQ(ARN_OK, status) << error;
-  }
-
   TempFolder folder_;
   GoldenCase golden_;
   ModelPtr model_;

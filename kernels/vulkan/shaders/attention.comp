@@ -43,8 +43,7 @@ shared uint v_values[WIDTH], v_scales[WIDTH], v_bits[WIDTH], v_slots[WIDTH];
 shared vec4 parts[WIDTH];
 
 // Running state of a segment, and merged state of the segments so far: maximum score, sum of
-// e^(score - maximum), and the sums of values with these weights.
-// Of each head.
+// e^(score - maximum), and the sums of values with these weights; one of each per head.
 float largest[GROUP_HEADS], total[GROUP_HEADS];
 float merged_largest[GROUP_HEADS], merged_total[GROUP_HEADS];
 vec4 sums[GROUP_HEADS * PER_LANE], merged[GROUP_HEADS * PER_LANE];
