@@ -32,6 +32,9 @@ struct CpuOptions {
   const CpuMask* cpus = nullptr;
   // load() fails with kUnsupported if the system does not pin the threads.
   bool needs_cpus = false;
+  // Weights whose stored layout does not suit this CPU are repacked by the first run, not by
+  // load(): their memory is untouched, and no time is spent, if none follows.
+  bool repacks_late = false;
 
   uint32_t max_threads() const {
     return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;

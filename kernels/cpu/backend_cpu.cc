@@ -16,11 +16,11 @@ namespace {
 
 using cpu::State;
 
-// Fills State::matrices. Repacks matrices in layouts that this CPU's kernels do not read.
-void PlaceMatrices(const Program& program, const BackendPlan& plan, const Memory& memory,
-                   State* state) {
-  state->matrices = memory.As<const std::byte*>(plan.slices[cpu::kWeightsSlice]);
-  std::byte* repacked = memory.At(plan.slices[cpu::kRepackedSlice]);
+// Fills State::matrices and to_repack.
+void PlaceMatrices(const Program& program, const BackendPlan& plan, State* state) {
+  state->matrices = state->memory.As<const std::byte*>(plan.slices[cpu::kWeightsSlice]);
+  std::byte* repacked = state->memory.At(plan.slices[cpu::kRepackedSlice]);
+  if (plan.repacked_weight_bytes != 0) state->to_repack = repacked;
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& weight = program.weights[i];
     state->matrices[i] = weight.data;
@@ -29,9 +29,29 @@ void PlaceMatrices(const Program& program, const BackendPlan& plan, const Memory
       continue;
     }
     state->matrices[i] = repacked;
-    cpu::Repack(weight, state->gemm.For(weight.dtype)->layout, state->quantized, repacked);
     repacked += AlignUp(cpu::RepackedBytes(weight, state->gemm), kSliceAlign);
   }
+}
+
+// Repacks the matrices in layouts that this CPU's kernels do not read, on all threads whose scratch
+// has room in kQuantizedSlice.
+void RepackMatrices(State* state) {
+  for (uint32_t i = 0; i < state->program->weights.size(); ++i) {
+    const Weight& weight = state->program->weights[i];
+    if (state->matrices[i] == weight.data) continue;
+    std::byte* out = state->to_repack + (state->matrices[i] - state->to_repack);
+    const WeightLayout& layout = state->gemm.For(weight.dtype)->layout;
+    const uint64_t scratch_bytes = cpu::RepackScratchBytes(weight, layout);
+    const uint64_t n_parts =
+        Min<uint64_t>(state->threads.count(), state->quantized_bytes / scratch_bytes);
+    const uint64_t n_slabs = CeilDiv(weight.rows, layout.nr);
+    state->threads.ForEach(n_parts, [&](size_t, size_t part) {
+      cpu::RepackSlabs(weight, layout, static_cast<uint32_t>(n_slabs * part / n_parts),
+                       static_cast<uint32_t>(n_slabs * (part + 1) / n_parts),
+                       state->quantized + part * scratch_bytes, out);
+    });
+  }
+  state->to_repack = nullptr;
 }
 
 Status Load(const Program& program, const BackendOptions& all_options, const BackendPlan& plan,
@@ -42,6 +62,7 @@ Status Load(const Program& program, const BackendOptions& all_options, const Bac
   state->program = &program;
   state->memory = memory;
   state->quantized = memory.At(plan.slices[cpu::kQuantizedSlice]);
+  state->quantized_bytes = plan.slices[cpu::kQuantizedSlice].bytes;
   state->normed = memory.As<float>(plan.slices[cpu::kNormedSlice]);
   state->scratch = memory.At(plan.slices[cpu::kScratchSlice]);
   state->thread_scratch_bytes = cpu::ThreadScratchBytes(program);
@@ -61,7 +82,8 @@ Status Load(const Program& program, const BackendOptions& all_options, const Bac
     return diag->Fail(Status::kUnsupported,
                       "the system could not set the CPU affinity of the threads");
   }
-  PlaceMatrices(program, plan, memory, state);
+  PlaceMatrices(program, plan, state);
+  if (!options.repacks_late && state->to_repack != nullptr) RepackMatrices(state);
   *out = state;
   return Status::kOk;
 }
@@ -71,6 +93,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   const bool decodes = RunRows(args) <= args.sequences.size();
   s.threads.Use(decodes ? s.options.n_threads : s.options.n_prefill_threads);
   const cpu::Threads::Placed placed(s.threads);
+  if (s.to_repack != nullptr) RepackMatrices(&s);
   ARN_TRY(ApplyKvEdits(*s.program, s.memory, args.edits, diag));
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));

@@ -20,7 +20,10 @@ struct State {
   GemmKernels gemm;
   SimdKernels simd;
   const std::byte** matrices = nullptr;  // [weights]: addresses in the kernels' layouts
-  std::byte* quantized = nullptr;        // QuantizedRows of the current matmul
+  // Where matrices in other layouts go that the first run has to repack. Null: there are none.
+  std::byte* to_repack = nullptr;
+  std::byte* quantized = nullptr;  // QuantizedRows of the current matmul
+  uint64_t quantized_bytes = 0;
   // [max_logit_rows + 1, hidden]: from the last run with logits, and of one that may yet be cut.
   float* normed = nullptr;
   std::byte* scratch = nullptr;  // [threads, thread_scratch_bytes]

@@ -33,14 +33,18 @@ uint64_t RepackScratchBytes(const Weight& weight, const WeightLayout& layout) {
   return PlanParts(weight, layout).bytes;
 }
 
-void Repack(const Weight& weight, const WeightLayout& layout, std::byte* scratch, std::byte* out) {
+void RepackSlabs(const Weight& weight, const WeightLayout& layout, uint32_t begin, uint32_t end,
+                 std::byte* scratch, std::byte* out) {
+  uint64_t slab_bytes = 0;
+  if (!PackedBytes(weight.dtype, layout, layout.nr, weight.cols, &slab_bytes)) return;
   const Parts parts = PlanParts(weight, layout);
   const uint64_t padded = AlignUp(weight.cols, kInt4BlockSize);
   const uint64_t n_blocks = padded / kInt4BlockSize;
   auto* bias = reinterpret_cast<float*>(scratch + parts.bias);
   auto* row = reinterpret_cast<int8_t*>(scratch + parts.row);
   auto* row_scales = reinterpret_cast<float*>(scratch + parts.row_scales);
-  for (uint32_t first = 0; first < weight.rows; first += layout.nr) {
+  for (uint32_t i = begin; i < end; ++i) {
+    const uint32_t first = i * layout.nr;
     RowMatrix slab;
     slab.dtype = weight.dtype;
     slab.rows = Min<uint32_t>(layout.nr, weight.rows - first);
@@ -69,10 +73,7 @@ void Repack(const Weight& weight, const WeightLayout& layout, std::byte* scratch
         for (uint64_t b = 0; b < n_blocks; ++b) scales[b] = Bf16FromF32(row_scales[b]);
       }
     }
-    PackCpuRows(slab, layout, out);
-    uint64_t slab_bytes = 0;
-    if (!PackedBytes(weight.dtype, layout, slab.rows, slab.cols, &slab_bytes)) return;
-    out += slab_bytes;
+    PackCpuRows(slab, layout, out + i * slab_bytes);
   }
 }
 

@@ -25,7 +25,10 @@ Status Executor::Load(const SessionPlan& wanted, Diag* diag) {
   };
   planned_.backend = plan.backend;
   fallback_.backend = plan.options.fallback;
+  // A fallback that is no partner runs only if the device fails.
+  options.cpu.repacks_late = plan.backend->partner == nullptr;
   if (has_fallback()) ARN_TRY(load(plan.fallback_plan, &fallback_));
+  options.cpu.repacks_late = false;
   Status status = load(plan.backend_plan, &planned_);
   if (status == Status::kOk && planned_.backend->partner != nullptr) {
     status = planned_.backend->partner->join(planned_.state, fallback_.state, diag);
@@ -34,7 +37,7 @@ Status Executor::Load(const SessionPlan& wanted, Diag* diag) {
   if (status == Status::kOk || !has_fallback()) return status;
   SwitchToFallback(*diag);
   diag->Clear();
-  return Status::kOk;
+  return fallback_.backend->run(fallback_.state, RunArgs(), diag);  // repacks, runs nothing
 }
 
 void Executor::Unload() {

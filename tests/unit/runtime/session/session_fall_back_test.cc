@@ -2,11 +2,14 @@
 // call succeeds with the CPU's tokens.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/cpu/backend_cpu.h"
+#include "kernels/cpu/cpu_plan.h"
 #include "runtime/session/session.h"
 #include "tests/support/faulty_backends.h"
 #include "tests/support/session_support.h"
@@ -411,6 +414,48 @@ TEST_P(DeviceAloneTest, DeviceThatFailsWhenLogitsAreAskedFor_TheyAreTheCpus) {
   }
   EXPECT_EQ(logits[0], logits[1]);
   EXPECT_EQ(tokens[0], tokens[1]);
+}
+
+// A CPU in reserve neither takes memory for the weights that it would repack nor spends time on
+// them.
+TEST_P(DeviceAloneTest, WeightsForAnotherCpu_AreRepackedOnlyWhenTheDeviceHasFailed) {
+  TinyBundle bundle;
+  bundle.vocab = kVocab;
+  bundle.weights = DType::kInt8;
+  bundle.target = "vulkan";
+  bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
+  model_ = OpenBytes(*bytes_);
+  SessionOptions options = Options(GetParam());
+  options.fallback = CpuBackend();
+  SessionPlan plan;
+  Diag diag;
+  ASSERT_EQ(Status::kOk,
+            PlanSession(*reinterpret_cast<const Model*>(model_.get()), GetParam().backend(),
+                        options, Session::Objects(), &plan, &diag));
+  const Slice repacked = plan.fallback_plan.slices[cpu::kRepackedSlice];
+  ASSERT_LT(0u, repacked.bytes);
+  ASSERT_EQ(repacked.bytes, plan.fallback_plan.repacked_weight_bytes);
+  const auto is_untouched = [&] {
+    void* block = block_.data();
+    size_t room = block_.size();
+    std::align(kRegionAlign, plan.TotalBytes(), block, room);
+    const std::byte* at = PartitionBlock(plan, static_cast<std::byte*>(block)).At(repacked);
+    return std::all_of(at, at + repacked.bytes, [](std::byte b) { return b == std::byte{0xA5}; });
+  };
+  fault_plan = FaultPlan();
+  const SessionPtr session = New(true, options);
+  const std::vector<int32_t> ids = SomeIds(11, kVocab);
+  ASSERT_EQ(2u, Greedy(session.get(), ids, 2).size());
+  ASSERT_FALSE(IsOnCpu(session.get()));
+  EXPECT_TRUE(is_untouched());
+  fault_plan.FailAt(Fault::kSubmitLost, 0);
+  const std::vector<int32_t> found = Decode(session.get(), 5);
+  ASSERT_TRUE(IsOnCpu(session.get()));
+  EXPECT_FALSE(is_untouched());
+  const std::vector<int32_t> all = TokensOf(session.get());
+  const std::vector<std::byte> block = std::move(block_);  // memory of the session, outlives it
+  const SessionPtr fresh = New(false, Options(GetParam()));
+  EXPECT_EQ(Greedy(fresh.get(), {all.begin(), all.end() - 5}, 5), found);
 }
 
 // Tests that do not depend on the page type.
