@@ -34,6 +34,8 @@ ScratchMemory::ScratchMemory(const std::filesystem::path& path, uint64_t bytes) 
   int error = 0;
   if (status == Status::kOk) {
     error = posix_fallocate(fd, 0, static_cast<off_t>(bytes_.size()));
+    // Not every file system can: then the file is sparse, and there was room for it.
+    if (error == EOPNOTSUPP || error == EINVAL) error = 0;
     if (error == 0) status = MapBacking(fd, 0, bytes_, &diag);
     CloseBacking(fd);
   }

@@ -14,9 +14,10 @@ class ScratchMemory {
  public:
   static constexpr uint64_t kAlign = 65536;
 
-  // Reserves `bytes` zeros in a file of that size, whose blocks are allocated at once: no later
-  // write can find the disk full. `path`: an unused name, which is gone again when this returns.
-  // Throws ConvertError with the name and the size, and "disk full" for a full disk.
+  // Reserves `bytes` zeros in a file of that size, whose blocks are allocated at once, as far as
+  // the file system can: no later write then finds the disk full, which would end the process
+  // (SIGBUS). `path`: an unused name, which is gone again when this returns. Throws ConvertError
+  // with the name and the size, and "disk full" for a full disk.
   ScratchMemory(const std::filesystem::path& path, uint64_t bytes);
   ~ScratchMemory();
   ScratchMemory(const ScratchMemory&) = delete;
