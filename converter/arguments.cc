@@ -242,9 +242,7 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->check(CLI::Range(1u, kMostThreads));
   app->add_flag("--resume", arguments->resume,
                 "Keeps what an interrupted conversion has written, and goes on from what one with "
-                "the same arguments and files has left")
-      ->excludes(calibrate)
-      ->excludes("--bits");
+                "the same arguments and files has left");
   app->add_flag("--tokenizer-only", arguments->tokenizer_only,
                 "Writes the tokenizer and no weights");
   app->add_flag("--no-tokenizer", arguments->no_tokenizer,

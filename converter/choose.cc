@@ -102,14 +102,16 @@ void CheckRoom(const ConvertOptions& options, const Arguments& arguments) {
   }
   if (arguments.tokenizer_only) return;
   const bool is_calibrated = !arguments.calibrate.empty() || arguments.bits != 0;
-  uint64_t bundle = 0, exact = 0;
+  uint64_t bundle = 0, exact = 0, measured = 0;
   for (const MatrixInfo& matrix : ListMatrices(options)) {
     bundle += Bytes(matrix, matrix.dtype);
     exact += Bytes(matrix, DType::kF32);
+    measured += arguments.bits != 0 ? Bytes(matrix, DType::kInt8) : 0;
   }
-  // Calibration keeps the model beside itself, in f32 and quantised.
+  // Calibration keeps the model beside itself, in f32 and quantised; --bits measures it in int8.
   const bool is_cut = arguments.split != 0 && CountPartsOf(bundle, arguments.split) > 1;
-  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : is_cut ? bundle : 0);
+  const uint64_t beside = is_cut ? bundle : 0;
+  const uint64_t needed = bundle + (is_calibrated ? exact + bundle + measured : beside);
   std::error_code error;
   const fs::space_info space = fs::space(parent.empty() ? "." : parent, error);
   if (error || space.available >= needed) return;
@@ -160,8 +162,9 @@ std::string ResumeKey(const Arguments& arguments) {
       if (file.filename().string().rfind(output, 0) != 0) add_file(file);
     }
   };
-  for (const std::string& path : {arguments.folder, arguments.config, arguments.lora,
-                                  arguments.pair_template, arguments.prefix_file, arguments.sign}) {
+  for (const std::string& path :
+       {arguments.folder, arguments.config, arguments.lora, arguments.pair_template,
+        arguments.prefix_file, arguments.sign, arguments.calibrate}) {
     if (!path.empty()) add(path);
   }
   return Format("arenite-convert --resume %016llx %zu",

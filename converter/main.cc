@@ -224,6 +224,9 @@ void Run(Arguments arguments) {
   }
   CheckRoom(options, arguments);
   CheckBefore(options, texts);
+  const bool is_calibrated = !arguments.calibrate.empty() || arguments.bits != 0;
+  CalibrationNotes notes(options.output,
+                         is_calibrated && arguments.resume ? ResumeKey(arguments) : "");
   if (!arguments.quiet) {
     for (const std::string& sentence : IgnoredFiles(options.folder)) {
       cli::PrintWarning(kProgram, sentence);
@@ -242,10 +245,11 @@ void Run(Arguments arguments) {
     };
   }
   CalibratedMatrices calibrated;
-  if (!arguments.calibrate.empty() || arguments.bits != 0) {
+  if (is_calibrated) {
     const CalibratedOptions calibrate{calibration_text, arguments.calibrate_tokens, arguments.bits};
-    calibrated = CalibrateFor(calibrate, &options, Events(&progress, false).on_progress);
+    calibrated = CalibrateFor(calibrate, &options, &notes, Events(&progress, false).on_progress);
     options.quantized = &calibrated.matrices();
+    options.drop_quantized = [&] { calibrated.Forget(); };
     progress.Reset();
   }
   if (!arguments.no_self_test) {
@@ -265,6 +269,7 @@ void Run(Arguments arguments) {
   };
   options.check = [&](const fs::path& bundle) { ReadBack(bundle, arguments.output); };
   const ConvertResult result = Convert(options, Events(&progress, true));
+  CalibrationNotes::Remove(options.output);
   progress.Clear();
   if (!arguments.quiet) {
     if (arguments.tokenizer_only) {

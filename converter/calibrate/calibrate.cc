@@ -3,10 +3,12 @@
 #include <arenite/observe.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,24 +17,23 @@
 #include "converter/quantize/input_moments.h"
 #include "converter/run/runner.h"
 #include "converter/write/temporary_file.h"
-#include "platform/base/arith.h"
+#include "platform/base/hash.h"
 
 namespace arn::convert {
 namespace {
 
 constexpr uint32_t kWindow = 512;
 constexpr uint32_t kChunk = 128;
-constexpr size_t kBundleAlign = 64;
 constexpr const char* kCalibrate = "calibrate";
 
-void Start(Runner* runner, const CalibrationText& text, uint32_t n_threads) {
+arn_session_options ChunkSession(const CalibrationText& text, uint32_t n_threads) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.kv_type = ARN_KV_F32;
   options.context_tokens = text.window;
   options.prefill_chunk = kChunk;
   options.n_threads = n_threads;
   options.all_logits = 1;
-  runner->Start(options);
+  return options;
 }
 
 // visit(first token, tokens, is first of a window)
@@ -55,26 +56,17 @@ const float* RunChunk(const Runner& runner, const int32_t* ids, uint32_t n, bool
   return logits;
 }
 
-std::shared_ptr<std::byte> ReadBundle(const std::filesystem::path& path, uint64_t bytes) {
-  const auto capacity = static_cast<size_t>(AlignUp(bytes, kBundleAlign));
-  std::shared_ptr<std::byte> data(
-      static_cast<std::byte*>(std::aligned_alloc(kBundleAlign, capacity)), std::free);
-  if (data == nullptr) throw std::bad_alloc();
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(reinterpret_cast<char*>(data.get()), static_cast<std::streamsize>(bytes))) {
-    Fail("%s: cannot read", path.c_str());
-  }
-  return data;
-}
-
 // Records the inputs of the output head's matmul during a run.
 struct HeadRows {
+  explicit HeadRows(WrittenBundle* of) : bundle(of) {}
+  WrittenBundle* bundle;
   std::vector<float> values;
 
   static void Observe(void* user, const char* tensor, const float* rows, size_t n_rows,
                       size_t width, const float*, size_t) {
-    if (MatmulName(tensor) != kHeadMatmul) return;
     auto* self = static_cast<HeadRows*>(user);
+    self->bundle->Forget();
+    if (MatmulName(tensor) != kHeadMatmul) return;
     self->values.resize(std::min(n_rows * width, self->values.capacity()));
     std::copy_n(rows, self->values.size(), self->values.data());
   }
@@ -90,39 +82,115 @@ class Calibrator {
     convert.output = options.temporary;
     convert.make_prefix = nullptr;
     convert.quantized = nullptr;
+    convert.resume = nullptr;
     convert.formats.target = AutoTarget();
-    const TemporaryFile file(options.temporary);
-    const ConvertResult result = Convert(convert, {});
-    data_ = ReadBundle(file.path(), result.file_bytes);
-    quantized_.emplace(options.temporary, data_.get(), result.file_bytes, kCalibrate);
+    const std::vector<StoredMatrix> matrices = MakeCopy(convert);
+    // The mapping shows what is written to the file, also to one without a name.
+    std::optional<TemporaryFile> file;
+    if (options.notes == nullptr) file.emplace(options.temporary);
+    copy_ = std::make_shared<WrittenBundle>(options.temporary, kCalibrate);
+    copy_file_.open(options.temporary, std::ios::in | std::ios::out | std::ios::binary);
     packer_.emplace(convert);
     for (const MatrixInfo& info : ListMatrices(convert)) {
       if (info.name.find(".experts.") != std::string::npos) experts_.push_back(info.name);
     }
-    for (const StoredMatrix& stored : result.matrices) {
+    for (const StoredMatrix& stored : matrices) {
       const DType dtype = stored.weight.dtype;
       // Leaves out the embedding: as a lookup table it stays as close to its weights as possible.
       if (!IsInteger(dtype) || dtype == DType::kTernary) continue;
       if (stored.name != "embedding") stored_.emplace(stored.name, stored);
     }
+    result_.bundle_ = copy_;
   }
 
   CalibratedMatrices Run() {
-    const uint64_t repacked = quantized_->Plan(LockstepSession(options_.text)).repacked_bytes;
+    if (TakeNoted()) return std::move(result_);
+    const uint64_t repacked = copy_->runner().Plan(LockstepSession(options_.text)).repacked_bytes;
     is_exchanged_ = options_.in_order && repacked == 0;
-    std::vector<const Runner*> bundles = {&reference_};
-    if (is_exchanged_) bundles.push_back(&*quantized_);
-    RunInLockstep(bundles, options_.text, experts_, Threads(), [&](const Matmul& matmul) {
-      if (matmul.tensor == kHeadMatmul || stored_.count(matmul.tensor) == 0) return;
-      Quantize(matmul.tensor, MomentsOf(matmul));
-    });
-    if (stored_.count(kHeadMatmul) != 0) Quantize(kHeadMatmul, MomentsOfHead());
-    result_.bundle_ = data_;
+    if (LacksLayers()) RunLayers();
+    if (stored_.count(kHeadMatmul) != 0) {
+      if (!IsQuantised(kHeadMatmul)) Quantise(kHeadMatmul, MomentsOfHead());
+      Count(kHeadMatmul);
+    }
+    if (options_.notes != nullptr) options_.notes->NoteStageDone();
     return std::move(result_);
   }
 
  private:
   uint32_t Threads() const { return std::max(1u, options_.convert.n_threads); }
+
+  bool IsQuantised(const std::string& name) const { return result_.matrices_.count(name) != 0; }
+
+  void Count(const std::string& name) {
+    counted_.insert(name);
+    on_progress_(counted_.size(), stored_.size());
+  }
+
+  // Writes the quantised copy, unless the one of an interrupted run is there. Returns where its
+  // matrices are.
+  std::vector<StoredMatrix> MakeCopy(const ConvertOptions& convert) {
+    if (options_.notes != nullptr && options_.notes->IsAt(options_.stage)) {
+      ConvertOptions frame = convert;
+      frame.output = options_.frame;
+      frame.no_matrices = true;
+      const TemporaryFile file(frame.output);
+      const ConvertResult result = Convert(frame, {});
+      std::error_code ignored;
+      if (std::filesystem::file_size(convert.output, ignored) == result.file_bytes) {
+        return result.matrices;
+      }
+    }
+    const ConvertResult result = Convert(convert, options_.events);
+    if (options_.notes != nullptr) options_.notes->BeginStage(options_.stage);
+    return result.matrices;
+  }
+
+  // Takes the matrices that are noted and have the noted bytes. Returns true if they are all.
+  bool TakeNoted() {
+    if (options_.notes == nullptr) return false;
+    bool is_whole = true;
+    for (const auto& [name, stored] : stored_) {
+      const std::optional<uint64_t> hash = options_.notes->HashOf(name);
+      if (!hash) continue;
+      if (Xxh64(BytesOf(stored), stored.weight.bytes) == *hash) {
+        Take(stored);
+      } else {
+        is_whole = false;
+      }
+      copy_->Forget();
+    }
+    return is_whole && options_.notes->is_stage_done();
+  }
+
+  const std::byte* BytesOf(const StoredMatrix& stored) const {
+    return copy_->bytes().data() + stored.file_offset;
+  }
+
+  void Take(const StoredMatrix& stored) {
+    Weight weight = stored.weight;
+    weight.data = BytesOf(stored);
+    result_.matrices_.emplace(stored.name, weight);
+  }
+
+  bool LacksLayers() const {
+    return std::any_of(stored_.begin(), stored_.end(), [&](const auto& entry) {
+      return entry.first != kHeadMatmul && !IsQuantised(entry.first);
+    });
+  }
+
+  void RunLayers() {
+    std::vector<const Runner*> bundles = {&reference_.runner()};
+    if (is_exchanged_) bundles.push_back(&copy_->runner());
+    const LockstepMemory memory = {std::filesystem::path(options_.temporary) += ".sessions",
+                                   options_.session_bytes};
+    RunInLockstep(bundles, options_.text, experts_, memory, Threads(), [&](const Matmul& matmul) {
+      reference_.Forget();
+      copy_->Forget();
+      if (matmul.tensor == kHeadMatmul || stored_.count(matmul.tensor) == 0) return;
+      if (!IsQuantised(matmul.tensor)) Quantise(matmul.tensor, MomentsOf(matmul));
+      Count(matmul.tensor);
+    });
+  }
 
   // Pairs a window with its exact rows only if both hold all tokens of the window; otherwise the
   // rows may belong to different tokens.
@@ -134,59 +202,69 @@ class Calibrator {
       const size_t n = options_.text.TokensOf(w);
       const bool is_pair = is_exchanged_ && exact[w].n_rows == n && seen[w].n_rows == n;
       moments.Add(seen[w].rows, is_pair ? exact[w].rows : nullptr, seen[w].n_rows, Threads());
-      if (!is_pair || seen[w].sums == nullptr || exact[w].sums == nullptr) continue;
-      moments.AddSums(seen[w].rows, seen[w].sums, exact[w].sums, n, matmul.out_width, Threads());
+      if (is_pair && seen[w].sums != nullptr && exact[w].sums != nullptr) {
+        moments.AddSums(seen[w].rows, seen[w].sums, exact[w].sums, n, matmul.out_width, Threads());
+      }
+      matmul.forget(w);
     }
     return moments;
   }
 
   // Reads all tokens through the model, quantised except for its head.
   InputMoments MomentsOfHead() {
-    const uint32_t hidden = reference_.info().hidden;
+    const uint32_t hidden = reference_.runner().info().hidden;
     InputMoments moments(hidden);
-    HeadRows exact, seen;
-    for (const auto& [runner, rows] : {std::pair(&reference_, &exact), {&*quantized_, &seen}}) {
-      if (runner != &reference_ && !is_exchanged_) continue;
+    HeadRows exact(&reference_), seen(copy_.get());
+    for (HeadRows* rows : {&exact, &seen}) {
+      if (rows == &seen && !is_exchanged_) continue;
       rows->values.reserve(size_t{kChunk} * hidden);
-      Start(runner, options_.text, Threads());
-      runner->Check(arn_session_observe_matmuls(runner->session(), HeadRows::Observe, rows));
+      Runner& runner = rows->bundle->runner();
+      runner.Start(ChunkSession(options_.text, Threads()));
+      runner.Check(arn_session_observe_matmuls(runner.session(), HeadRows::Observe, rows));
     }
     ForEachChunk(options_.text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
-      RunChunk(reference_, ids, n, starts_window);
-      if (is_exchanged_) RunChunk(*quantized_, ids, n, starts_window);
+      RunChunk(reference_.runner(), ids, n, starts_window);
+      reference_.Forget();
+      if (is_exchanged_) RunChunk(copy_->runner(), ids, n, starts_window);
+      copy_->Forget();
       const float* rows = exact.values.data();
       moments.Add(is_exchanged_ ? seen.values.data() : rows, is_exchanged_ ? rows : nullptr, n,
                   Threads());
     });
+    reference_.runner().Stop();
+    copy_->runner().Stop();
     return moments;
   }
 
-  // Overwrites the matrix in the bundle with the quantised one.
-  void Quantize(const std::string& name, const InputMoments& moments) {
+  // Overwrites the matrix in the copy with the quantised one.
+  void Quantise(const std::string& name, InputMoments moments) {
+    if (moments.n_rows() == 0) return;
     const StoredMatrix& stored = stored_.at(name);
-    if (moments.n_rows() != 0 && result_.matrices_.count(name) == 0) {
-      const std::vector<std::byte> packed =
-          packer_->Pack(name, InputModel(moments, stored.weight.rows), Threads());
-      std::byte* to = data_.get() + stored.file_offset;
-      std::memcpy(to, packed.data(), packed.size());
-      Weight weight = stored.weight;
-      weight.data = to;
-      result_.matrices_.emplace(name, weight);
+    const InputModel inputs(std::move(moments), stored.weight.rows);
+    const std::vector<std::byte> packed = packer_->Pack(name, inputs, Threads());
+    copy_file_.seekp(static_cast<std::streamoff>(stored.file_offset));
+    copy_file_.write(reinterpret_cast<const char*>(packed.data()),
+                     static_cast<std::streamsize>(packed.size()));
+    copy_file_.flush();
+    if (!copy_file_) {
+      Fail("%s: cannot write: %s", options_.temporary.c_str(), std::strerror(errno));
     }
-    on_progress_(++n_done_, stored_.size());
+    Take(stored);
+    if (options_.notes == nullptr) return;
+    options_.notes->NoteMatrix(name, Xxh64(packed.data(), packed.size()));
   }
 
   const CalibrateOptions& options_;
   const RunProgress& on_progress_;
-  Runner reference_;
-  std::optional<Runner> quantized_;
-  std::shared_ptr<std::byte> data_;
+  WrittenBundle reference_;
+  std::shared_ptr<WrittenBundle> copy_;
+  std::fstream copy_file_;
   std::optional<MatrixPacker> packer_;
   std::vector<std::string> experts_;
   std::map<std::string, StoredMatrix> stored_;  // matrices to quantise
   bool is_exchanged_ =
       false;  // true if the quantised bundle runs too, each matrix replaced once it is quantised
-  uint64_t n_done_ = 0;
+  std::set<std::string> counted_;
   CalibratedMatrices result_;
 };
 
@@ -213,7 +291,8 @@ CalibrationText ReadCalibrationText(const NamedText& named, const std::filesyste
 CalibrationText WriteOwnText(const std::filesystem::path& bundle, uint32_t n_tokens,
                              uint32_t n_threads) {
   constexpr uint32_t kOwnWindow = 128;
-  Runner runner(bundle, kCalibrate);
+  WrittenBundle written(bundle, kCalibrate);
+  Runner& runner = written.runner();
   const arn_model_info& info = runner.info();
   if (info.encoder_rows != 0) {
     Fail("%s: a model with an encoder cannot write a text to calibrate on", bundle.c_str());
@@ -226,7 +305,7 @@ CalibrationText WriteOwnText(const std::filesystem::path& bundle, uint32_t n_tok
   options.context_tokens = text.window;
   options.max_sequences = n;
   options.n_threads = n_threads;
-  runner.Start(options);
+  written.Start(options);
   arn_session* session = runner.session();
   std::vector<uint32_t> sequences(n);
   std::vector<int32_t> drawn(n);
@@ -260,10 +339,12 @@ CalibratedMatrices Calibrate(const CalibrateOptions& options, const RunProgress&
 
 void RunText(const std::filesystem::path& bundle, const CalibrationText& text, uint32_t n_threads,
              const VisitLogits& visit) {
-  Runner runner(bundle, kCalibrate);
-  Start(&runner, text, n_threads);
+  WrittenBundle written(bundle, kCalibrate);
+  written.Start(ChunkSession(text, n_threads));
   ForEachChunk(text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
-    visit(RunChunk(runner, ids, n, starts_window), n);
+    const float* logits = RunChunk(written.runner(), ids, n, starts_window);
+    written.Forget();
+    visit(logits, n);
   });
 }
 

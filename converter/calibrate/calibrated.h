@@ -5,6 +5,7 @@
 #include <string>
 
 #include "converter/calibrate/mixed_precision.h"
+#include "converter/calibrate/notes.h"
 #include "converter/convert/convert.h"
 #include "converter/hf/json_file.h"
 
@@ -21,10 +22,11 @@ struct CalibratedOptions {
 using LabelledProgress =
     std::function<void(const std::string& label, uint64_t done, uint64_t total)>;
 
-// Writes the checkpoint in f32 and quantised beside the output, runs the text through both and
-// removes them. With `bits`, also measures the matrices and adds those that get more bits to
-// convert->formats.exceptions. Ignores convert->quantized.
+// Writes the checkpoint in f32 and quantised beside the output, runs the text through both. `notes`
+// owns the files, and says what of them an interrupted run has left. With `bits`, also measures the
+// matrices and adds those that get more bits to convert->formats.exceptions. Ignores
+// convert->quantized.
 CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions* convert,
-                                const LabelledProgress& on_progress);
+                                CalibrationNotes* notes, const LabelledProgress& on_progress);
 
 }  // namespace arn::convert

@@ -9,23 +9,32 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "converter/base/error.h"
+#include "converter/run/scratch_memory.h"
+#include "platform/base/arith.h"
+#include "platform/os/pages.h"
 
 namespace arn::convert {
 namespace {
 
 class Lockstep;
 
-// Runs one window of one bundle on its own thread. All fields but `runner` are guarded by the mutex
-// of `all`.
+// Runs one window of one bundle on its own thread. All fields but `memory` and `runner` are guarded
+// by the mutex of `all`.
 struct Worker {
-  Worker(Lockstep* owner, const Runner& bundle) : all(owner), runner(bundle.Another()) {}
+  Worker(Lockstep* owner, const Runner& bundle, Span<std::byte> block)
+      : all(owner), memory(block), runner(bundle.Another()) {}
+  void Forget() const {
+    if (!memory.empty()) ForgetPages({memory.data(), memory.size()});
+  }
 
   Lockstep* all;
+  const Span<std::byte> memory;  // of the session in the file; empty: it has memory of its own
   Runner runner;
   std::thread thread;
   std::condition_variable turn;
@@ -40,16 +49,34 @@ struct Worker {
 class Lockstep {
  public:
   Lockstep(const std::vector<const Runner*>& bundles, const CalibrationText& text,
-           const std::vector<std::string>& experts, uint32_t n_threads)
+           const std::vector<std::string>& experts, const LockstepMemory& memory,
+           uint32_t n_threads)
       : text_(text), n_threads_(n_threads) {
     for (size_t i = 0; i < experts.size(); ++i) experts_.emplace(experts[i], i);
+    std::vector<uint64_t> bytes;  // of a session, by bundle
+    uint64_t of_window = 0;
+    for (const Runner* bundle : bundles) {
+      bytes.push_back(
+          AlignUp(bundle->Plan(LockstepSession(text)).total_bytes, ScratchMemory::kAlign));
+      of_window += bytes.back();
+    }
+    const uint64_t n_kept = std::min<uint64_t>(memory.most_bytes / of_window, text.n_windows());
+    const uint64_t in_file = (text.n_windows() - n_kept) * of_window;
+    if (in_file != 0) scratch_.emplace(memory.path, in_file);
+    uint64_t at = 0;
     workers_.resize(bundles.size());
     for (size_t b = 0; b < bundles.size(); ++b) {
       for (size_t w = 0; w < text.n_windows(); ++w) {
-        workers_[b].push_back(std::make_unique<Worker>(this, *bundles[b]));
+        Span<std::byte> block;
+        if (w >= n_kept) {
+          block = scratch_->bytes().subspan(static_cast<size_t>(at), static_cast<size_t>(bytes[b]));
+          at += bytes[b];
+        }
+        workers_[b].push_back(std::make_unique<Worker>(this, *bundles[b], block));
         Worker& worker = *workers_[b].back();
-        worker.runner.Start(LockstepSession(text));
+        worker.runner.Start(LockstepSession(text), block);
         worker.runner.Check(arn_session_observe_matmuls(worker.runner.session(), Observe, &worker));
+        worker.Forget();
       }
     }
   }
@@ -97,6 +124,7 @@ class Lockstep {
   static void Observe(void* user, const char* tensor, const float* rows, size_t n_rows,
                       size_t width, const float* sums, size_t out_width) {
     auto* worker = static_cast<Worker*>(user);
+    worker->Forget();
     worker->all->Wait(worker, tensor, {rows, n_rows, sums}, width, out_width);
   }
 
@@ -120,6 +148,7 @@ class Lockstep {
     } catch (...) {
       error = std::current_exception();
     }
+    worker->Forget();
     lock.lock();
     worker->error = error;
     worker->is_done = true;
@@ -196,12 +225,16 @@ class Lockstep {
         matmul.rows.back().push_back(is_there ? worker->matmul : MatmulRows());
       }
     }
+    matmul.forget = [this](size_t w) {
+      for (const auto& windows : workers_) windows[w]->Forget();
+    };
     return matmul;
   }
 
   const CalibrationText& text_;
   const uint32_t n_threads_;
   std::map<std::string, size_t> experts_;
+  std::optional<ScratchMemory> scratch_;
   std::vector<std::vector<std::unique_ptr<Worker>>> workers_;  // by bundle, by window
 
   std::mutex mutex_;
@@ -227,9 +260,9 @@ arn_session_options LockstepSession(const CalibrationText& text) {
 }
 
 void RunInLockstep(const std::vector<const Runner*>& bundles, const CalibrationText& text,
-                   const std::vector<std::string>& experts, uint32_t n_threads,
-                   const OnMatmul& on_matmul) {
-  Lockstep(bundles, text, experts, n_threads).Run(on_matmul);
+                   const std::vector<std::string>& experts, const LockstepMemory& memory,
+                   uint32_t n_threads, const OnMatmul& on_matmul) {
+  Lockstep(bundles, text, experts, memory, n_threads).Run(on_matmul);
 }
 
 }  // namespace arn::convert

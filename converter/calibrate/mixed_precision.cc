@@ -2,21 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "converter/base/error.h"
 #include "converter/run/divergence.h"
 #include "converter/run/runner.h"
+#include "converter/run/scratch_memory.h"
 #include "converter/write/temporary_file.h"
 #include "kernels/contract/code_type.h"
 #include "platform/base/arith.h"
+#include "platform/os/pages.h"
 
 namespace arn::convert {
 namespace {
 
-// Limit of the reference logits kept in memory.
+// Limit of the reference logits, which are in a file.
 constexpr uint64_t kLogitBytes = 256u << 20;
 // Resolution of the bit budget of --bits.
 constexpr size_t kShares = 1u << 15;
@@ -43,9 +47,15 @@ class Judge {
     const uint64_t fits = kLogitBytes / (vocab_ * sizeof(float));
     const uint64_t n = std::min<uint64_t>({text_.ids.size(), kSensitivityTokens, fits});
     text_.ids.resize(static_cast<size_t>(std::max<uint64_t>(n, 2)));
+    expected_.emplace(std::filesystem::path(options.temporary) += ".logits",
+                      text_.ids.size() * vocab_ * sizeof(float));
+    std::byte* at = expected_->bytes().data();
     RunText(options.reference, text_, options.convert.n_threads,
             [&](const float* logits, uint32_t count) {
-              expected_.insert(expected_.end(), logits, logits + uint64_t{count} * vocab_);
+              const size_t bytes = size_t{count} * vocab_ * sizeof(float);
+              std::memcpy(at, logits, bytes);
+              at += bytes;
+              ForgetLogits();
             });
   }
 
@@ -66,20 +76,23 @@ class Judge {
     const TemporaryFile bundle(options_.temporary);
     Convert(convert, {});
     double sum = 0;
-    const float* expected = expected_.data();
+    const float* expected = reinterpret_cast<const float*>(expected_->bytes().data());
     RunText(bundle.path(), text_, convert.n_threads, [&](const float* logits, uint32_t count) {
       for (uint32_t i = 0; i < count; ++i, expected += vocab_) {
         sum += Divergence(expected, logits + uint64_t{i} * vocab_, vocab_);
       }
+      ForgetLogits();
     });
     return sum / static_cast<double>(text_.ids.size());
   }
 
  private:
+  void ForgetLogits() const { ForgetPages({expected_->bytes().data(), expected_->bytes().size()}); }
+
   const SensitivityOptions& options_;
   CalibrationText text_;
   uint32_t vocab_ = 0;
-  std::vector<float> expected_;  // [tokens, vocab]
+  std::optional<ScratchMemory> expected_;  // floats, [tokens, vocab]
 };
 
 }  // namespace
@@ -169,11 +182,18 @@ std::map<std::string, DType> ChooseTypes(const std::vector<MatrixInfo>& matrices
 
 void MeasureSensitivities(const SensitivityOptions& options, const RunProgress& on_progress,
                           std::vector<PrecisionUnit>* units) {
-  const Judge judge(options);
-  const double base = judge.Measure({});
+  std::optional<Judge> judge;
+  double base = 0;
   uint64_t done = 0;
   for (PrecisionUnit& unit : *units) {
-    unit.costs.push_back(std::max(judge.Measure(unit.matrices) - base, 0.0));
+    std::optional<double> cost;
+    if (options.notes != nullptr) cost = options.notes->CostOf(unit.name, options.dtype);
+    if (!cost) {
+      if (!judge) base = judge.emplace(options).Measure({});
+      cost = std::max(judge->Measure(unit.matrices) - base, 0.0);
+      if (options.notes != nullptr) options.notes->NoteCost(unit.name, options.dtype, *cost);
+    }
+    unit.costs.push_back(*cost);
     on_progress(++done, units->size());
   }
 }

@@ -39,16 +39,17 @@ std::map<std::string, DType> ChooseTypes(const std::vector<MatrixInfo>& matrices
 std::vector<PrecisionUnit> ListUnits(const std::vector<MatrixInfo>& matrices);
 
 struct SensitivityOptions {
-  ConvertOptions convert;           // of the bundle, with matrices quantised to `dtype`; ignores
-                                    // output and exceptions
-  DType dtype = DType::kInt4;       // to measure
-  std::filesystem::path reference;  // the same checkpoint in f32
-  std::filesystem::path temporary;  // name for temporary bundles
-  CalibrationText text;             // runs the first kSensitivityTokens tokens at most
+  ConvertOptions convert;             // of the bundle, with matrices quantised to `dtype`; ignores
+                                      // output and exceptions
+  DType dtype = DType::kInt4;         // to measure
+  std::filesystem::path reference;    // the same checkpoint in f32
+  std::filesystem::path temporary;    // name for temporary bundles
+  CalibrationText text;               // runs the first kSensitivityTokens tokens at most
+  CalibrationNotes* notes = nullptr;  // not null: notes the costs, and takes those that are noted
 };
 inline constexpr uint32_t kSensitivityTokens = 2048;
 
-// Appends a type's costs. Converts and runs the model once per unit.
+// Appends a type's costs. Converts and runs the model once per unit whose cost is not noted.
 void MeasureSensitivities(const SensitivityOptions& options, const RunProgress& on_progress,
                           std::vector<PrecisionUnit>* units);
 

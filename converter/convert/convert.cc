@@ -391,6 +391,7 @@ class Conversion {
       }
       if (is_noted) resume->Note(tensor.name, *segment, error, writer);
       segments.push_back(*segment);
+      if (options_.drop_quantized && FinishedOf(tensor) != nullptr) options_.drop_quantized();
       if (error <= requantised_error_) continue;
       requantised_error_ = error;
       requantised_most_ = tensor.name;

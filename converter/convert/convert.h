@@ -71,6 +71,7 @@ struct ConvertOptions {
   // Matrices that are quantised already, in the types that the formats require. All others are
   // quantised row by row. Null: none.
   const QuantizedMatrices* quantized = nullptr;
+  std::function<void()> drop_quantized;     // called when one of them is written; may be empty
   PrefixMaker make_prefix;                  // empty: writes no prefix
   SelfTestMaker make_self_test;             // empty: writes no self-test
   ReplyFormatFinder find_reply_format;      // empty: writes no reply format

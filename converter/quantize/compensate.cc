@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "converter/base/error.h"
 #include "converter/base/int4_scale.h"
@@ -115,6 +116,7 @@ InputModel::Group MakeGroup(const InputMoments& moments, size_t begin) {
       std::copy_n(factor.data() + i * width, width, group.block_factors.data() + (b + i) * kBlock);
     }
   }
+  group.errors.reserve(moments.knows_errors() ? n * n : 0);
   for (size_t i = 0; moments.knows_errors() && i < n * n; ++i) {
     group.errors.push_back(
         static_cast<float>(moments.MeanErrorProduct(begin + i / n, begin + i % n)));
@@ -308,14 +310,14 @@ struct RowWork {
 
 }  // namespace
 
-InputModel::InputModel(const InputMoments& moments, size_t n_outputs) {
+InputModel::InputModel(InputMoments moments, size_t n_outputs) {
   for (size_t begin = 0; begin < moments.cols(); begin += kMomentGroup) {
     groups_.push_back(MakeGroup(moments, begin));
   }
-  for (size_t i = 0; moments.knows_sum_errors() && i < n_outputs * moments.cols(); ++i) {
-    sum_errors_.push_back(
-        static_cast<float>(moments.MeanSumErrorProduct(i / moments.cols(), i % moments.cols())));
-  }
+  if (!moments.knows_sum_errors()) return;
+  const size_t cols = moments.cols();
+  sum_errors_ = std::move(moments).TakeMeanSumErrors();
+  sum_errors_.resize(n_outputs * cols);
 }
 
 std::vector<float> CorrectRow(const float* weights, size_t cols, size_t r,

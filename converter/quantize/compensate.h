@@ -19,7 +19,7 @@ class InputModel {
   // REQUIRES: moments.n_rows() is not 0. Adds 3% of the mean square to each diagonal element, so
   // that columns that the calibration text hardly uses keep some weight. n_outputs: rows of the
   // matrix.
-  InputModel(const InputMoments& moments, size_t n_outputs);
+  InputModel(InputMoments moments, size_t n_outputs);
 
   struct Group {
     size_t begin = 0, width = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
+#include <utility>
 
 namespace arn::convert {
 namespace {
@@ -109,6 +110,14 @@ void InputMoments::Add(const float* rows, const float* exact, size_t n_rows, uin
 
 double InputMoments::MeanSumErrorProduct(size_t r, size_t j) const {
   return static_cast<double>(sum_errors_[r * cols_ + j]) / static_cast<double>(n_rows_);
+}
+
+std::vector<float> InputMoments::TakeMeanSumErrors() && {
+  const auto n_rows = static_cast<double>(n_rows_);
+  for (float& value : sum_errors_) {
+    value = static_cast<float>(static_cast<double>(value) / n_rows);
+  }
+  return std::move(sum_errors_);
 }
 
 void InputMoments::AddSums(const float* rows, const float* sums, const float* exact_sums,

@@ -37,6 +37,8 @@ class InputMoments {
   bool knows_sum_errors() const { return knows_errors() && n_sums_ == n_rows_; }
   // Returns the mean of (exact_sum_r - sum_r) x_j. REQUIRES: knows_sum_errors().
   double MeanSumErrorProduct(size_t r, size_t j) const;
+  // Returns all of them, [out_cols, cols], in the memory of their sums.
+  std::vector<float> TakeMeanSumErrors() &&;
 
  private:
   // Returns the index of column i's first product with a column of its group.

@@ -75,11 +75,12 @@ arn_memory_plan Runner::Plan(const arn_session_options& options) const {
   return plan;
 }
 
-void Runner::Start(const arn_session_options& options) {
+void Runner::Start(const arn_session_options& options, Span<std::byte> memory) {
   char error[kErrorBytes] = "";
   arn_session* session = nullptr;
   const arn_status status =
-      arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session);
+      arn_session_create(model_.get(), &options, memory.empty() ? nullptr : memory.data(),
+                         memory.size(), error, sizeof error, &session);
   CheckWith(status, error);
   session_.reset(session);
 }

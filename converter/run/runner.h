@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "platform/base/span.h"
+
 namespace arn::convert {
 
 // Every failure throws ConvertError: the bundle, `purpose` ("verify"), and the library's sentence.
@@ -24,7 +26,11 @@ class Runner {
   const arn_model_info& info() const { return info_; }
   // Adds the special tokens of a prompt.
   std::vector<int32_t> Tokenize(const std::string& text) const;
-  void Start(const arn_session_options& options);
+  // `memory`: where the session is, which must outlive it (arn_session_create); empty: in memory of
+  // its own.
+  void Start(const arn_session_options& options, Span<std::byte> memory = {});
+  // Destroys the session.
+  void Stop() { session_.reset(); }
   arn_memory_plan Plan(const arn_session_options& options) const;
   arn_session* session() const { return session_.get(); }
   // Throws unless `status`, returned by a call on the session, is ARN_OK.

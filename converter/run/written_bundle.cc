@@ -27,9 +27,11 @@ WrittenBundle::~WrittenBundle() {
   UnmapFile(&file_);
 }
 
+void WrittenBundle::Forget() const { ForgetPages(file_.bytes); }
+
 void WrittenBundle::OnMatmul(void* user, const char*, const float*, size_t, size_t, const float*,
                              size_t) {
-  ForgetPages(static_cast<WrittenBundle*>(user)->file_.bytes);
+  static_cast<const WrittenBundle*>(user)->Forget();
 }
 
 void WrittenBundle::Start(const arn_session_options& options) {

@@ -1,4 +1,5 @@
 // libFuzzer: any bytes as a GGUF file, up to the tokenizer tables and the model spec.
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,53 @@ void Attempt(Action action) {
   }
 }
 
+// Element types of the matrices of a seed, by their number in enum ggml_type.
+struct BlockType {
+  uint32_t number;
+  size_t bytes;  // of 256 elements
+};
+// Those with codebooks, IQ1_S to IQ3_S, and IQ4_XS.
+constexpr BlockType kIqTypes[] = {{19, 50}, {29, 56}, {16, 66},  {17, 74},
+                                  {22, 82}, {18, 98}, {21, 110}, {23, 136}};
+constexpr uint32_t kIqBlock = 256;
+
+// Returns rows of a type whose bytes stay below 64: every f16 among them is finite.
+std::vector<uint8_t> IqRows(const BlockType& type, size_t elements) {
+  std::vector<uint8_t> bytes(elements / kIqBlock * type.bytes);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 37 % 64);
+  return bytes;
+}
+
+test::GgufWriter StartSeed(const test::TinyCheckpoint& tiny, bool has_tokenizer) {
+  test::GgufWriter writer;
+  writer.String("general.architecture", "llama");
+  writer.Uint("llama.block_count", tiny.layers);
+  writer.Uint("llama.context_length", tiny.max_context);
+  writer.Uint("llama.embedding_length", tiny.hidden);
+  writer.Uint("llama.feed_forward_length", tiny.ffn);
+  writer.Uint("llama.attention.head_count", tiny.heads);
+  writer.Uint("llama.attention.head_count_kv", tiny.kv_heads);
+  writer.Uint("llama.attention.key_length", tiny.head_dim);
+  writer.Uint("llama.attention.value_length", tiny.head_dim);
+  writer.Float("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  writer.Float("llama.rope.freq_base", 10000.0f);
+  if (has_tokenizer) {
+    writer.String("tokenizer.ggml.model", "gpt2");
+    writer.String("tokenizer.ggml.pre", "gpt-2");
+    writer.Strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<e>"});
+    writer.Ints("tokenizer.ggml.token_type", {1, 1, 1, 3});
+    writer.Strings("tokenizer.ggml.merges", {"a b"});
+    writer.Uint("tokenizer.ggml.eos_token_id", 3);
+    writer.String("tokenizer.chat_template", "{{ messages }}");
+  }
+  return writer;
+}
+
+std::string Finish(const test::GgufWriter& writer) {
+  const std::vector<uint8_t> file = writer.Encode();
+  return {file.begin(), file.end()};
+}
+
 std::vector<std::string> GgufSeeds() {
   test::TinyCheckpoint tiny;
   tiny.vocab = 4;
@@ -44,36 +92,33 @@ std::vector<std::string> GgufSeeds() {
   tiny.head_dim = 16;
   std::vector<std::string> seeds;
   for (const bool has_tokenizer : {false, true}) {
-    test::GgufWriter writer;
-    writer.String("general.architecture", "llama");
-    writer.Uint("llama.block_count", tiny.layers);
-    writer.Uint("llama.context_length", tiny.max_context);
-    writer.Uint("llama.embedding_length", tiny.hidden);
-    writer.Uint("llama.feed_forward_length", tiny.ffn);
-    writer.Uint("llama.attention.head_count", tiny.heads);
-    writer.Uint("llama.attention.head_count_kv", tiny.kv_heads);
-    writer.Uint("llama.attention.key_length", tiny.head_dim);
-    writer.Uint("llama.attention.value_length", tiny.head_dim);
-    writer.Float("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-    writer.Float("llama.rope.freq_base", 10000.0f);
-    if (has_tokenizer) {
-      writer.String("tokenizer.ggml.model", "gpt2");
-      writer.String("tokenizer.ggml.pre", "gpt-2");
-      writer.Strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<e>"});
-      writer.Ints("tokenizer.ggml.token_type", {1, 1, 1, 3});
-      writer.Strings("tokenizer.ggml.merges", {"a b"});
-      writer.Uint("tokenizer.ggml.eos_token_id", 3);
-      writer.String("tokenizer.chat_template", "{{ messages }}");
-    }
+    test::GgufWriter writer = StartSeed(tiny, has_tokenizer);
     for (const auto& [name, tensor] : test::MakeTinyTensors(tiny)) {
       const bool is_matrix = has_tokenizer && tensor.shape.size() == 2;
       const std::vector<float> values = Floats(tensor);
       writer.Tensor(GgufName(name, false), is_matrix ? test::kGgufQ8_0 : test::kGgufF32,
                     tensor.shape, is_matrix ? test::EncodeQ8_0(values) : tensor.bytes);
     }
-    const std::vector<uint8_t> file = writer.Encode();
-    seeds.emplace_back(file.begin(), file.end());
+    seeds.push_back(Finish(writer));
   }
+  // Two layers have at least as many matrices with rows of one block as there are types.
+  tiny.hidden = kIqBlock;
+  tiny.ffn = tiny.head_dim = 4;
+  tiny.heads = 1;
+  tiny.layers = 2;
+  test::GgufWriter writer = StartSeed(tiny, false);
+  size_t n_matrices = 0;
+  for (const auto& [name, tensor] : test::MakeTinyTensors(tiny)) {
+    const bool has_blocks = tensor.shape.size() == 2 && tensor.shape[1] == kIqBlock;
+    if (has_blocks) {
+      const BlockType& type = kIqTypes[n_matrices++ % std::size(kIqTypes)];
+      writer.Tensor(GgufName(name, false), type.number, tensor.shape,
+                    IqRows(type, size_t{tensor.shape[0]} * tensor.shape[1]));
+    } else {
+      writer.Tensor(GgufName(name, false), test::kGgufF32, tensor.shape, tensor.bytes);
+    }
+  }
+  seeds.push_back(Finish(writer));
   return seeds;
 }
 

@@ -156,6 +156,21 @@ def peak_bytes(*arguments):
   return status, peak * 1024
 
 
+def give_tokenizer(folder):
+  for name in ("tokenizer.json", "tokenizer_config.json"):
+    shutil.copy(os.path.join(CHECKPOINT, name), folder)
+
+
+def write_text(folder, times):
+  """Writes the text that the model has not read, about 2,300 tokens, so often. Returns its path."""
+  path = os.path.join(folder, "text.txt")
+  with open(os.path.join(os.path.dirname(CHECKPOINT), "heldout.txt")) as file:
+    text = file.read()
+  with open(path, "w") as file:
+    file.write(text * times)
+  return path
+
+
 def is_sanitized():
   with open(CONVERTER, "rb") as file:
     return b"__asan_init" in file.read()
@@ -589,6 +604,75 @@ class ManyLayers(WithFolder):
     interrupt(signal.SIGKILL)
     os.utime(os.path.join(self.folder.name, "config.json"), (1, 1))
     self.assertNotRegex(finish("--resume"), taken)
+
+  def test_memory_of_calibration_is_bound(self):
+    # Wide activations: the sessions of all windows take more.
+    hidden, ffn, tokens = 128, 4096, 8 * 512
+    shapes = write_checkpoint(self.folder.name, hidden, ffn, n_layers=2, vocab=1024)
+    give_tokenizer(self.folder.name)
+    text = write_text(self.folder.name, 2)
+    largest = 4 * 2 * hidden * ffn  # gate and up are one matrix
+    moments = 14 * 1024 * ffn
+    window = 4 * 512 * (4 * ffn + 16 * hidden)
+    bound = int(1.2 * largest) + moments + 2 * window + (128 << 20)
+    if is_sanitized():
+      bound = bound * 3 // 2
+    self.assertGreater(2 * tokens // 512 * window, 1.5 * bound)
+    for bits in ([], ["--bits", "7"]):
+      with self.subTest(bits=bits):
+        status, peak = peak_bytes(self.folder.name, "-o", self.out, "--quiet", "--weights", "int4",
+                                  "--calibrate", text, "--calibrate-tokens", str(tokens),
+                                  "--threads", "2", *bits)
+        self.assertEqual(status, 0)
+        self.assertLess(peak, bound)
+
+  def test_an_interrupted_calibration_is_resumed(self):
+    folder = os.path.join(self.folder.name, "model")
+    shutil.copytree(CHECKPOINT, folder)
+    text = write_text(self.folder.name, 1)
+    before = self.left()
+    for bits, stops in (([], (2, 3, 9, 14)), (["--bits", "5.5"], (2, 6, 24, 30, 44, 56))):
+      arguments = [folder, "-o", self.out, "--weights", "int4", "--calibrate", text,
+                   "--calibrate-tokens", "256", *bits]
+      self.assertEqual(convert(*arguments, "-q").returncode, 0)
+      with open(self.out, "rb") as file:
+        expected = file.read()
+      os.remove(self.out)
+      # One run after another is killed once it has noted so much.
+      how = signal.SIGKILL
+      for n_lines in stops:
+        run = subprocess.Popen([CONVERTER, *arguments, "--resume"], stderr=subprocess.PIPE)
+        self.addCleanup(run.stderr.close)
+        while run.poll() is None and self.n_noted() < n_lines:
+          time.sleep(0.001)
+        run.send_signal(how)
+        self.assertNotEqual(run.wait(), 0, run.stderr.read())
+        self.assertIn("out.arn.calibrate.tmp", self.left())
+        how = signal.SIGINT
+      n_noted = self.n_noted()
+      self.assertGreaterEqual(n_noted, stops[-1])
+      run = convert(*arguments, "--resume")
+      self.assertEqual(run.returncode, 0, run.stderr)
+      with open(self.out, "rb") as file:
+        self.assertEqual(file.read(), expected)
+      os.remove(self.out)
+      self.assertEqual(self.left(), before)
+
+    # A run without --resume starts from scratch, and leaves nothing of the other.
+    run = subprocess.Popen([CONVERTER, *arguments, "--resume", "-q"])
+    while run.poll() is None and self.n_noted() < 3:
+      time.sleep(0.001)
+    run.kill()
+    run.wait()
+    self.assertEqual(convert(CHECKPOINT, "-o", self.out, "-q").returncode, 0)
+    self.assertEqual(self.left(), sorted(before + ["out.arn"]))
+
+  def n_noted(self):
+    try:
+      with open(self.out + ".calibrate.resume") as file:
+        return len([line for line in file if line.endswith(" .\n")])
+    except FileNotFoundError:
+      return 0
 
   def test_a_full_disk_is_told_before_the_work(self):
     try:  # 8 TB of zeros that take no room

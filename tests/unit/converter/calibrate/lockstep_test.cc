@@ -1,7 +1,9 @@
 // Bundles run matmul by matmul, and matrices quantised along the way.
 #include "converter/calibrate/lockstep.h"
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -68,8 +70,7 @@ class LockstepTest : public ::testing::Test {
     Convert(options_, {});
   }
 
-  CalibratedMatrices CalibrateAs(DType weights, DType head, bool in_order, uint32_t n_threads,
-                                 uint64_t* n_done = nullptr) {
+  CalibrateOptions OptionsAs(DType weights, DType head, bool in_order, uint32_t n_threads) {
     CalibrateOptions calibrate;
     calibrate.convert = options_;
     calibrate.convert.formats.weights = weights;
@@ -79,6 +80,13 @@ class LockstepTest : public ::testing::Test {
     calibrate.temporary = folder_ / "work.arn";
     calibrate.text = text_;
     calibrate.in_order = in_order;
+    calibrate.session_bytes = session_bytes_;
+    return calibrate;
+  }
+
+  CalibratedMatrices CalibrateAs(DType weights, DType head, bool in_order, uint32_t n_threads,
+                                 uint64_t* n_done = nullptr) {
+    const CalibrateOptions calibrate = OptionsAs(weights, head, in_order, n_threads);
     CalibratedMatrices result = Calibrate(calibrate, [&](uint64_t done, uint64_t total) {
       EXPECT_LE(done, total);
       if (n_done != nullptr) *n_done = done;
@@ -97,11 +105,12 @@ class LockstepTest : public ::testing::Test {
 
   // All input rows of each matmul, window by window.
   using Seen = std::vector<std::pair<std::string, std::vector<float>>>;
-  Seen Run(size_t bundle, size_t n_bundles, uint32_t n_threads) {
+  Seen Run(size_t bundle, size_t n_bundles, uint32_t n_threads,
+           uint64_t most_bytes = kSessionBytes) {
     const Runner runner(options_.output, "test");
     Seen seen;
-    RunInLockstep(std::vector<const Runner*>(n_bundles, &runner), text_, experts_, n_threads,
-                  [&](const Matmul& matmul) {
+    RunInLockstep(std::vector<const Runner*>(n_bundles, &runner), text_, experts_,
+                  {folder_ / "sessions", most_bytes}, n_threads, [&](const Matmul& matmul) {
                     ASSERT_EQ(matmul.rows.size(), n_bundles);
                     seen.emplace_back(matmul.tensor, std::vector<float>());
                     for (const MatmulRows& part : matmul.rows[bundle]) {
@@ -115,6 +124,7 @@ class LockstepTest : public ::testing::Test {
   test::TempFolder folder_;
   ConvertOptions options_;
   std::vector<std::string> experts_;
+  uint64_t session_bytes_ = kSessionBytes;
   // Three windows, the last with one token.
   const CalibrationText text_ = {{3, 10, 17, 5, 6, 7, 8, 20, 41, 2, 2, 9, 33}, 6};
 };
@@ -167,6 +177,16 @@ TEST_F(LockstepTest, AnyThreads_AnyBundle_SameRows) {
   EXPECT_EQ(Run(1, 2, 64), one);
 }
 
+// In a file: no window, and all but one.
+TEST_F(LockstepTest, SessionsInAFile_SameRows_NoFileIsLeft) {
+  Make({});
+  const Seen in_memory = Run(1, 2, 2);
+  const uint64_t bytes = Runner(options_.output, "test").Plan(LockstepSession(text_)).total_bytes;
+  EXPECT_EQ(Run(1, 2, 2, 0), in_memory);
+  EXPECT_EQ(Run(1, 2, 2, 2 * (bytes + (64 << 10))), in_memory);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "sessions"));
+}
+
 TEST_F(LockstepTest, Experts_InTheirOrder_WithTheTokensRoutedToThem) {
   test::TinyCheckpoint tiny;
   MakeExperts(&tiny);
@@ -194,7 +214,7 @@ TEST_F(LockstepTest, WhoIsToldThrows_AllEnds) {
   Make({});
   int calls = 0;
   const Runner runner(options_.output, "test");
-  EXPECT_THROW(RunInLockstep({&runner, &runner}, text_, {}, 2,
+  EXPECT_THROW(RunInLockstep({&runner, &runner}, text_, {}, {folder_ / "sessions", 0}, 2,
                              [&](const Matmul&) {
                                if (++calls == 3) throw std::runtime_error("enough");
                              }),
@@ -207,8 +227,11 @@ TEST_F(LockstepTest, ARunFails_TheReasonIsTold) {
   const Runner runner(options_.output, "test");
   CalibrationText text = text_;
   text.ids[8] = 64;  // the vocabulary is 64
-  EXPECT_THAT(test::ErrorOf([&] { RunInLockstep({&runner}, text, {}, 2, [](const Matmul&) {}); }),
-              HasSubstr("f32.arn: cannot test"));
+  EXPECT_THAT(
+      test::ErrorOf([&] {
+        RunInLockstep({&runner}, text, {}, {folder_ / "sessions", 0}, 2, [](const Matmul&) {});
+      }),
+      HasSubstr("f32.arn: cannot test"));
 }
 
 TEST_F(LockstepTest, Calibrate_AllMatricesOfLayersAndHead) {
@@ -251,6 +274,88 @@ TEST_F(LockstepTest, Calibrate_InOrder_SeesWhatIsQuantisedAlready) {
       EXPECT_NE(Values(weight), other) << name;
     }
   }
+}
+
+TEST_F(LockstepTest, Calibrate_SessionsInAFile_SameMatrices) {
+  test::TinyCheckpoint tiny;
+  tiny.tied = false;
+  MakeExperts(&tiny);
+  Make(tiny);
+  const CalibratedMatrices in_memory = CalibrateAs(DType::kInt4, DType::kInt4, true, 2);
+  session_bytes_ = 0;
+  const CalibratedMatrices in_file = CalibrateAs(DType::kInt4, DType::kInt4, true, 2);
+  ASSERT_EQ(in_memory.matrices().size(), in_file.matrices().size());
+  for (const auto& [name, weight] : in_memory.matrices()) {
+    EXPECT_EQ(Values(weight), Values(in_file.matrices().at(name))) << name;
+  }
+}
+
+// Ends after any number of matrices, and once each time it goes on.
+TEST_F(LockstepTest, Calibrate_GoesOnWhereItWasInterrupted_SameMatrices) {
+  test::TinyCheckpoint tiny;
+  tiny.tied = false;
+  MakeExperts(&tiny);
+  Make(tiny);
+  const CalibratedMatrices expected = CalibrateAs(DType::kInt4, DType::kInt4, true, 2);
+  const std::filesystem::path output = folder_ / "out.arn";
+  uint64_t most = 0;  // quantised by one run
+  for (bool is_done = false; !is_done;) {
+    CalibrationNotes notes(output, "key");
+    CalibrateOptions calibrate = OptionsAs(DType::kInt4, DType::kInt4, true, 2);
+    calibrate.temporary = notes.copy();
+    calibrate.notes = &notes;
+    calibrate.stage = "all";
+    calibrate.frame = notes.measured();
+    uint64_t before = 0;
+    for (const auto& [name, weight] : expected.matrices()) before += notes.HashOf(name) ? 1 : 0;
+    try {
+      const CalibratedMatrices found = Calibrate(calibrate, [&](uint64_t done, uint64_t) {
+        if (done > before + 1) throw std::runtime_error("interrupted");
+      });
+      is_done = true;
+      EXPECT_TRUE(notes.is_stage_done());
+      EXPECT_EQ(found.matrices().size(), expected.matrices().size());
+      for (const auto& [name, weight] : found.matrices()) {
+        EXPECT_EQ(Values(weight), Values(expected.matrices().at(name))) << name;
+      }
+    } catch (const std::runtime_error&) {
+      uint64_t after = 0;
+      for (const auto& [name, weight] : expected.matrices()) after += notes.HashOf(name) ? 1 : 0;
+      ASSERT_GT(after, before);
+      most = std::max(most, after - before);
+    }
+  }
+  EXPECT_LE(most, 2u);
+  // All is noted: nothing runs, and damaged bytes are made again.
+  for (const bool is_damaged : {false, true}) {
+    CalibrationNotes notes(output, "key");
+    CalibrateOptions calibrate = OptionsAs(DType::kInt4, DType::kInt4, true, 2);
+    calibrate.temporary = notes.copy();
+    calibrate.notes = &notes;
+    calibrate.stage = "all";
+    calibrate.frame = notes.measured();
+    uint64_t done = 0;
+    if (is_damaged) {
+      const CalibratedMatrices whole = Calibrate(calibrate, [](uint64_t, uint64_t) {});
+      const Weight& weight = whole.matrices().begin()->second;
+      const std::vector<uint8_t> file = test::ReadFile(notes.copy());
+      const auto* bytes = reinterpret_cast<const uint8_t*>(weight.data);
+      const auto at = std::search(file.begin(), file.end(), bytes, bytes + weight.bytes);
+      std::fstream copy(notes.copy(), std::ios::in | std::ios::out | std::ios::binary);
+      copy.seekp(at - file.begin());
+      copy.put(static_cast<char>(~*at));
+    }
+    const CalibratedMatrices found =
+        Calibrate(calibrate, [&](uint64_t n_done, uint64_t) { done = n_done; });
+    EXPECT_EQ(done != 0, is_damaged);
+    for (const auto& [name, weight] : expected.matrices()) {
+      EXPECT_EQ(Values(weight), Values(found.matrices().at(name))) << name;
+    }
+  }
+  { CalibrationNotes other(output, "another key"); }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.arn.quantised.tmp"));
+  CalibrationNotes::Remove(output);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.arn.calibrate.resume"));
 }
 
 TEST_F(LockstepTest, Calibrate_AnyThreads_SameMatrices) {
