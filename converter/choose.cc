@@ -56,6 +56,10 @@ bool IsWeightFile(const fs::path& path) {
 }  // namespace
 
 void CheckFolder(const Arguments& arguments) {
+  if (!arguments.assistant.empty()) {
+    const std::string of_assistant = cli::CheckpointAdvice(arguments.assistant);
+    if (!of_assistant.empty()) Fail("--assistant: %s", of_assistant.c_str());
+  }
   const bool needs_no_config = arguments.tokenizer_only || !arguments.config.empty();
   if (needs_no_config && cli::KindOf(arguments.folder) == cli::InputKind::kFolder) return;
   const std::string advice = cli::CheckpointAdvice(arguments.folder);
@@ -160,8 +164,9 @@ std::string ResumeKey(const Arguments& arguments) {
       if (file.filename().string().rfind(output, 0) != 0) add_file(file);
     }
   };
-  for (const std::string& path : {arguments.folder, arguments.config, arguments.lora,
-                                  arguments.pair_template, arguments.prefix_file, arguments.sign}) {
+  for (const std::string& path :
+       {arguments.folder, arguments.config, arguments.lora, arguments.assistant,
+        arguments.pair_template, arguments.prefix_file, arguments.sign}) {
     if (!path.empty()) add(path);
   }
   return Format("arenite-convert --resume %016llx %zu",
