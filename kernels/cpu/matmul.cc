@@ -437,6 +437,27 @@ void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool
   });
 }
 
+void MatmulParts(const State& state, WeightId id, const float* x, const float* parts,
+                 uint32_t n_parts, uint32_t size, float* out) {
+  const PanelMatmul matmul(state, id, x, 1);
+  const uint32_t nr = matmul.nr();
+  const size_t step = Max<size_t>(1, kBestColumns / nr);
+  state.threads.ForTiles(n_parts, 1, [&](size_t begin, size_t end) {
+    float values[kBestColumns];
+    for (size_t i = begin; i < end && !IsCut(state); ++i) {
+      const auto first = static_cast<uint32_t>(parts[i]) * size, last = first + size;
+      for (size_t panel = first / nr; panel * nr < last; panel += step) {
+        const size_t next = Min<size_t>(panel + step, CeilDiv(last, nr));
+        const auto column = static_cast<uint32_t>(panel * nr);
+        const uint32_t n = matmul.Columns(panel, next);
+        matmul.Multiply(panel, next, /*accumulate=*/false, values, n);
+        const uint32_t from = Max(first, column), to = Min(last, column + n);
+        std::memcpy(out + from, values + (from - column), (to - from) * sizeof(float));
+      }
+    }
+  });
+}
+
 uint32_t BestColumn(const State& state, WeightId id, const float* x, float factor, float softcap) {
   const PanelMatmul matmul(state, id, x, 1);
   const LogitsOps& ops = *CpuLogitsOps();

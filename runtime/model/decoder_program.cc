@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kStepsPerLayer = 59;
 // Embeddings, norms of theirs, projection, rows of another decoder, head, rows for another one.
-constexpr uint32_t kStepsOutsideLayers = 16;
+constexpr uint32_t kStepsOutsideLayers = 17;
 // With residual streams: two routers, and the per-layer embeddings of each stream.
 constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
 constexpr uint32_t kStreamStepsOutsideLayers = 4 * kMaxStreams + 1;
@@ -137,17 +137,18 @@ void AddHiddenInput(const HiddenInputSpec& spec, ValueId row, ValueId x, StepLis
   steps->Add(Step(linear, row, x));
 }
 
-// Adds what an assistant makes of its final norm: its own row, and the scores of the clusters.
-// Returns the value of these, or that of the row without clusters.
-ValueId AddOwnRow(const ModelSpec& spec, ValueId final, ValueId row, StepList* steps) {
+// Adds the choice of clusters by a final norm, and puts it into the head.
+void ChooseClusters(const ClustersSpec& spec, ValueId final, StepList* steps, LogitsParams* head) {
+  const ValueId scores = steps->NewValue("cluster_scores", spec.n);
+  head->chosen = steps->NewValue("clusters", 2 * spec.n_used);
+  head->n_parts = static_cast<uint16_t>(spec.n);
   LinearParams linear;
-  linear.weight = spec.hidden_input.out;
-  steps->Add(Step(linear, final, row));
-  if (spec.clusters.n == 0) return row;
-  const ValueId scores = steps->NewValue("cluster_scores", spec.clusters.n);
-  linear.weight = spec.clusters.weight;
+  linear.weight = spec.weight;
   steps->Add(Step(linear, final, scores));
-  return scores;
+  RouteParams route;
+  route.n_experts = head->n_parts;
+  route.n_chosen = static_cast<uint16_t>(spec.n_used);
+  steps->Add(Step(route, scores, head->chosen));
 }
 
 // Returns the room for steps of a decoder.
@@ -256,27 +257,28 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   logits.softcap = spec.logits_softcap;
   logits.epsilon = spec.final_norm_epsilon;
   logits.weight = spec.head;
-  builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
-  const uint32_t n_steps = builder.n_steps();
-  const bool adds_norm = kHasMtp && with_rows != nullptr && !spec.final_rows_before_norm;
   // v.normed may be frozen, which only x lives beside.
   const ValueId final = has_own_row ? builder.NewValue("final", spec.hidden) : v.normed;
-  ValueId last = kNoValue;
-  if (adds_norm) {
-    NormParams norm;
-    norm.kind = spec.final_norm_kind;
-    norm.weight = spec.final_norm;
-    norm.bias = spec.final_norm_bias;
-    norm.epsilon = spec.final_norm_epsilon;
-    builder.Add(Step(norm, v.x, final, static_cast<uint32_t>(n_layers)));
-    if (has_own_row) last = AddOwnRow(spec, final, row, &builder);
+  NormParams norm;
+  norm.kind = spec.final_norm_kind;
+  norm.weight = spec.final_norm;
+  norm.bias = spec.final_norm_bias;
+  norm.epsilon = spec.final_norm_epsilon;
+  const Step final_norm(norm, v.x, final, static_cast<uint32_t>(n_layers));
+  if (has_own_row) builder.Add(final_norm);
+  if (kHasMtp && spec.clusters.n != 0) ChooseClusters(spec.clusters, final, &builder, &logits);
+  builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
+  const uint32_t n_steps = builder.n_steps();
+  if (kHasMtp && with_rows != nullptr && has_own_row) {
+    LinearParams linear;
+    linear.weight = spec.hidden_input.out;
+    builder.Add(Step(linear, final, row));
+  } else if (kHasMtp && with_rows != nullptr && !spec.final_rows_before_norm) {
+    builder.Add(final_norm);
   }
   // The first layer need not use every RoPE type; keep all tables alive to the end.
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     if (angles[i] != kNoValue) values[angles[i]].last_step = builder.n_steps() - 1;
-  }
-  for (const ValueId id : {row, last}) {
-    if (last != kNoValue) values[id].last_step = builder.n_steps() - 1;
   }
   builder.FinishViews();
   if (builder.is_full()) {
@@ -296,7 +298,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   if (!kHasMtp || with_rows == nullptr) return Status::kOk;
   *with_rows = *out;
   with_rows->steps = steps.subspan(0, builder.n_steps());
-  with_rows->final_rows = has_own_row ? row : adds_norm ? v.normed : v.x;
+  with_rows->final_rows = has_own_row ? row : spec.final_rows_before_norm ? v.x : v.normed;
   return Status::kOk;
 }
 

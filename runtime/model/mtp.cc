@@ -15,6 +15,7 @@ namespace arn {
 namespace {
 
 constexpr uint32_t kMaxMtpLayers = 64;
+constexpr uint32_t kMaxClusters = UINT16_MAX;
 
 // True if a decoder has nothing beside its layers that the head would need with a row. An
 // assistant's layers are not like the decoder's.
@@ -71,7 +72,7 @@ Status ReadAssistant(const fbs::Mtp& mtp, const ModelSpec& model, Shapes* shapes
   clusters.n = mtp.n_clusters();
   clusters.n_used = mtp.n_clusters_used();
   if (clusters.n == 0) return Status::kOk;
-  if (clusters.n > kMaxWidth || model.vocab % clusters.n != 0 || clusters.n_used == 0 ||
+  if (clusters.n > kMaxClusters || model.vocab % clusters.n != 0 || clusters.n_used == 0 ||
       clusters.n_used > clusters.n) {
     return diag->Fail(Status::kBadBundle, "model.mtp: %u of %u clusters of a vocabulary of %u",
                       clusters.n_used, clusters.n, model.vocab);

@@ -1,6 +1,5 @@
 #include "runtime/session/assistant_drafter.h"
 
-#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -17,15 +16,7 @@ AssistantDrafter::AssistantDrafter(SessionCore* target, const Sequences* sequenc
       width_(target->model.spec.hidden),
       capacity_(target->plan.mtp.n_rows),
       rows_(target->memory.As<float>(target->plan.mtp.rows)),
-      ids_(target->memory.As<int32_t>(target->plan.mtp.text)) {
-  for (const Step& step : plan.program.steps) {
-    const auto* linear = step.If<LinearParams>();
-    const ClustersSpec& clusters = target->model.mtp->spec.clusters;
-    if (clusters.n != 0 && linear != nullptr && linear->weight == clusters.weight) {
-      scores_ = step.out;
-    }
-  }
-}
+      ids_(target->memory.As<int32_t>(target->plan.mtp.text)) {}
 
 Status AssistantDrafter::Create(SessionCore* target, const Sequences* sequences,
                                 const SessionPlan& wanted, AssistantDrafter** out, Diag* diag) {
@@ -83,27 +74,13 @@ Offer AssistantDrafter::Look(Span<const int32_t> ids, uint32_t most) {
 }
 
 int32_t AssistantDrafter::Best() {
+  const int32_t row = model_.Best();
   const ClustersSpec& clusters = target_.model.mtp->spec.clusters;
-  if (clusters.n == 0) return model_.Best();
-  float* scores = model_.ValueOf(scores_);
-  const float* logits = model_.Logits();
+  if (clusters.n == 0) return row;
   const auto* ids = reinterpret_cast<const float*>(target_.model.spec.weights[clusters.ids].data);
-  const uint32_t vocab = target_.plan.program.vocab, size = vocab / clusters.n;
-  float best = -INFINITY, best_id = 0;
-  for (uint32_t i = 0; i < clusters.n_used; ++i) {
-    uint32_t cluster = 0;
-    for (uint32_t c = 1; c < clusters.n; ++c) {
-      if (scores[c] > scores[cluster]) cluster = c;
-    }
-    scores[cluster] = -INFINITY;
-    for (uint32_t row = cluster * size; row < (cluster + 1) * size; ++row) {
-      if (logits[row] < best || (logits[row] == best && ids[row] > best_id)) continue;
-      best = logits[row];
-      best_id = ids[row];
-    }
-  }
+  const auto vocab = static_cast<float>(target_.plan.program.vocab);
   // The bundle's values are not checked before.
-  return best_id >= 0 && best_id < static_cast<float>(vocab) ? static_cast<int32_t>(best_id) : 0;
+  return ids[row] >= 0 && ids[row] < vocab ? static_cast<int32_t>(ids[row]) : 0;
 }
 
 Proposal AssistantDrafter::Propose(Span<const int32_t> ids, Span<int32_t> out) {

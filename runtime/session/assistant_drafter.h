@@ -41,8 +41,7 @@ class AssistantDrafter final : public Drafter, public RunObserver {
 
   // Returns the sequence whose history this is.
   uint32_t SequenceOf(const int32_t* history) const;
-  // Returns the likeliest token of the last run, of those in the clusters that are used; the lowest
-  // id on ties.
+  // Returns the likeliest token of the last run, of those in the clusters that are used.
   int32_t Best();
 
   SessionCore& target_;
@@ -54,7 +53,6 @@ class AssistantDrafter final : public Drafter, public RunObserver {
   const int32_t* history_ = nullptr;  // of the sequence that has run
   size_t first_row_ = 0;              // position of rows_
   size_t n_rows_ = 0;
-  ValueId scores_ = kNoValue;  // of the clusters
   MeanNs guess_time_;
 };
 

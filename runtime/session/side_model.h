@@ -53,11 +53,6 @@ class SideModel {
   // `features` is [width of the lender]. REQUIRES: the model has a lender, and its pages are there.
   Status RunBehind(const PageTable* tables, uint32_t position, int32_t id,
                    Span<const float> features);
-  // Returns the logits of the last run, and those of its values.
-  const float* Logits() const { return core_.memory.As<float>(core_.plan.program.logits); }
-  float* ValueOf(ValueId id) const {
-    return core_.memory.As<float>(core_.plan.program.values[id].slice);
-  }
   // Returns the likeliest token after the last run, which had logits.
   int32_t Best();
   // Returns row `row` of the last run. REQUIRES: Program::final_rows.

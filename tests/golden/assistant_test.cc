@@ -184,26 +184,17 @@ class Pair {
   // others less 1.
   std::vector<float> ByToken(const std::vector<float>& logits) const {
     if (clusters().n == 0) return logits;
-    ValueId value = kNoValue;
-    for (const Step& step : own_plan_.program.steps) {
-      const auto* linear = step.If<LinearParams>();
-      if (linear != nullptr && linear->weight == clusters().weight) value = step.out;
-    }
-    const std::vector<float> scores = RowOf(own_plan_, own_memory_, value, 0);
-    std::vector<uint32_t> order(scores.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(),
-              [&](uint32_t a, uint32_t b) { return scores[a] > scores[b]; });
     const auto* ids = reinterpret_cast<const float*>(model_->spec.weights[clusters().ids].data);
-    const size_t size = logits.size() / scores.size();
     float least = INFINITY;
     std::vector<float> out(logits.size(), NAN);
-    for (uint32_t i = 0; i < clusters().n_used; ++i) {
-      for (size_t row = order[i] * size; row < (order[i] + 1) * size; ++row) {
-        out[static_cast<size_t>(ids[row])] = logits[row];
-        least = std::min(least, logits[row]);
-      }
+    size_t n_chosen = 0;
+    for (size_t row = 0; row < logits.size(); ++row) {
+      if (std::isinf(logits[row])) continue;
+      out[static_cast<size_t>(ids[row])] = logits[row];
+      least = std::min(least, logits[row]);
+      ++n_chosen;
     }
+    EXPECT_EQ(logits.size() / clusters().n * clusters().n_used, n_chosen);
     for (float& x : out) x = std::isnan(x) ? least - 1.0f : x;
     return out;
   }
