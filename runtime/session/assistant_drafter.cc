@@ -19,13 +19,8 @@ AssistantDrafter::AssistantDrafter(SessionCore* target, const Sequences* sequenc
       ids_(target->memory.As<int32_t>(target->plan.mtp.text)) {}
 
 Status AssistantDrafter::Create(SessionCore* target, const Sequences* sequences,
-                                const SessionPlan& wanted, AssistantDrafter** out, Diag* diag) {
+                                const SessionPlan& plan, AssistantDrafter** out, Diag* diag) {
   *out = nullptr;
-  SessionPlan plan;
-  SessionObjects objects;
-  objects.sequence_bytes = sizeof(Sequence);
-  objects.mtp_bytes = sizeof(AssistantDrafter);
-  ARN_TRY(PlanMtp(target->model, wanted, objects, &plan, diag));
   std::byte* block = target->memory.At(target->plan.mtp.block);
   auto* drafter = new (PartitionBlock(plan, block).At(plan.session))
       AssistantDrafter(target, sequences, plan, block);

@@ -22,8 +22,8 @@ namespace arn {
 
 class AssistantDrafter final : public Drafter, public RunObserver {
  public:
-  // As DraftModel::Create(). `sequences` are the target's, and must outlive the drafter.
-  static Status Create(SessionCore* target, const Sequences* sequences, const SessionPlan& wanted,
+  // As MtpDrafter::Create(). `sequences` are the target's, and must outlive the drafter.
+  static Status Create(SessionCore* target, const Sequences* sequences, const SessionPlan& plan,
                        AssistantDrafter** out, Diag* diag);
   AssistantDrafter(const AssistantDrafter&) = delete;
   AssistantDrafter& operator=(const AssistantDrafter&) = delete;

@@ -17,12 +17,19 @@ Status Speculator::Init(const SessionPlan& wanted, Diag* diag) {
     new (&guesses_[i]) SequenceGuesses();
     guesses_[i].ngrams.Init(plan.ngrams, core_.memory, i);
   }
-  if (plan.mtp.exists() && core_.model.mtp->spec.lender != nullptr) {
-    ARN_TRY(AssistantDrafter::Create(&core_, &sequences_, wanted, &assistant_, diag));
-    runner_.SetObserver(assistant_);
-  } else if (plan.mtp.exists()) {
-    ARN_TRY(MtpDrafter::Create(&core_, wanted, &mtp_, diag));
-    runner_.SetObserver(mtp_);
+  if (plan.mtp.exists()) {
+    SessionPlan head;
+    SessionObjects objects;
+    objects.sequence_bytes = sizeof(Sequence);
+    objects.mtp_bytes = Max(sizeof(MtpDrafter), sizeof(AssistantDrafter));
+    ARN_TRY(PlanMtp(core_.model, wanted, objects, &head, diag));
+    if (core_.model.mtp->spec.lender != nullptr) {
+      ARN_TRY(AssistantDrafter::Create(&core_, &sequences_, head, &assistant_, diag));
+      runner_.SetObserver(assistant_);
+    } else {
+      ARN_TRY(MtpDrafter::Create(&core_, head, &mtp_, diag));
+      runner_.SetObserver(mtp_);
+    }
   }
   if (plan.options.draft == nullptr) return Status::kOk;
   return DraftModel::Create(&core_, wanted, &draft_, diag);
