@@ -81,6 +81,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--no-chat-template", "", kParts},
       {"--no-images", "", kParts},
       {"--no-mtp", "", kParts},
+      {"--assistant", "DIR", kParts},
   };
   return rows;
 }
@@ -254,8 +255,13 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag("--no-chat-template", arguments->no_chat_template, "Leaves the chat template out");
   app->add_flag("--no-images", arguments->no_images,
                 "Leaves the vision tower out: the bundle takes text only");
-  app->add_flag("--no-mtp", arguments->no_mtp,
-                "Leaves out the multi-token prediction head, which --speculate mtp needs");
+  CLI::Option* no_mtp =
+      app->add_flag("--no-mtp", arguments->no_mtp,
+                    "Leaves out the multi-token prediction head, which --speculate mtp needs");
+  app->add_option("--assistant", arguments->assistant,
+                  "Adds a small model that was trained to guess for this one (Gemma 4's "
+                  "assistants): the folder of its checkpoint, for --speculate mtp")
+      ->excludes(no_mtp);
   app->add_option("--image-pixels", arguments->image_pixels,
                   "Most pixels of an image, in place of the image processor's (the checkpoint's, "
                   "for families with a budget of pixels): larger images are shrunk to it")
@@ -291,6 +297,7 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
                            "--no-chat-template",
                            "--no-images",
                            "--no-mtp",
+                           "--assistant",
                            "--image-pixels",
                            "--no-self-test",
                            "--verify",
@@ -316,7 +323,7 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
   for (const char* name :
        {"--embedding", "--head", "--target", "--calibrate", "--bits", "--prefix-file", "--verify",
         "--tokenizer-only", "--no-tokenizer", "--no-chat-template", "--no-images", "--no-mtp",
-        "--image-pixels", "--no-self-test", "--split"}) {
+        "--assistant", "--image-pixels", "--no-self-test", "--split"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
   if (arguments.weights == "int4" || arguments.weights == "bf16") {

@@ -33,7 +33,7 @@ struct Arguments {
   std::optional<uint32_t> window;
   std::optional<RopeScaling> rope;
   std::string pooling, pair_template, instruction;
-  std::string lora, base;
+  std::string lora, base, assistant;
   double lora_scale = 1.0;
   bool merge = false, is_control_vector = false;
   std::optional<LayerRange> vector_layers;

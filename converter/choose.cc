@@ -56,6 +56,10 @@ bool IsWeightFile(const fs::path& path) {
 }  // namespace
 
 void CheckFolder(const Arguments& arguments) {
+  if (!arguments.assistant.empty()) {
+    const std::string of_assistant = cli::CheckpointAdvice(arguments.assistant);
+    if (!of_assistant.empty()) Fail("--assistant: %s", of_assistant.c_str());
+  }
   const bool needs_no_config = arguments.tokenizer_only || !arguments.config.empty();
   if (needs_no_config && cli::KindOf(arguments.folder) == cli::InputKind::kFolder) return;
   const std::string advice = cli::CheckpointAdvice(arguments.folder);
@@ -163,8 +167,8 @@ std::string ResumeKey(const Arguments& arguments) {
     }
   };
   for (const std::string& path :
-       {arguments.folder, arguments.config, arguments.lora, arguments.pair_template,
-        arguments.prefix_file, arguments.sign, arguments.calibrate}) {
+       {arguments.folder, arguments.config, arguments.lora, arguments.assistant,
+        arguments.pair_template, arguments.prefix_file, arguments.sign, arguments.calibrate}) {
     if (!path.empty()) add(path);
   }
   return Format("arenite-convert --resume %016llx %zu",

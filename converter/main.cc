@@ -185,6 +185,7 @@ void Run(Arguments arguments) {
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.images = !arguments.no_images;
   options.mtp = !arguments.no_mtp;
+  options.assistant = arguments.assistant;
   options.image_pixels = arguments.image_pixels;
   options.formats.target = FindPackTarget("portable");
   if (!arguments.base.empty()) return RunAdapter(arguments, std::move(options));
@@ -281,9 +282,10 @@ void Run(Arguments arguments) {
                    static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
       ShowBits(options);
       if (result.mtp_bytes != 0) {
-        std::fprintf(stderr,
-                     "%.1f MB of it are the multi-token prediction head (--no-mtp leaves it out)\n",
-                     static_cast<double>(result.mtp_bytes) / 1e6);
+        std::fprintf(
+            stderr, "%.1f MB of it are the %s\n", static_cast<double>(result.mtp_bytes) / 1e6,
+            options.assistant.empty() ? "multi-token prediction head (--no-mtp leaves it out)"
+                                      : "assistant");
       }
       if (result.resumed_bytes != 0) {
         std::fprintf(stderr, "%.1f MB of it were taken from the interrupted conversion\n",

@@ -21,6 +21,7 @@
 #include "converter/hf/json_file.h"
 #include "converter/hf/lora.h"
 #include "converter/hf/quantised/methods.h"
+#include "converter/tensors/assistant.h"
 #include "converter/tensors/find_mtp.h"
 #include "converter/write/bundle_writer.h"
 #include "converter/write/chat_section.h"
@@ -82,7 +83,7 @@ std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
     MatrixInfo info = {tensor.name, tensor.dtype, tensor.rows, tensor.cols, false};
     const bool is_exception = formats.exceptions.count(tensor.name) != 0;
     // A text through the model measures nothing of a multi-token prediction head.
-    const bool is_mtp = plan.mtp.fc_embedding != kNoTensor && i >= plan.mtp.embedding_norm;
+    const bool is_mtp = i >= plan.mtp.first;
     info.is_of_layer = !is_mtp && (tensor.dtype == formats.weights || is_exception) &&
                        i != plan.embedding && i != plan.head;
     info.is_quantised = std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const auto& part) {
@@ -96,7 +97,7 @@ std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
 // They are the last tensors of the plan.
 uint64_t MtpBytes(const TensorPlan& plan, const std::vector<fbs::Segment>& segments) {
   uint64_t bytes = 0;
-  for (size_t i = plan.mtp.embedding_norm; i < segments.size(); ++i) bytes += segments[i].bytes();
+  for (size_t i = plan.mtp.first; i < segments.size(); ++i) bytes += segments[i].bytes();
   return bytes;
 }
 
@@ -283,6 +284,9 @@ class Conversion {
            is_gguf_ ? "a GGUF file's adapter is a GGUF file, which has its names"
                     : "a folder's adapter is a folder, which has its names");
     }
+    if (is_gguf_ && !options_.assistant.empty()) {
+      Fail("%s: --assistant is for folders", options_.folder.c_str());
+    }
     if (is_gguf_) {
       GgufWeights read = ReadGgufWeights(options_.folder, &warnings_, options_.window,
                                          options_.rope ? &*options_.rope : nullptr);
@@ -342,7 +346,9 @@ class Conversion {
       }
     }
     KeepTextTower(tower, *spec.names, spec.vocab, spec.vision.exists(), &checkpoint, &warnings_);
-    if (options_.mtp) {
+    if (!options_.assistant.empty()) {
+      spec.mtp = ReadAssistant(options_.assistant, spec, options_.ignored_config_keys, &warnings_);
+    } else if (options_.mtp) {
       spec.mtp = FindMtp(tower.config, tower.label, spec, checkpoint, &warnings_);
     }
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);

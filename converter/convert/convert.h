@@ -57,11 +57,12 @@ struct ConvertOptions {
   std::string source_name;     // recorded in the bundle; empty: the folder's name
   Formats formats;
   bool tokenizer_only = false;
-  bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only
-  bool no_chat_template = false;  // writes no chat template
-  bool images = true;             // writes the vision tower, if it is supported
-  bool mtp = true;                // writes the multi-token prediction head, if any
-  uint32_t image_pixels = 0;      // most of an image; 0: as the image processor says
+  bool no_tokenizer = false;        // writes no tokenizer; the bundle takes token ids only
+  bool no_chat_template = false;    // writes no chat template
+  bool images = true;               // writes the vision tower, if it is supported
+  bool mtp = true;                  // writes the multi-token prediction head, if any
+  std::filesystem::path assistant;  // folder of one that guesses for the model; empty: none
+  uint32_t image_pixels = 0;        // most of an image; 0: as the image processor says
   // Leaves holes that read as zeros in place of matrices, for MatrixPacker to fill.
   bool no_matrices = false;
   // Quantises again what others have quantised and the formats do not hold exactly; else that is
@@ -102,7 +103,7 @@ struct ConvertResult {
   std::vector<StoredMatrix> matrices;
   uint64_t file_bytes = 0;
   uint64_t n_parameters = 0;
-  uint64_t mtp_bytes = 0;      // of the multi-token prediction head
+  uint64_t mtp_bytes = 0;      // of the multi-token prediction head, or the assistant
   uint64_t resumed_bytes = 0;  // taken from an earlier conversion
   bool has_tokenizer = false;
 };

@@ -379,6 +379,20 @@ struct VisionSpec {
   bool operator==(const VisionSpec&) const = default;
 };
 
+class Checkpoint;
+
+// AssistantSpec: what an assistant has beside its layers (fbs::Mtp).
+struct AssistantSpec {
+  std::shared_ptr<const Checkpoint> checkpoint;  // of its own; null: it is none
+  uint32_t decoder_hidden = 0;
+  uint32_t n_clusters = 0;  // 0: none
+  uint32_t n_clusters_used = 0;
+  std::vector<uint32_t> token_order;  // tokens of the clusters, one cluster after the other
+
+  bool exists() const { return checkpoint != nullptr; }
+  bool operator==(const AssistantSpec&) const = default;
+};
+
 struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
@@ -433,6 +447,7 @@ struct DecoderSpec {
   std::shared_ptr<const DecoderSpec> mtp;
   uint32_t first_layer = 0;           // of such a head, in the names of tensors
   bool own_rows_before_norm = false;  // fbs::Mtp
+  AssistantSpec assistant;            // of such a head; kv_layers are the decoder's then
 
   // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the
   // projection.

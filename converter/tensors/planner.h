@@ -51,6 +51,7 @@ class Planner {
 
   // True if the layer uses another one's keys and values.
   bool SharesKv(const LayerScope& scope) const {
+    if (spec_.assistant.exists()) return true;
     return scope.prefix[0] == '\0' && !spec_.kv_layers.empty() &&
            spec_.kv_layers[scope.layer] != scope.layer;
   }
@@ -119,6 +120,7 @@ class Planner {
 
   // mtp_tensors.cc: the multi-token prediction head.
   void AddMtp();
+  void AddAssistant(MtpTensors* out);
 
   // encoder_tensors.cc: encoder and cross-attention.
   void AddEncoder(const Checkpoint::Entry* embedding);

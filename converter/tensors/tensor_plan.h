@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,8 @@ struct SourcePart {
   bool is_bound = false;   // infinities become the largest numbers
   HeadTurns row_turns;     // not together with blocks of rows
   HeadTurns column_turns;  // nor this with other orders of columns
+  // The source row of each row, in place of the fields above. Null: they say it.
+  std::shared_ptr<const std::vector<uint32_t>> row_order;
   // Not 0: the columns are three blocks of these sizes, stored last first.
   uint32_t stored_blocks[3] = {};
   float factor = 1.0f;               // of weights and biases
@@ -80,6 +83,7 @@ struct SourcePart {
   std::optional<uint32_t> zero_row;  // is zeros, whatever the tensor has
 
   uint32_t SourceRow(uint32_t row) const {
+    if (row_order != nullptr) return (*row_order)[row];
     if (block_rows != 0) return first_row + row / block_rows * block_stride + row % block_rows;
     return row_turns.Stored(first_row + row);
   }
@@ -97,6 +101,7 @@ struct SourcePart {
   }
   // Returns the number of contiguous source rows from `row` on.
   uint32_t RunLength(uint32_t row) const {
+    if (row_order != nullptr) return 1;
     if (block_rows != 0) return block_rows - row % block_rows;
     const uint32_t run = row_turns.RunLength(first_row + row);
     return run == 0 ? rows - row : std::min(run, rows - row);
@@ -115,6 +120,7 @@ struct PlannedTensor {
   std::vector<SourcePart> parts;  // a vector's follow one another
   // ALiBi, in place of parts: row d is -d times these.
   std::vector<float> slopes;
+  std::vector<float> literal;  // likewise: a vector's elements
 
   bool has_bias() const;
   // Returns the number of elements, as a measure of the work.
@@ -157,6 +163,12 @@ struct MtpTensors {
   uint32_t fc_hidden = kNoTensor;
   std::vector<LayerTensors> layers;
   uint32_t final_norm = kNoTensor;
+  // Tensors of an assistant alone.
+  uint32_t out = kNoTensor;
+  uint32_t head = kNoTensor;
+  uint32_t clusters = kNoTensor;
+  uint32_t cluster_ids = kNoTensor;
+  uint32_t first = kNoTensor;  // all tensors from here on are the head's
 };
 
 struct TensorPlan {

@@ -129,13 +129,17 @@ Offset<fbs::Mtp> BuildMtp(const DecoderSpec& mtp, const MtpTensors& tensors,
   for (const LayerKindSpec& kind : mtp.kinds) kinds.push_back(BuildKind(kind, builder));
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < tensors.layers.size(); ++i) {
-    layers.push_back(BuildLayer(mtp.layer_kinds[i], tensors.layers[i], kNoTensor, builder));
+    const uint32_t kv_layer = mtp.assistant.exists() ? mtp.kv_layers[i] : kNoTensor;
+    layers.push_back(BuildLayer(mtp.layer_kinds[i], tensors.layers[i], kv_layer, builder));
   }
   const auto kinds_vector = builder->CreateVector(kinds);
+  const AssistantSpec& assistant = mtp.assistant;
   return fbs::CreateMtp(*builder, kinds_vector, builder->CreateVector(layers),
                         tensors.embedding_norm, tensors.hidden_norm, tensors.fc_embedding,
                         tensors.fc_hidden, tensors.final_norm, mtp.final_norm_epsilon,
-                        mtp.own_rows_before_norm);
+                        mtp.own_rows_before_norm, assistant.exists() ? mtp.hidden : 0, tensors.out,
+                        tensors.head, assistant.n_clusters, assistant.n_clusters_used,
+                        tensors.clusters, tensors.cluster_ids);
 }
 
 static_assert(static_cast<int>(fbs::ImageRule::MAX) == static_cast<int>(ImageRule::kPatchBudget));

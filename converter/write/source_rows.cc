@@ -179,6 +179,7 @@ std::vector<float> ReadBias(const PlannedTensor& tensor) {
 }
 
 std::vector<float> ReadVector(const PlannedTensor& tensor) {
+  if (!tensor.literal.empty()) return tensor.literal;
   std::vector<float> values(tensor.cols);
   uint64_t at = 0;
   for (const SourcePart& part : tensor.parts) {

@@ -201,6 +201,13 @@ struct ExpertsParams {
   WeightId down_of(uint32_t expert) const { return weight + 2 * expert + 1; }
 };
 
+// False in libraries without ARENITE_SPECULATION, in which no head has parts.
+#ifdef ARENITE_NO_SPECULATION
+inline constexpr bool kHasHeadParts = false;
+#else
+inline constexpr bool kHasHeadParts = true;
+#endif
+
 struct LogitsParams {
   static constexpr Op kOp = Op::kLogits;
   WeightId norm = kNoWeight;    // the final norm
@@ -210,6 +217,11 @@ struct LogitsParams {
   float factor = 1.0f;   // multiplies the logits
   float softcap = 0.0f;  // then as in AttentionKind
   NormKind norm_kind = NormKind::kRms;
+  // Output of kRoute, or none: its ids are of n_parts equal parts of the head's rows. The logits of
+  // the other parts are -infinity, and their rows are not read. With parts the factor is 1, and
+  // there is no softcap.
+  ValueId chosen = kNoValue;
+  uint16_t n_parts = 0;
 };
 
 // The last [taps, columns of weight] inputs of a sequence, oldest first. The input is the last
@@ -439,7 +451,7 @@ inline constexpr size_t kMaxParamsBytes = sizeof(LogitsParams);
 
 // ---- Step --------------------------------------------------------------------------------------
 
-// Plain data of 36 bytes. Constructed from the parameters, so that op and parameters always belong
+// Plain data of 40 bytes. Constructed from the parameters, so that op and parameters always belong
 // together.
 class Step {
  public:
@@ -485,7 +497,7 @@ class Step {
   Op op_;
   alignas(uint32_t) std::byte params_[kMaxParamsBytes] = {};
 };
-static_assert(std::is_trivially_copyable_v<Step> && sizeof(Step) == 36);
+static_assert(std::is_trivially_copyable_v<Step> && sizeof(Step) == 40);
 
 // Values, weights and matrices that a step names, besides in and out. kNoValue and kNoWeight are
 // left out.

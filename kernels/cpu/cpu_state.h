@@ -90,6 +90,11 @@ void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, 
 // Quantises the input of a matmul, as it would; valid until the next one.
 QuantizedInput QuantizeInput(const State& state, WeightId weight, const float* x, uint32_t rows);
 
+// Writes the columns of x[weight.cols] W^T + bias in n_parts parts of `size` columns to `out`,
+// which has them all; parts: their indexes.
+void MatmulParts(const State& state, WeightId weight, const float* x, const float* parts,
+                 uint32_t n_parts, uint32_t size, float* out);
+
 // Returns the argmax over the columns of x[weight.cols] W^T + bias, the lowest index on ties, after
 // scaling and softcap as in a head (Step::factor, softcap). 0 if all are NaN. Does not store the
 // columns.

@@ -375,6 +375,13 @@ class PanelMatmul {
   const QuantizedRow* quantized_ = nullptr;
 };
 
+// values[Columns(begin, end)] = x W^T + bias, of one row. Not inlined: two functions share it,
+// which call it for many columns at a time.
+[[gnu::noinline]] void MultiplyBlock(const PanelMatmul& matmul, size_t begin, size_t end,
+                                     float* values) {
+  matmul.Multiply(begin, end, /*accumulate=*/false, values, matmul.Columns(begin, end));
+}
+
 // Returns a key that orders columns for argmax: larger values first, the lower column on ties. 0
 // for NaN.
 uint64_t Rank(float value, uint32_t column) {
@@ -437,6 +444,27 @@ void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool
   });
 }
 
+void MatmulParts(const State& state, WeightId id, const float* x, const float* parts,
+                 uint32_t n_parts, uint32_t size, float* out) {
+  const PanelMatmul matmul(state, id, x, 1);
+  const uint32_t nr = matmul.nr();
+  const size_t step = Max<size_t>(1, kBestColumns / nr);
+  state.threads.ForTiles(n_parts, 1, [&](size_t begin, size_t end) {
+    float values[kBestColumns];
+    for (size_t i = begin; i < end && !IsCut(state); ++i) {
+      const auto first = static_cast<uint32_t>(parts[i]) * size, last = first + size;
+      for (size_t panel = first / nr; panel * nr < last; panel += step) {
+        const size_t next = Min<size_t>(panel + step, CeilDiv(last, nr));
+        const auto column = static_cast<uint32_t>(panel * nr);
+        const uint32_t n = matmul.Columns(panel, next);
+        MultiplyBlock(matmul, panel, next, values);
+        const uint32_t from = Max(first, column), to = Min(last, column + n);
+        std::memcpy(out + from, values + (from - column), (to - from) * sizeof(float));
+      }
+    }
+  });
+}
+
 uint32_t BestColumn(const State& state, WeightId id, const float* x, float factor, float softcap) {
   const PanelMatmul matmul(state, id, x, 1);
   const LogitsOps& ops = *CpuLogitsOps();
@@ -449,7 +477,7 @@ uint32_t BestColumn(const State& state, WeightId id, const float* x, float facto
     for (size_t panel = begin; panel < end; panel += step) {
       const size_t last = Min(panel + step, end);
       const uint32_t n = matmul.Columns(panel, last);
-      matmul.Multiply(panel, last, /*accumulate=*/false, values, n);
+      MultiplyBlock(matmul, panel, last, values);
       if (is_scaled) state.simd.softcap(values, n, factor, softcap);
       const uint32_t at = ops.argmax(values, n);
       found = Max(found, Rank(values[at], static_cast<uint32_t>(panel * matmul.nr()) + at));

@@ -1,4 +1,5 @@
 // Steps other than matmuls and attention: split rows into tasks for the threads.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -266,7 +267,9 @@ class Runner {
     });
     Observe(args_, p.weight, normed, n);
     uint32_t best = 0;
-    if (args_.best_id != nullptr) {
+    if (kHasHeadParts && p.chosen != kNoValue) {
+      HeadOfParts(p, normed);
+    } else if (args_.best_id != nullptr) {
       best = BestColumn(state_, p.weight, normed, p.factor, p.softcap);
     } else {
       Head(p, normed, n, state_.memory.As<float>(program_.logits));
@@ -274,6 +277,19 @@ class Runner {
     if (first == 0 || state_.is_cut.load(std::memory_order_relaxed)) return;
     std::memcpy(state_.normed, normed, width * sizeof(float));
     if (args_.best_id != nullptr) *args_.best_id = static_cast<int32_t>(best);
+  }
+
+  // Applies the chosen parts of the head to the normalised rows that have logits.
+  void HeadOfParts(const LogitsParams& p, const float* normed) const {
+    float* logits = state_.memory.As<float>(program_.logits);
+    const uint32_t vocab = program_.vocab;
+    ForEachLogitRow(args_, [&](uint32_t row) {
+      std::fill_n(logits, vocab, -INFINITY);
+      MatmulParts(state_, p.weight, normed, Row(p.chosen, row), Width(p.chosen) / 2,
+                  vocab / p.n_parts, logits);
+      normed += program_.weights[p.weight].cols;
+      logits += vocab;
+    });
   }
 
   // Applies the head to n normalised rows.

@@ -82,6 +82,10 @@ Status PlanMtp(const Model& model, const SessionPlan& target, const SessionObjec
   SessionOptions options = SideOptions(target.options);
   options.context_tokens = target.options.context_tokens;
   options.rope_scaling = target.options.rope_scaling;
+  if (model.mtp->spec.lender != nullptr) {
+    options.lender = &target;
+    options.prefill_chunk = 1;
+  }
   Diag reason;
   SessionObjects own;
   own.session_bytes = objects.mtp_bytes;

@@ -74,7 +74,8 @@ Status CheckStatesBesideQuantisedPages(const ModelSpec& spec, const SessionOptio
 // leave nothing, and their rows are not those that the head was trained with.
 bool CanUseMtp(const Model& model, const Backend& backend, const SessionOptions& options) {
   return model.mtp != nullptr && backend.host_kv != nullptr && backend.device == nullptr &&
-         backend.takes_features && options.adapters.empty();
+         backend.takes_features && options.adapters.empty() &&
+         !(options.kv_in_file && model.mtp->spec.lender != nullptr);
 }
 
 Status CheckMtp(const Model& model, const Backend& backend, const SessionOptions& options,
@@ -82,13 +83,18 @@ Status CheckMtp(const Model& model, const Backend& backend, const SessionOptions
   if (model.mtp == nullptr) {
     return diag->Fail(Status::kUnsupported,
                       "speculation is 4: the bundle has no multi-token prediction head "
-                      "(arenite-convert keeps it for some families)");
+                      "(arenite-convert keeps it for some families, and --assistant adds one)");
   }
   if (CanUseMtp(model, backend, options)) return Status::kOk;
   if (!options.adapters.empty()) {
     return diag->Fail(Status::kUnsupported,
                       "speculation is 4: the multi-token prediction head does not know the "
                       "session's adapters");
+  }
+  if (options.kv_in_file && model.mtp->spec.lender != nullptr) {
+    return diag->Fail(Status::kUnsupported,
+                      "speculation is 4: the assistant reads the model's KV pages, which are in "
+                      "kv_file");
   }
   return diag->Fail(Status::kUnsupported,
                     "speculation is 4: the multi-token prediction head reads rows in the "

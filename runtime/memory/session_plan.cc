@@ -1,5 +1,7 @@
 #include "runtime/memory/session_plan.h"
 
+#include <algorithm>
+
 #include "platform/base/arith.h"
 #include "runtime/constrain/availability.h"
 #include "runtime/constrain/token_constraint.h"
@@ -174,7 +176,12 @@ Status PlanProgram(const Model& model, uint64_t guesses_bytes, SessionPlan* plan
                layout->AddArray(Region::kConstants, plan->ropes[0].inv_freq.size(), sizeof(float)));
   }
   CacheGroup groups[kMaxKvGroups];
-  for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
+  const SessionPlan* lender = kHasSpeculation ? options.lender : nullptr;
+  const uint32_t n_own = lender != nullptr ? 0 : model.spec.n_groups;
+  if (lender != nullptr) {
+    std::copy(lender->kv_groups, lender->kv_groups + model.spec.n_groups, plan->kv_groups);
+  }
+  for (uint32_t g = 0; g < n_own; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
     if (group.is_encoder) {
       groups[g] = EncoderGroupOf(options.max_sequences, options.encoder_rows);
@@ -197,7 +204,7 @@ Status PlanProgram(const Model& model, uint64_t guesses_bytes, SessionPlan* plan
     ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
                         &plan->kv_groups[g], diag));
   }
-  ARN_TRY(PlanKvCache({groups, model.spec.n_groups}, options.max_sequences,
+  ARN_TRY(PlanKvCache({groups, n_own}, options.max_sequences,
                       {options.state_snapshots, options.snapshot_every}, layout, &plan->cache));
   plan->program.kv_groups = {plan->kv_groups, model.spec.n_groups};
   plan->Bind();
@@ -274,12 +281,15 @@ Status PlaceMtp(const Model& model, const SessionObjects& objects, SessionPlan* 
   SessionPlan head;
   ARN_TRY(PlanMtp(model, *plan, objects, &head, diag));
   MtpPlan& mtp = plan->mtp;
-  // Holds those of a run, and others that may be read again behind another token.
-  mtp.n_rows = plan->program.max_rows + plan->options.max_guesses + 1;
+  // Holds those of a run, and others that may be read again behind another token; for an assistant
+  // those that guesses may end with.
+  const bool is_assistant = model.mtp->spec.lender != nullptr;
+  mtp.n_rows = (is_assistant ? 0 : plan->program.max_rows) + plan->options.max_guesses + 1;
   ARN_ASSIGN(mtp.rows, layout->AddArray(Region::kIo, (uint64_t{mtp.n_rows} + 1) * model.spec.hidden,
                                         sizeof(float)));
   ARN_ASSIGN(mtp.text,
-             layout->AddArray(Region::kIo, plan->options.context_tokens, sizeof(int32_t)));
+             layout->AddArray(Region::kIo, is_assistant ? mtp.n_rows : plan->options.context_tokens,
+                              sizeof(int32_t)));
   ARN_ASSIGN(mtp.block, layout->Add(Region::kIo, head.TotalBytes(), kRegionAlign));
   plan->speculation_bytes += mtp.TotalBytes();
   return Status::kOk;

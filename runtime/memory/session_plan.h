@@ -58,6 +58,8 @@ struct PaceOptions {
 };
 inline constexpr uint32_t kDefaultThermalDuty = 50;
 
+struct SessionPlan;
+
 struct SessionOptions {
   KvType k_type = KvType::kInt8;
   KvType v_type = KvType::kInt8;
@@ -107,6 +109,8 @@ struct SessionOptions {
   uint32_t max_guesses = 0;
   bool guesses_always = false;   // verifies every guess there is
   const Model* draft = nullptr;  // of kDraft and kAuto; must outlive the session
+  // The session with the keys and values of ModelSpec::lender. Null: the model has its own.
+  const SessionPlan* lender = nullptr;
   // Keeps pages that windows and chunks do not see any more, so that every rewind is possible.
   bool keeps_unseen = false;
   RopeScaling rope_scaling;
@@ -191,7 +195,7 @@ struct SchedulerPlan {
 struct MtpPlan {
   uint32_t n_rows = 0;  // of the model that are kept for the head
   Slice rows;           // f32 [n_rows + 1, hidden]; the last one is of a guess
-  Slice text;           // i32 [context]: the ids that the rows belong to
+  Slice text;           // i32 [context]: the ids that the rows belong to; of an assistant [n_rows]
   Slice block;          // of a session of the head
   bool exists() const { return n_rows != 0; }
   uint64_t TotalBytes() const { return rows.bytes + text.bytes + block.bytes; }
@@ -299,7 +303,7 @@ struct SessionObjects {
   uint64_t sequence_bytes = 0;
   uint64_t constraint_use_bytes = 0;
   uint64_t draft_bytes = 0;       // of a DraftModel
-  uint64_t mtp_bytes = 0;         // of an MtpDrafter
+  uint64_t mtp_bytes = 0;         // of an MtpDrafter or AssistantDrafter
   uint64_t guesses_bytes = 0;     // of a SequenceGuesses
   uint64_t lease_bytes = 0;       // of a SequenceLease
   uint64_t reply_text_bytes = 0;  // of a ReplyText

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kStepsPerLayer = 59;
 // Embeddings, norms of theirs, projection, rows of another decoder, head, rows for another one.
-constexpr uint32_t kStepsOutsideLayers = 14;
+constexpr uint32_t kStepsOutsideLayers = 17;
 // With residual streams: two routers, and the per-layer embeddings of each stream.
 constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
 constexpr uint32_t kStreamStepsOutsideLayers = 4 * kMaxStreams + 1;
@@ -120,19 +120,35 @@ void AddHeadDense(const ModelSpec& spec, const LayerValues& v, StepList* steps) 
   steps->Add(Step(act, v.x));
 }
 
-// Makes x of the embedding in v.normed and of a row of another decoder.
-void AddHiddenInput(const HiddenInputSpec& spec, const LayerValues& v, StepList* steps) {
+// Makes x of the embedding in `row` and of a row of another decoder, which comes there.
+void AddHiddenInput(const HiddenInputSpec& spec, ValueId row, ValueId x, StepList* steps) {
   LinearParams linear;
   linear.weight = spec.fc_embedding;
-  steps->Add(Step(linear, v.normed, v.x));
-  steps->Add(Step(FeaturesParams(), kNoValue, v.normed));
-  NormParams norm;
-  norm.weight = spec.norm;
-  norm.epsilon = spec.norm_epsilon;
-  steps->Add(Step(norm, v.normed, v.normed));
+  steps->Add(Step(linear, row, x));
+  steps->Add(Step(FeaturesParams(), kNoValue, row));
+  if (spec.norm != kNoWeight) {
+    NormParams norm;
+    norm.weight = spec.norm;
+    norm.epsilon = spec.norm_epsilon;
+    steps->Add(Step(norm, row, row));
+  }
   linear.weight = spec.fc_hidden;
   linear.accumulate = true;
-  steps->Add(Step(linear, v.normed, v.x));
+  steps->Add(Step(linear, row, x));
+}
+
+// Adds the choice of clusters by a final norm, and puts it into the head.
+void ChooseClusters(const ClustersSpec& spec, ValueId final, StepList* steps, LogitsParams* head) {
+  const ValueId scores = steps->NewValue("cluster_scores", spec.n);
+  head->chosen = steps->NewValue("clusters", 2 * spec.n_used);
+  head->n_parts = static_cast<uint16_t>(spec.n);
+  LinearParams linear;
+  linear.weight = spec.weight;
+  steps->Add(Step(linear, final, scores));
+  RouteParams route;
+  route.n_experts = head->n_parts;
+  route.n_chosen = static_cast<uint16_t>(spec.n_used);
+  steps->Add(Step(route, scores, head->chosen));
 }
 
 // Returns the room for steps of a decoder.
@@ -184,9 +200,11 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   embed.weight = spec.embedding;
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
-  embed.embedding_stride = VectorFloats(spec);
   const bool joins_rows = kHasMtp && spec.hidden_input.exists();
-  const ValueId embedded = joins_rows ? v.normed : v.embedded();
+  const bool has_own_row = kHasMtp && spec.hidden_input.out != kNoWeight;
+  const ValueId row = has_own_row ? builder.NewValue("row", spec.hidden_input.width) : v.normed;
+  embed.embedding_stride = has_own_row ? spec.hidden_input.width : VectorFloats(spec);
+  const ValueId embedded = joins_rows ? row : v.embedded();
   builder.Add(Step(embed, kNoValue, embedded));
   if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
   if (spec.embedding_norm != kNoWeight) {
@@ -197,7 +215,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
     norm.epsilon = spec.final_norm_epsilon;
     builder.Add(Step(norm, embedded, embedded));
   }
-  if (joins_rows) AddHiddenInput(spec.hidden_input, v, &builder);
+  if (joins_rows) AddHiddenInput(spec.hidden_input, row, v.x, &builder);
   if (v.has_streams()) SplitIntoStreams(spec.streams, v, &builder);
   ValueId angles[kMaxRopeKinds];
   AddRopeAngles(spec.kinds, spec.ropes, false, angles, &builder);
@@ -220,7 +238,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
     if (i == 0 && is_uniform) {
       for (ValueId id = v.x; id < builder.n_values(); ++id) {
         const bool crosses_layers =
-            id == v.x || id == v.per_layer || v.IsStream(id) ||
+            id == v.x || id == v.per_layer || v.IsStream(id) || (has_own_row && id == row) ||
             std::find(angles, angles + spec.ropes.size(), id) != angles + spec.ropes.size();
         if (!crosses_layers) builder.FreezeLifetimes(id);
       }
@@ -239,16 +257,24 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   logits.softcap = spec.logits_softcap;
   logits.epsilon = spec.final_norm_epsilon;
   logits.weight = spec.head;
+  // v.normed may be frozen, which only x lives beside.
+  const ValueId final = has_own_row ? builder.NewValue("final", spec.hidden) : v.normed;
+  NormParams norm;
+  norm.kind = spec.final_norm_kind;
+  norm.weight = spec.final_norm;
+  norm.bias = spec.final_norm_bias;
+  norm.epsilon = spec.final_norm_epsilon;
+  const Step final_norm(norm, v.x, final, static_cast<uint32_t>(n_layers));
+  if (has_own_row) builder.Add(final_norm);
+  if (kHasMtp && spec.clusters.n != 0) ChooseClusters(spec.clusters, final, &builder, &logits);
   builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
   const uint32_t n_steps = builder.n_steps();
-  const bool adds_norm = kHasMtp && with_rows != nullptr && !spec.final_rows_before_norm;
-  if (adds_norm) {
-    NormParams norm;
-    norm.kind = spec.final_norm_kind;
-    norm.weight = spec.final_norm;
-    norm.bias = spec.final_norm_bias;
-    norm.epsilon = spec.final_norm_epsilon;
-    builder.Add(Step(norm, v.x, v.normed, static_cast<uint32_t>(n_layers)));
+  if (kHasMtp && with_rows != nullptr && has_own_row) {
+    LinearParams linear;
+    linear.weight = spec.hidden_input.out;
+    builder.Add(Step(linear, final, row));
+  } else if (kHasMtp && with_rows != nullptr && !spec.final_rows_before_norm) {
+    builder.Add(final_norm);
   }
   // The first layer need not use every RoPE type; keep all tables alive to the end.
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
@@ -272,7 +298,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   if (!kHasMtp || with_rows == nullptr) return Status::kOk;
   *with_rows = *out;
   with_rows->steps = steps.subspan(0, builder.n_steps());
-  with_rows->final_rows = adds_norm ? v.normed : v.x;
+  with_rows->final_rows = has_own_row ? row : spec.final_rows_before_norm ? v.x : v.normed;
   return Status::kOk;
 }
 

@@ -11,8 +11,8 @@ namespace arn {
 
 // Upper bound of a decoder's values with bytes of their own: residual stream, a layer's
 // intermediates with and without attention and experts, the encoder's values, the residual streams,
-// one angle table per RoPE type.
-inline constexpr uint32_t kMaxWholeValues = 58 + kMaxStreams + 2 * kMaxRopeKinds;
+// one angle table per RoPE type, rows and scores of an assistant.
+inline constexpr uint32_t kMaxWholeValues = 62 + kMaxStreams + 2 * kMaxRopeKinds;
 // The same with the views of layers that are narrower than the widest: 36 layers with a
 // feed-forward width each have 70.
 inline constexpr uint32_t kMaxValues = 128;

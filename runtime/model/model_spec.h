@@ -136,12 +136,23 @@ struct StreamsSpec {
 // Input of a head that predicts one token more: embedding_norm makes it of the token, these of a
 // row of the decoder behind its final norm.
 struct HiddenInputSpec {
-  WeightId norm = kNoWeight;
+  uint32_t width = 0;         // of the decoder
+  WeightId norm = kNoWeight;  // of an assistant: none
   float norm_epsilon = 0.0f;
   WeightId fc_embedding = kNoWeight;  // kNoWeight: the decoder reads tokens alone
   WeightId fc_hidden = kNoWeight;
+  // Makes an assistant's own row (fbs::Mtp::out) as wide as the decoder's.
+  WeightId out = kNoWeight;
 
   bool exists() const { return fc_embedding != kNoWeight; }
+};
+
+// Clusters of tokens, equal parts of the head's rows.
+struct ClustersSpec {
+  uint32_t n = 0;  // 0: none
+  uint32_t n_used = 0;
+  WeightId weight = kNoWeight;  // [n, hidden]
+  WeightId ids = kNoWeight;     // [vocab]: tokens of the head's rows, as the bundle has them
 };
 
 // norm(activation(weight x)) over pooled rows.
@@ -189,6 +200,8 @@ struct ModelSpec {
   PerLayerSpec per_layer;
   StreamsSpec streams;
   HiddenInputSpec hidden_input;
+  ClustersSpec clusters;                // of hidden_input.out
+  const ModelSpec* lender = nullptr;    // has the keys and values of the layers, and the groups
   WeightId embedding_norm = kNoWeight;  // of final_norm_kind
   WeightId embedding_norm_bias = kNoWeight;
   // Between the final norm and the head; or none.

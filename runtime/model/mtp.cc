@@ -8,16 +8,19 @@
 #include "runtime/model/model.h"
 #include "runtime/model/read_kind.h"
 #include "runtime/model/read_layer.h"
+#include "runtime/model/read_tensor.h"
 #include "runtime/model/tensor_shapes.h"
 
 namespace arn {
 namespace {
 
 constexpr uint32_t kMaxMtpLayers = 64;
+constexpr uint32_t kMaxClusters = UINT16_MAX;
 
-// True if a decoder has nothing beside its layers that the head would need with a row.
-bool IsPlain(const ModelSpec& spec) {
-  return spec.makes_text && !spec.encoder.exists() && spec.per_layer.width == 0 &&
+// True if a decoder has nothing beside its layers that the head would need with a row. An
+// assistant's layers are not like the decoder's.
+bool IsPlain(const ModelSpec& spec, bool is_assistant) {
+  return spec.makes_text && !spec.encoder.exists() && (spec.per_layer.width == 0 || is_assistant) &&
          spec.streams.n == 0 && spec.embedding_norm == kNoWeight && spec.positions == kNoWeight &&
          spec.head_dense == kNoWeight && spec.final_norm_kind == NormKind::kRms;
 }
@@ -52,13 +55,43 @@ Status ReadMtpLayers(const fbs::Mtp& mtp, Arena* arena, ModelSpec* out, Diag* di
   return Status::kOk;
 }
 
-// Counts what the head alone has: the embedding and the output matrix are the model's.
+// Reads what an assistant has beside its layers.
+Status ReadAssistant(const fbs::Mtp& mtp, const ModelSpec& model, Shapes* shapes, ModelSpec* out,
+                     Diag* diag) {
+  ARN_TRY(CheckRange("mtp.hidden", mtp.hidden(), 1, kMaxWidth, diag));
+  out->hidden = mtp.hidden();
+  out->lender = &model;
+  out->n_groups = model.n_groups;
+  for (uint32_t g = 0; g < model.n_groups; ++g) out->groups[g] = model.groups[g];
+  out->logits_factor = 1.0f;
+  out->logits_softcap = 0.0f;
+  ARN_TRY(
+      shapes->Matrix("mtp out", 0, mtp.out(), model.hidden, out->hidden, &out->hidden_input.out));
+  ARN_TRY(shapes->Matrix("mtp head", 0, mtp.head(), model.vocab, out->hidden, &out->head));
+  ClustersSpec& clusters = out->clusters;
+  clusters.n = mtp.n_clusters();
+  clusters.n_used = mtp.n_clusters_used();
+  if (clusters.n == 0) return Status::kOk;
+  if (clusters.n > kMaxClusters || model.vocab % clusters.n != 0 || clusters.n_used == 0 ||
+      clusters.n_used > clusters.n) {
+    return diag->Fail(Status::kBadBundle, "model.mtp: %u of %u clusters of a vocabulary of %u",
+                      clusters.n_used, clusters.n, model.vocab);
+  }
+  ARN_TRY(shapes->Vector("mtp cluster_ids", 0, mtp.cluster_ids(), model.vocab, &clusters.ids));
+  return shapes->Matrix("mtp clusters", 0, mtp.clusters(), clusters.n, out->hidden,
+                        &clusters.weight);
+}
+
+// Counts what the head alone has: the embedding is the model's, and so is the output matrix but for
+// an assistant's.
 void CountWeights(const Program& program, ModelSpec* spec) {
   const auto add = [&](WeightId id) {
     const Weight& weight = program.weights[id];
     spec->weight_bytes += weight.bytes;
     spec->n_parameters += uint64_t{weight.rows} * weight.cols;
   };
+  if (spec->lender != nullptr) add(spec->head);
+  if (spec->clusters.n != 0) add(spec->clusters.ids);
   for (const Step& step : program.steps) {
     if (step.op() == Op::kEmbed || step.op() == Op::kLogits) continue;
     const StepOperands operands = OperandsOf(step);
@@ -69,7 +102,8 @@ void CountWeights(const Program& program, ModelSpec* spec) {
 
 Status ReadMtpSpec(const fbs::Mtp& mtp, const ModelSpec& model, Arena* arena, ModelSpec* out,
                    Diag* diag) {
-  if (!IsPlain(model)) {
+  const bool is_assistant = mtp.out() != kNoIndex;
+  if (!IsPlain(model, is_assistant)) {
     return diag->Fail(Status::kUnsupported,
                       "model.mtp beside an encoder, embeddings of layers, residual streams, "
                       "positions, or norms of the embedding or of a dense head");
@@ -91,14 +125,19 @@ Status ReadMtpSpec(const fbs::Mtp& mtp, const ModelSpec& model, Arena* arena, Mo
   out->final_rows_before_norm = mtp.own_rows_before_norm();
   HiddenInputSpec& input = out->hidden_input;
   input.norm_epsilon = mtp.norm_epsilon();
+  input.width = model.hidden;
   Shapes shapes(model.weights, diag);
-  const uint64_t hidden = model.hidden;
+  if (is_assistant) {
+    ARN_TRY(ReadAssistant(mtp, model, &shapes, out, diag));
+  } else {
+    ARN_TRY(shapes.Vector("mtp embedding_norm", 0, mtp.embedding_norm(), model.hidden,
+                          &out->embedding_norm));
+    ARN_TRY(shapes.Vector("mtp hidden_norm", 0, mtp.hidden_norm(), model.hidden, &input.norm));
+  }
+  const uint64_t hidden = out->hidden, width = model.hidden;
   ARN_TRY(
-      shapes.Vector("mtp embedding_norm", 0, mtp.embedding_norm(), hidden, &out->embedding_norm));
-  ARN_TRY(shapes.Vector("mtp hidden_norm", 0, mtp.hidden_norm(), hidden, &input.norm));
-  ARN_TRY(shapes.Matrix("mtp fc_embedding", 0, mtp.fc_embedding(), hidden, hidden,
-                        &input.fc_embedding));
-  ARN_TRY(shapes.Matrix("mtp fc_hidden", 0, mtp.fc_hidden(), hidden, hidden, &input.fc_hidden));
+      shapes.Matrix("mtp fc_embedding", 0, mtp.fc_embedding(), hidden, width, &input.fc_embedding));
+  ARN_TRY(shapes.Matrix("mtp fc_hidden", 0, mtp.fc_hidden(), hidden, width, &input.fc_hidden));
   ARN_TRY(shapes.Vector("mtp final_norm", 0, mtp.final_norm(), hidden, &out->final_norm));
   return ReadMtpLayers(mtp, arena, out, diag);
 }

@@ -2,6 +2,7 @@
 
 #include "platform/base/arith.h"
 #include "runtime/bundle/optional_fields.h"
+#include "runtime/model/mtp.h"
 #include "runtime/model/read_streams.h"
 
 namespace arn {
@@ -10,17 +11,20 @@ namespace {
 // Finds the layer whose keys and values this layer uses.
 Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,
                Diag* diag) {
-  if (layer.kv_layer() == kNoIndex) return Status::kOk;
-  if (layer.kv_layer() >= index || !spec.kinds[layer.kind()].has_attention() ||
-      !spec.kinds[spec.layers[layer.kv_layer()].kind].has_attention() ||
-      spec.layers[layer.kv_layer()].shares_kv) {
+  const bool borrows = kHasMtp && spec.lender != nullptr;
+  if (layer.kv_layer() == kNoIndex && !borrows) return Status::kOk;
+  const ModelSpec& lender = borrows ? *spec.lender : spec;
+  if (layer.kv_layer() >= (borrows ? lender.layers.size() : index) ||
+      !spec.kinds[layer.kind()].has_attention() ||
+      !lender.kinds[lender.layers[layer.kv_layer()].kind].has_attention() ||
+      lender.layers[layer.kv_layer()].shares_kv) {
     return diag->Fail(Status::kBadBundle,
-                      "layer %u: kv_layer is %u, expected an earlier layer with its own KV", index,
-                      layer.kv_layer());
+                      "layer %u: kv_layer is %u, expected %s layer with its own KV", index,
+                      layer.kv_layer(), borrows ? "a decoder's" : "an earlier");
   }
-  const LayerSpec& source = spec.layers[layer.kv_layer()];
+  const LayerSpec& source = lender.layers[layer.kv_layer()];
   const uint32_t group = spec.kinds[layer.kind()].group;
-  if (spec.kinds[source.kind].group != group) {
+  if (lender.kinds[source.kind].group != group) {
     return diag->Fail(Status::kBadBundle,
                       "layer %u: kv_layer %u has another KV shape, window or chunk", index,
                       layer.kv_layer());

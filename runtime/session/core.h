@@ -29,11 +29,13 @@ struct SessionStats {
 };
 
 struct SessionCore {
-  // REQUIRES: block has plan.TotalBytes() bytes. The model must outlive the core. Drops the strings
-  // of the plan's options, which are valid only while a session is created.
-  SessionCore(const Model& of_model, const SessionPlan& of_plan, std::byte* block)
-      : model(of_model), memory(PartitionBlock(of_plan, block)), plan(of_plan) {
+  // REQUIRES: memory is PartitionBlock(of_plan, block) of a block of of_plan.TotalBytes(), or has
+  // the KV region of the lender's. The model must outlive the core. Drops the strings of the plan's
+  // options, which are valid only while a session is created.
+  SessionCore(const Model& of_model, const SessionPlan& of_plan, const Memory& of_memory)
+      : model(of_model), memory(of_memory), plan(of_plan) {
     chunk_rows = plan.options.prefill_chunk;
+    plan.options.lender = nullptr;
     plan.options.device = plan.options.device_folder = nullptr;
     plan.options.thermal_zone = plan.options.system_root = nullptr;
     if (plan.options.rope_scaling.exists()) {

@@ -29,14 +29,9 @@ MtpDrafter::MtpDrafter(SessionCore* target, const SessionPlan& plan, std::byte* 
       rows_(target->memory.As<float>(target->plan.mtp.rows)),
       text_(target->memory.As<int32_t>(target->plan.mtp.text)) {}
 
-Status MtpDrafter::Create(SessionCore* target, const SessionPlan& wanted, MtpDrafter** out,
+Status MtpDrafter::Create(SessionCore* target, const SessionPlan& plan, MtpDrafter** out,
                           Diag* diag) {
   *out = nullptr;
-  SessionPlan plan;
-  SessionObjects objects;
-  objects.sequence_bytes = sizeof(Sequence);
-  objects.mtp_bytes = sizeof(MtpDrafter);
-  ARN_TRY(PlanMtp(target->model, wanted, objects, &plan, diag));
   std::byte* block = target->memory.At(target->plan.mtp.block);
   auto* drafter =
       new (PartitionBlock(plan, block).At(plan.session)) MtpDrafter(target, plan, block);

@@ -26,9 +26,8 @@ namespace arn {
 
 class MtpDrafter final : public Drafter, public RunObserver {
  public:
-  // As DraftModel::Create().
-  static Status Create(SessionCore* target, const SessionPlan& wanted, MtpDrafter** out,
-                       Diag* diag);
+  // As DraftModel::Create(). plan: that of PlanMtp(), with room for the drafter.
+  static Status Create(SessionCore* target, const SessionPlan& plan, MtpDrafter** out, Diag* diag);
   MtpDrafter(const MtpDrafter&) = delete;
   MtpDrafter& operator=(const MtpDrafter&) = delete;
 

@@ -37,7 +37,7 @@ SessionOptions OnCpu(SessionOptions options) {
 
 Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                  Span<std::byte> owned)
-    : core_(model, plan, block.data()),
+    : core_(model, plan, PartitionBlock(plan, block.data())),
       owned_(owned),
       executor_(&core_),
       sequences_(&core_),

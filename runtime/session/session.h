@@ -44,7 +44,7 @@ class Session {
     objects.sequence_bytes = sizeof(Sequence);
     objects.constraint_use_bytes = sizeof(ConstraintUse);
     objects.draft_bytes = sizeof(DraftModel);
-    objects.mtp_bytes = sizeof(MtpDrafter);
+    objects.mtp_bytes = Max(sizeof(MtpDrafter), sizeof(AssistantDrafter));
     objects.guesses_bytes = sizeof(SequenceGuesses);
     objects.lease_bytes = sizeof(SequenceLease);
     objects.reply_text_bytes = sizeof(ReplyText);

@@ -8,6 +8,14 @@ namespace {
 // Weighs a new time in a mean.
 constexpr double kTimeWeight = 0.125;
 
+Memory MemoryOf(const Model& model, const SessionCore& target, const SessionPlan& plan,
+                std::byte* block) {
+  Memory memory = PartitionBlock(plan, block);
+  constexpr auto kKv = static_cast<uint32_t>(Region::kKv);
+  if (model.spec.lender != nullptr) memory.region[kKv] = target.memory.region[kKv];
+  return memory;
+}
+
 }  // namespace
 
 void MeanNs::Add(uint64_t ns, size_t n) {
@@ -18,7 +26,7 @@ void MeanNs::Add(uint64_t ns, size_t n) {
 SideModel::SideModel(const Model& model, SessionCore* target, const SessionPlan& plan,
                      std::byte* block)
     : target_(*target),
-      core_(model, plan, block),
+      core_(model, plan, MemoryOf(model, *target, plan, block)),
       executor_(&core_),
       sequences_(&core_),
       recompute_(&core_, &executor_, &sequences_),
@@ -36,6 +44,27 @@ Status SideModel::Run(Span<const int32_t> ids, Span<const float> features, Logit
   SessionPart part{0, ids};
   part.features = features;
   return runner_.Run({&part, 1}, logit_rows);
+}
+
+Status SideModel::RunBehind(const PageTable* tables, uint32_t position, int32_t id,
+                            Span<const float> features) {
+  const uint32_t turns_by = position + 1;
+  RowMask mask;
+  mask.positions = &turns_by;
+  SequenceRows rows;
+  rows.n_rows = 1;
+  rows.first_position = position;
+  rows.tables = tables;
+  RunArgs args;
+  args.tokens = {&id, 1};
+  args.sequences = {&rows, 1};
+  args.features = features;
+  args.mask = &mask;
+  args.cancel = &target_.cancel;
+  executor_.Observe(&args);
+  const Status status = executor_.Run(args);
+  if (status == Status::kOk) executor_.Count(args);
+  return status;
 }
 
 int32_t SideModel::Best() {

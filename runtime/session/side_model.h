@@ -29,7 +29,8 @@ class MeanNs {
 
 class SideModel {
  public:
-  // `block`: memory of plan.TotalBytes(). `model` and `target` must outlive the object.
+  // `block`: memory of plan.TotalBytes(). `model` and `target` must outlive the object. A model
+  // with a lender uses the KV pages of `target`.
   SideModel(const Model& model, SessionCore* target, const SessionPlan& plan, std::byte* block);
   ~SideModel() { executor_.Unload(); }
   SideModel(const SideModel&) = delete;
@@ -47,6 +48,11 @@ class SideModel {
   // Runs tokens, at most a chunk, behind the others. features: SessionPart::features. kCancelled if
   // the session's call is cancelled.
   Status Run(Span<const int32_t> ids, Span<const float> features, LogitRows logit_rows);
+  // Runs a token behind the first position + 1 of a sequence of the lender, of which `tables` are.
+  // It turns by the position behind them, and sees what the one at `position` saw. Its row of
+  // `features` is [width of the lender]. REQUIRES: the model has a lender, and its pages are there.
+  Status RunBehind(const PageTable* tables, uint32_t position, int32_t id,
+                   Span<const float> features);
   // Returns the likeliest token after the last run, which had logits.
   int32_t Best();
   // Returns row `row` of the last run. REQUIRES: Program::final_rows.

@@ -18,8 +18,18 @@ Status Speculator::Init(const SessionPlan& wanted, Diag* diag) {
     guesses_[i].ngrams.Init(plan.ngrams, core_.memory, i);
   }
   if (plan.mtp.exists()) {
-    ARN_TRY(MtpDrafter::Create(&core_, wanted, &mtp_, diag));
-    runner_.SetObserver(mtp_);
+    SessionPlan head;
+    SessionObjects objects;
+    objects.sequence_bytes = sizeof(Sequence);
+    objects.mtp_bytes = Max(sizeof(MtpDrafter), sizeof(AssistantDrafter));
+    ARN_TRY(PlanMtp(core_.model, wanted, objects, &head, diag));
+    if (core_.model.mtp->spec.lender != nullptr) {
+      ARN_TRY(AssistantDrafter::Create(&core_, &sequences_, head, &assistant_, diag));
+      runner_.SetObserver(assistant_);
+    } else {
+      ARN_TRY(MtpDrafter::Create(&core_, head, &mtp_, diag));
+      runner_.SetObserver(mtp_);
+    }
   }
   if (plan.options.draft == nullptr) return Status::kOk;
   return DraftModel::Create(&core_, wanted, &draft_, diag);
@@ -27,9 +37,9 @@ Status Speculator::Init(const SessionPlan& wanted, Diag* diag) {
 
 Speculator::~Speculator() {
   if (draft_ != nullptr) draft_->~DraftModel();
-  if (mtp_ == nullptr) return;
   runner_.SetObserver(nullptr);
-  mtp_->~MtpDrafter();
+  if (mtp_ != nullptr) mtp_->~MtpDrafter();
+  if (assistant_ != nullptr) assistant_->~AssistantDrafter();
 }
 
 // A device chooses several tokens a call by itself, and its rows are not the same bits for any
@@ -93,6 +103,7 @@ uint32_t Speculator::Guess(uint32_t sequence, Span<const int32_t> known, uint32_
   uint32_t n = HasNgrams() ? Ask(&Of(sequence).ngrams, sequence, ids, most, out) : 0;
   if (n == 0 && draft_ != nullptr) n = Ask(draft_, sequence, ids, most, out);
   if (n == 0 && mtp_ != nullptr) n = Ask(mtp_, sequence, ids, most, out);
+  if (n == 0 && assistant_ != nullptr) n = Ask(assistant_, sequence, ids, most, out);
   if (!constrainer_.Has(sequence)) return n;
   uint32_t n_certain = 0;
   n = constrainer_.Narrow(sequence, known[0], {out, most}, n, &n_certain);

@@ -2,7 +2,7 @@
 // row stay, and each token is chosen from its row as without guesses; a guess that was chosen has
 // run already. Where the choice differs, the rows after it are dropped. Drafters propose the
 // guesses: n-grams of the text, and behind them a draft model, or the head of the model itself that
-// predicts further tokens.
+// predicts further tokens, or its assistant.
 //
 // Since a row's logits do not depend on the others in its run (docs/architecture.md, "The same
 // result"), tokens and random numbers are those of plain decoding.
@@ -16,6 +16,7 @@
 
 #include "platform/base/span.h"
 #include "platform/base/status.h"
+#include "runtime/session/assistant_drafter.h"
 #include "runtime/session/chooser.h"
 #include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
@@ -149,6 +150,7 @@ class Speculator {
   Span<SequenceGuesses> guesses_;  // empty without speculation
   DraftModel* draft_ = nullptr;    // in the session's block, like the next; null: none
   MtpDrafter* mtp_ = nullptr;
+  AssistantDrafter* assistant_ = nullptr;
   GuessPolicy policy_;
   SharedGuessPolicy shared_policy_;
   GuessOdds shared_odds_;                              // of all replies: the prior of each

@@ -403,6 +403,60 @@ TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
   }
 }
 
+// Parts that begin with a panel of the kernels, or within one.
+TEST_P(LinearTest, LogitsOfChosenParts_AreThoseOfAll_AndTheOthersAreHidden) {
+  if (!GetParam().backend->takes_features) GTEST_SKIP() << "has no parts of the head";
+  std::mt19937 rng(14);
+  constexpr uint32_t kHidden = 44, kParts = 12, kChosen = 5, kRows = 3;
+  for (const DType dtype : WeightTypesOf(GetParam())) {
+    for (const uint32_t size : {1u, 17u, 32u, 1100u}) {
+      SCOPED_TRACE(std::string(DTypeName(dtype)) + ", " + std::to_string(size));
+      const uint32_t vocab = kParts * size;
+      const Matrix w = RandomMatrix(dtype, vocab, kHidden, false, &rng);
+      const auto norm = RandomFloats(kHidden, 1.0f, &rng);
+      const auto x = RandomFloats(kRows * kHidden, 3.0f, &rng);
+      std::vector<float> logits[2];
+      const std::vector<float> ids = {3, 11, 0, 7, 4, 8, 1, 9, 2, 10, 5, 6, 0, 11, 3};
+      for (const bool has_parts : {false, true}) {
+        ProgramBuilder builder(vocab, kRows, 64);
+        Step step{LogitsParams()};
+        auto& params = step.Get<LogitsParams>();
+        step.in = builder.AddValue(kHidden);
+        params.weight = builder.AddMatrix(w, {});
+        params.norm = builder.AddVector(norm);
+        params.epsilon = 1e-5f;
+        if (has_parts) {
+          params.chosen = builder.AddValue(2 * kChosen);
+          params.n_parts = kParts;
+        }
+        builder.AddStep(step);
+        Session session(GetParam().backend, &builder, GetParam().n_threads);
+        std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+        for (uint32_t row = 0; has_parts && row < kRows; ++row) {
+          std::copy_n(ids.begin() + row * kChosen, kChosen,
+                      session.ValueData(params.chosen) + row * 2 * kChosen);
+        }
+        std::mt19937 same(1);
+        Batch batch(session.program(), {{0, kRows}}, &same);
+        batch.logit_rows = LogitRows::kAll;
+        ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
+        logits[has_parts].assign(session.Logits(), session.Logits() + kRows * vocab);
+      }
+      for (uint32_t row = 0; row < kRows; ++row) {
+        for (uint32_t part = 0; part < kParts; ++part) {
+          const auto first = ids.begin() + row * kChosen;
+          const bool is_chosen =
+              std::find(first, first + kChosen, static_cast<float>(part)) != first + kChosen;
+          for (uint32_t i = 0; i < size; ++i) {
+            const size_t at = row * vocab + part * size + i;
+            ASSERT_EQ(is_chosen ? logits[0][at] : -INFINITY, logits[1][at]) << at;
+          }
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, LinearTest, testing::ValuesIn(BackendsAndStaging()),
                          [](const auto& i) { return i.param.name; });
 

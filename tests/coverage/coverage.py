@@ -52,8 +52,8 @@ TESTS = [
     "converter_safetensors_test", "converter_sign_test", "converter_torch_test",
     "fuzz_corpus_test", "fuzz_test", "golden_constraint_test", "golden_encoder_test",
     "golden_pooled_test", "json_schema_test", "memory_plan_test", "runtime_bundle_test",
-    "runtime_unit_test", "session_adapter_test", "session_cache_test", "session_device_test",
-    "session_kv_file_test", "session_mtp_test", "session_scheduler_test",
+    "runtime_unit_test", "session_adapter_test", "session_assistant_test", "session_cache_test",
+    "session_device_test", "session_kv_file_test", "session_mtp_test", "session_scheduler_test",
     "session_speculation_test", "session_state_test", "session_test", "state_fuzz_test",
     "text_structure_test", "trust_cve_test",
 ]

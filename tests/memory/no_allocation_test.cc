@@ -436,9 +436,12 @@ TEST(NoAllocation_Speculation, GuessesRightAndWrong_AllocateNothing) {
   const ModelPtr model = OpenBytes(bytes);
   ExpectGuessingAllocatesNothing(model.get(), draft.get());
   bundle.mtp = TinyMtp::kRandom;
-  const BundleBytes with_head_bytes = MakeTinyBundle(bundle);
-  const ModelPtr with_head = OpenBytes(with_head_bytes);
-  ExpectGuessingAllocatesNothing(with_head.get(), nullptr);
+  for (const bool is_assistant : {false, true}) {
+    bundle.is_assistant = is_assistant;
+    const BundleBytes with_head_bytes = MakeTinyBundle(bundle);
+    const ModelPtr with_head = OpenBytes(with_head_bytes);
+    ExpectGuessingAllocatesNothing(with_head.get(), nullptr);
+  }
 }
 
 // Every sampling option, with lists and log-probabilities.

@@ -302,6 +302,14 @@ TEST(Plan_Mtp, FullContext_WorksInsideTheBlock) {
   ExpectGuessesInsideTheBlock(target, nullptr);
 }
 
+TEST(Plan_Assistant, FullContext_WorksInsideTheBlock) {
+  TinyBundle target;
+  target.layer_kinds = {{}, {20}, {0, 16}};
+  target.mtp = TinyMtp::kRandom;
+  target.is_assistant = true;
+  ExpectGuessesInsideTheBlock(target, nullptr);
+}
+
 TEST(Plan_MisalignedBlock, IsRefused) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);

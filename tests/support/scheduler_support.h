@@ -191,9 +191,10 @@ inline void CheckAsAlone(const arn_model* model, const arn_session_options& opti
 }
 
 inline BundleBytes Bundle(DType weights, const std::vector<TinyLayer>& layers,
-                          TinyMtp mtp = TinyMtp::kNone) {
+                          TinyMtp mtp = TinyMtp::kNone, bool is_assistant = false) {
   TinyBundle bundle;
   bundle.mtp = mtp;
+  bundle.is_assistant = is_assistant;
   bundle.vocab = kVocab;
   bundle.weights = weights;
   bundle.layer_kinds = layers;

@@ -167,6 +167,8 @@ class Builder {
  private:
   flatbuffers::Offset<fbs::Layer> StateLayer(const TinyLayer& layer, const std::string& prefix);
   flatbuffers::Offset<fbs::Mtp> Mtp(uint32_t final_norm);
+  flatbuffers::Offset<fbs::Mtp> Assistant(const std::vector<TinyLayer>& decoder,
+                                          uint32_t final_norm, uint32_t head);
 
   // TinyMtp::kRight and kRightByRow: makes a matrix what it has to be, if it is not free: zero,
   // one, or the permutation that counts.
@@ -176,7 +178,8 @@ class Builder {
       const size_t n = std::strlen(end);
       return name.size() >= n && name.compare(name.size() - n, n, end) == 0;
     };
-    const bool is_one = is_by_row ? is("embedding") && !is("fc_embedding") : is("fc_embedding");
+    const bool is_one =
+        is_by_row ? (is("embedding") && !is("fc_embedding")) || is("mtp.out") : is("fc_embedding");
     const bool counts = is_by_row && (is("head") || is("fc_hidden"));
     const bool is_zero = is("attention_out") || is("down") || is("mixer_out") ||
                          is(is_by_row ? "fc_embedding" : "fc_hidden");
@@ -359,6 +362,62 @@ flatbuffers::Offset<fbs::Mtp> Builder::Mtp(uint32_t final_norm) {
                               fc_hidden, own_norm, 1e-5f);
 }
 
+// head: the model's, likewise.
+flatbuffers::Offset<fbs::Mtp> Builder::Assistant(const std::vector<TinyLayer>& decoder,
+                                                 uint32_t final_norm, uint32_t head) {
+  constexpr uint32_t kNone = UINT32_MAX, kChosen = 7;
+  const TinyBundle& o = options_;
+  const bool is_right = o.mtp >= TinyMtp::kRight;
+  const uint32_t hidden = is_right ? o.hidden : o.hidden - 12;
+  std::vector<TinyLayer> types;
+  std::vector<uint32_t> lenders;
+  for (uint32_t i = 0; i < decoder.size(); ++i) {
+    if (decoder[i].mixer != TinyMixer::kAttention || decoder[i].kv_layer >= 0) continue;
+    const auto at = std::find(types.begin(), types.end(), decoder[i]);
+    if (at == types.end()) {
+      types.push_back(decoder[i]);
+      lenders.push_back(i);
+    } else {
+      lenders[static_cast<size_t>(at - types.begin())] = i;
+    }
+  }
+  const uint32_t fc_embedding = Matrix("mtp.fc_embedding", hidden, o.hidden);
+  const uint32_t fc_hidden = Matrix("mtp.fc_hidden", hidden, o.hidden);
+  std::vector<flatbuffers::Offset<fbs::Layer>> layers;
+  std::vector<flatbuffers::Offset<fbs::LayerKind>> kinds;
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    const TinyLayer& type = types[i];
+    const std::string p = "mtp.layers." + std::to_string(i) + ".";
+    const uint32_t heads = 3 * type.kv_heads, q_width = heads * type.head_dim;
+    const uint32_t attention_norm = Norm(p + "attention_norm", hidden);
+    const uint32_t qkv = Matrix(p + "qkv", q_width, hidden);
+    const uint32_t q_norm = o.qk_norm ? Norm(p + "q_norm", type.head_dim) : kNone;
+    const uint32_t attention_out = Matrix(p + "attention_out", hidden, q_width);
+    const uint32_t ffn_norm = Norm(p + "ffn_norm", hidden);
+    const uint32_t gate_up = Matrix(p + "gate_up", 2 * o.ffn, hidden);
+    const uint32_t down = Matrix(p + "down", hidden, o.ffn);
+    layers.push_back(fbs::CreateLayer(fbb_, i, attention_norm, qkv, q_norm, kNone, attention_out,
+                                      ffn_norm, gate_up, down, lenders[i]));
+    kinds.push_back(fbs::CreateLayerKind(fbb_, heads, type.kv_heads, type.head_dim, type.window,
+                                         1.0f / std::sqrt(static_cast<float>(type.head_dim)),
+                                         RopeOf(type.head_dim), o.ffn, fbs::NormKind::Rms, 1e-5f,
+                                         fbs::Activation::Silu, o.qk_norm, type.chunk));
+  }
+  const uint32_t own_norm = is_right ? final_norm : Norm("mtp.final_norm", hidden);
+  const uint32_t out = Matrix("mtp.out", o.hidden, hidden);
+  const uint32_t own_head = is_right ? head : Matrix("mtp.head", o.vocab, hidden);
+  uint32_t clusters = kNone, ids = kNone;
+  if (!is_right) {
+    clusters = Matrix("mtp.clusters", o.vocab, hidden);
+    std::vector<uint8_t> bytes;
+    for (uint32_t i = o.vocab; i-- > 0;) Append(&bytes, static_cast<float>(i));
+    ids = Tensor("mtp.cluster_ids", DType::kF32, WeightLayout(), true, 1, o.vocab, bytes);
+  }
+  return fbs::CreateMtpDirect(fbb_, &kinds, &layers, kNone, kNone, fc_embedding, fc_hidden,
+                              own_norm, 1e-5f, false, hidden, out, own_head, is_right ? 0 : o.vocab,
+                              is_right ? 0 : kChosen, clusters, ids);
+}
+
 std::vector<uint8_t> Builder::Finish() {
   const TinyBundle& o = options_;
   std::vector<TinyLayer> shapes = o.layer_kinds;
@@ -419,7 +478,9 @@ std::vector<uint8_t> Builder::Finish() {
   }
   const auto ropes = fbb_.CreateVector(rope_tables);
   const auto kinds = fbb_.CreateVector(kind_tables);
-  const auto mtp = o.mtp == TinyMtp::kNone ? flatbuffers::Offset<fbs::Mtp>() : Mtp(final_norm);
+  const auto mtp = o.mtp == TinyMtp::kNone ? flatbuffers::Offset<fbs::Mtp>()
+                   : o.is_assistant        ? Assistant(shapes, final_norm, head)
+                                           : Mtp(final_norm);
   const auto architecture = fbb_.CreateString("Tiny"), source = fbb_.CreateString("seed");
   const auto layers_vector = fbb_.CreateVector(layers);
   const auto tensors = fbb_.CreateVector(tensors_);

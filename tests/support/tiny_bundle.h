@@ -75,6 +75,9 @@ struct TinyBundle {
   std::vector<TinyLayer> layer_kinds;  // empty: `layers` layers with `window`
   bool qk_norm = false;
   TinyMtp mtp = TinyMtp::kNone;
+  // `mtp` is an assistant, with a layer for each type of the decoder's layers; a random one has
+  // another width, and clusters of one token each.
+  bool is_assistant = false;
   DType weights = DType::kF32;
   const char* target = "portable";  // a PackTarget
   uint64_t seed = 1;

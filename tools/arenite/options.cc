@@ -234,8 +234,8 @@ void AddSpeculateOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--speculate", arguments->speculate,
                   "Where guesses of the next tokens come from: none, ngram (the text so far: for "
                   "texts that repeat themselves), draft (a smaller model), mtp (the model's own "
-                  "multi-token prediction head, if it has one), or auto (the text, then a "
-                  "model or the head). The "
+                  "multi-token prediction head, or its assistant, if it has one), or auto (the "
+                  "text, then a model or the head). The "
                   "tokens stay the same and come faster (not on a GPU)")
       ->transform(CLI::IsMember(SpeculationNames(), CLI::ignore_case))
       ->capture_default_str();

@@ -8,6 +8,7 @@ struct LogitsContract : OpDefaults<LogitsParams> {
   static void Operands(const LogitsParams& p, StepOperands* out) {
     out->AddWeight(p.norm);
     out->AddWeight(p.bias);
+    if (kHasHeadParts && p.chosen != kNoValue) out->AddValue(p.chosen);
     out->first_matrix = p.weight;
     out->n_matrices = 1;
   }
@@ -20,6 +21,18 @@ struct LogitsContract : OpDefaults<LogitsParams> {
     }
     const uint32_t width = check.Width(check.step().in);
     ARN_TRY(check.Norm(p.norm_kind, p.norm, p.bias, width));
+    if (kHasHeadParts && p.chosen != kNoValue) {
+      if (p.n_parts == 0 || program.vocab % p.n_parts != 0) {
+        return check.ValueError("parts of the head", p.n_parts, program.vocab);
+      }
+      const uint32_t width_of_ids = check.Width(p.chosen);
+      if (width_of_ids % 2 != 0 || width_of_ids / 2 > p.n_parts) {
+        return check.ValueError("width of the ids of parts", width_of_ids, 2 * p.n_parts);
+      }
+      if (p.factor != 1.0f || p.softcap != 0.0f) {
+        return check.UnsupportedError("parts of the head", "with a factor or a softcap");
+      }
+    }
     return check.Matrix(p.weight, program.vocab, width);
   }
 
@@ -30,8 +43,14 @@ struct LogitsContract : OpDefaults<LogitsParams> {
       *work = StepWork();  // not even the norm
       return;
     }
-    work->weight_bytes += run.weight(p.weight).bytes;
-    AddMatmul(run.weight(p.weight), n, work);
+    Weight read = run.weight(p.weight);
+    if (kHasHeadParts && p.chosen != kNoValue) {
+      const uint32_t n_chosen = run.width(p.chosen) / 2;
+      read.bytes = read.bytes / p.n_parts * n_chosen;
+      read.rows = read.rows / p.n_parts * n_chosen;
+    }
+    work->weight_bytes += read.bytes;
+    AddMatmul(read, n, work);
   }
 
   static void Dump(const LogitsParams& p, const Step&, StepText* text) {
@@ -41,6 +60,8 @@ struct LogitsContract : OpDefaults<LogitsParams> {
     text->Print(" %s", p.norm_kind == NormKind::kRms ? "rms" : "layer");
     text->PrintFloat("factor", p.factor, 1.0f);
     text->PrintFloat("softcap", p.softcap, 0.0f);
+    if (kHasHeadParts && p.chosen != kNoValue)
+      text->Print(" chosen %u of %u parts", p.chosen, p.n_parts);
   }
 };
 

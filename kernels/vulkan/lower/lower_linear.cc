@@ -248,6 +248,7 @@ Status Lowering::Lower(const Step& step, const LinearParams& p) {
 
 // The logits of all rows may exceed a binding: processes as many rows at a time as fit.
 Status Lowering::Lower(const Step& step, const LogitsParams& p) {
+  if (p.chosen != kNoValue) return UnsupportedError(step, "parts of the head");
   const uint32_t width = Width(step.in);
   const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);
   const auto most =

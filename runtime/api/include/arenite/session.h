@@ -74,8 +74,8 @@ enum {
   ARN_SPECULATE_DRAFT = 2, /* what a smaller model would write: arn_session_options.draft */
   ARN_SPECULATE_AUTO = 3,  /* NGRAM, and where that has nothing DRAFT, if there is a model, else
                               MTP, if the bundle has a head */
-  ARN_SPECULATE_MTP = 4    /* what the model's own head predicts (multi-token prediction), which
-                              bundles of some families have; not on a GPU */
+  ARN_SPECULATE_MTP = 4    /* what the model's own head predicts (multi-token prediction), or its
+                              assistant, which bundles of some families have; not on a GPU */
 };
 
 /* Scaling of RoPE for contexts beyond the one a checkpoint was trained for. */

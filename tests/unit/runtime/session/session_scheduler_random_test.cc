@@ -153,19 +153,21 @@ INSTANTIATE_TEST_SUITE_P(
     Layers, SchedulerShapesTest,
     testing::ValuesIn(Join({Shapes(), StateShapes(), LinearShapes(), WidthShapes()})), ShapeName);
 
-// Lone replies have guesses of a draft model or of the model's own head, between steps that several
-// share.
+// Lone replies have guesses of a draft model, of the model's own head or of its assistant, between
+// steps that several share.
 TEST(SchedulerModelGuessesTest, RandomRequests_GetTheTokensOfOneAlone) {
   const std::vector<TinyLayer> full(2);
   const std::vector<TinyLayer> hybrid = {
       {.mixer = TinyMixer::kDelta}, {}, {.mixer = TinyMixer::kScan}};
+  const std::vector<TinyLayer> assisted(4);
   const BundleBytes draft_bytes = Bundle(DType::kF16, {{}});
   const ModelPtr draft = OpenBytes(draft_bytes);
   uint32_t seed = 1 + 100 * static_cast<uint32_t>(GTEST_FLAG_GET(random_seed));
   uint64_t n_accepted = 0, n_rejected = 0;
-  for (const std::vector<TinyLayer>& layers : {full, hybrid}) {
+  for (const std::vector<TinyLayer>& layers : {full, hybrid, assisted}) {
     for (const TinyMtp mtp : {TinyMtp::kNone, TinyMtp::kRandom, TinyMtp::kRight}) {
-      const BundleBytes bytes = Bundle(DType::kF16, layers, mtp);
+      const bool is_assistant = mtp != TinyMtp::kNone && layers.size() == assisted.size();
+      const BundleBytes bytes = Bundle(DType::kF16, layers, mtp, is_assistant);
       const ModelPtr model = OpenBytes(bytes);
       for (const bool has_ngrams : {false, true}) {
         for (const uint32_t n_sequences : {1u, 3u}) {
