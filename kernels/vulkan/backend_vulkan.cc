@@ -168,7 +168,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  const QuantizedParts quantized = QuantizedPartsOf(*s.program);
+  const QuantizedParts quantized = QuantizedPartsOf(*s.program, s.traits);
   const Slice& rows = plan.slices[kQuantizedSlice];
   s.workspace = {{rows.region, rows.offset, quantized.bytes},
                  plan.slices[kNormedSlice],
@@ -204,6 +204,8 @@ constexpr uint32_t kChosen = UINT32_MAX;
 
 // Short, so that tests with short contexts have several segments.
 constexpr uint32_t kShortSegment = 32;
+// Small, so that tests with few rows have several ranges of them.
+constexpr uint64_t kSmallBinding = 128 << 10;
 
 template <Restriction restriction>
 Traits TraitsOf() {
@@ -218,6 +220,7 @@ Traits TraitsOf() {
     traits.most_teams = 4;
     traits.least_team_groups = 1;
   }
+  if (restriction == Restriction::kRanges) traits.binding_bytes = kSmallBinding;
   return traits;
 }
 
@@ -448,7 +451,7 @@ constexpr Backend MakeBackend() {
 constexpr Backend kBackends[] = {
     MakeBackend<Restriction::kNone>(),   MakeBackend<Restriction::kSharedMemory>(),
     MakeBackend<Restriction::kStaged>(), MakeBackend<Restriction::kTeams>(),
-    MakeBackend<Restriction::kCopied>(),
+    MakeBackend<Restriction::kCopied>(), MakeBackend<Restriction::kRanges>(),
 };
 
 constexpr Backend kOfAttention[] = {

@@ -36,11 +36,8 @@ class Recorder final : public DispatchSink {
   Recorder(State* state, Diag* diag) : s_(*state), api_(state->device.api()), diag_(diag) {}
 
   Status BeginStep(uint32_t step) override {
-    if (!BeginsSegment(*s_.program, step)) return Status::kOk;
-    ARN_TRY(NextSegment());
-    s_.segments[segment_].first_step = step;
-    s_.segments[segment_].is_encoder = step < s_.program->n_encoder_steps;
-    return Status::kOk;
+    step_ = step;
+    return BeginsSegment(*s_.program, step) ? BeginStepSegment() : Status::kOk;
   }
 
   Status BeginEdits(uint32_t) override {
@@ -60,6 +57,7 @@ class Recorder final : public DispatchSink {
     if (n_ == s_.grids.size()) {
       return diag_->Fail(Status::kInternal, "Vulkan: more dispatches than planned");
     }
+    if (dispatch.begins_segment) ARN_TRY(BeginStepSegment());
     VkPipeline pipeline = VK_NULL_HANDLE;
     ARN_TRY(s_.pipelines.Find(s_.device, dispatch, &pipeline, diag_));
     ARN_TRY(BindSet(dispatch));
@@ -87,6 +85,14 @@ class Recorder final : public DispatchSink {
   }
 
  private:
+  // Begins the segment of what follows in the current step, and of those after it.
+  Status BeginStepSegment() {
+    ARN_TRY(NextSegment());
+    s_.segments[segment_].first_step = step_;
+    s_.segments[segment_].is_encoder = step_ < s_.program->n_encoder_steps;
+    return Status::kOk;
+  }
+
   Status NextSegment() {
     if (has_segment_) ARN_TRY(EndSegment());
     has_segment_ = true;
@@ -121,7 +127,7 @@ class Recorder final : public DispatchSink {
   State& s_;
   const Api& api_;
   Diag* diag_;
-  uint32_t n_ = 0, segment_ = 0;
+  uint32_t n_ = 0, segment_ = 0, step_ = 0;
   bool has_segment_ = false;
   VkDescriptorSet set_ = VK_NULL_HANDLE;
   Place places_[kPlaces];
