@@ -15,6 +15,7 @@
 #include "kernels/vulkan/lower/attention_tiles.h"
 #include "kernels/vulkan/lower/grid.h"
 #include "kernels/vulkan/lower/lower.h"
+#include "kernels/vulkan/replay/vulkan_plan.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -232,6 +233,23 @@ void ExpectRanges(const Program& program, uint64_t binding_bytes) {
   EXPECT_NE(0u, n_ranges);
 }
 
+// Returns the buffers of a plan's activations, of which each is at most `most` bytes long.
+uint32_t CountBuffers(Tower* tower, const Backend* backend, uint64_t buffer_bytes, uint64_t most) {
+  Layout layout;
+  const Program program = tower->Build(&layout);
+  BackendPlan plan;
+  Diag diag;
+  EXPECT_EQ(Status::kOk, backend->plan(program, {}, &layout, &plan, &diag)) << diag.text();
+  uint32_t n = 0;
+  const uint64_t all = plan.slices[vulkan::kActivationsSlice].bytes;
+  for (uint64_t start = 0, end; start < all; start = end, ++n) {
+    end = vulkan::EndOfActivations(program, plan, start, buffer_bytes);
+    EXPECT_LE(end - start, most);
+    EXPECT_EQ(0u, start % Device::kBindingAlign);
+  }
+  return n;
+}
+
 class VulkanRangesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -246,7 +264,7 @@ TEST_F(VulkanRangesTest, BindingsOf128KiB_TheBitsAreThoseOfLargeOnes) {
     for (const bool has_parts : {false, true}) {
       SCOPED_TRACE(testing::Message() << DTypeName(dtype) << " parts " << has_parts);
       const TowerShape shape = {.rows = 800,
-                                .pixels = 21,
+                                .pixels = 22,
                                 .hidden = has_parts ? 18u : 48u,
                                 .n_heads = 3,
                                 .ffn = 40,
@@ -259,6 +277,8 @@ TEST_F(VulkanRangesTest, BindingsOf128KiB_TheBitsAreThoseOfLargeOnes) {
       Session whole(vulkan::AttentionBackend(vulkan::kAttentionOfTiles), large.builder(), 1);
       Session reference(ReferenceBackend(), host.builder(), 1);
       ExpectRanges(in_ranges.program(), 128 << 10);
+      const Backend* small_buffers = vulkan::RestrictedBackend(Restriction::kRanges);
+      EXPECT_GE(CountBuffers(&small, small_buffers, 256 << 10, 1 << 20), 3u);
       for (const uint32_t n : {800u, 4u, 300u, 128u, 8u, 796u, 800u}) {
         SCOPED_TRACE(testing::Message() << n << " rows");
         const TowerRun run(small, n, has_parts ? 48 : n);
@@ -307,6 +327,8 @@ TEST(VulkanRangesPlanTest, LargestImagesOfPublishedTowers_ArePlanned) {
           << diag.text();
       EXPECT_GT(plan.device_bytes, uint64_t{1} << 32);
       ExpectRanges(program, Device::kMaxBindingBytes);
+      constexpr uint64_t kGiB = uint64_t{1} << 30;
+      EXPECT_LE(CountBuffers(&tower, VulkanBackend(), kGiB, 3 * kGiB), vulkan::kActivationBuffers);
     }
   }
 }

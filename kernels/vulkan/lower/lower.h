@@ -52,6 +52,7 @@ struct Traits {
   // Bytes that a tile of attention may take.
   uint32_t shared_memory = Device::kMinSharedMemory;
   uint64_t binding_bytes = Device::kMaxBindingBytes;  // of activations, in ranges of rows
+  uint64_t buffer_bytes = uint64_t{1} << 30;  // of activations, unless a single one is larger
 };
 
 // True if the program has logits from which a token can be sampled.

@@ -17,9 +17,10 @@ constexpr VkPipelineStageFlags kShaderStages =
 // Returns the buffer range of a place, rounded up to 16 bytes and clipped to the buffer.
 VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
   const Buffer* buffer = &s.run;
+  uint64_t offset = place.offset;
   switch (place.home) {
     case Home::kNone: return {s.run.handle, 0, s.run.bytes};
-    case Home::kActivations: buffer = &s.activations; break;
+    case Home::kActivations: buffer = &s.ActivationsAt(&offset); break;
     case Home::kWeights: buffer = &s.blocks[place.block]; break;
     case Home::kLogits: buffer = &s.logits; break;
     case Home::kRun: buffer = &s.run; break;
@@ -28,7 +29,7 @@ VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
     case Home::kArrivals: buffer = &s.arrivals; break;
   }
   const uint64_t bytes = AlignUp(Max<uint64_t>(place.bytes, 1), 16);
-  return {buffer->handle, place.offset, Min(bytes, buffer->bytes - place.offset)};
+  return {buffer->handle, offset, Min(bytes, buffer->bytes - offset)};
 }
 
 class Recorder final : public DispatchSink {

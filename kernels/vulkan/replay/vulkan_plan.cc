@@ -181,6 +181,36 @@ void FillBufferBytes(const Program& program, const Counts& counts, const RunWord
   out->arrivals = ArrivalBytes(program);
 }
 
+uint64_t EndOfActivations(const Program& program, const BackendPlan& plan, uint64_t start,
+                          uint64_t buffer_bytes) {
+  const auto for_each = [&](auto visit) {
+    for (const Value& value : program.values) visit(value.slice);
+    for (const uint32_t i : {kQuantizedSlice, kNormedSlice, kExpertsSlice, kPartialsSlice,
+                             kFeaturesSlice, kEmbeddingsSlice}) {
+      visit(plan.slices[i]);
+    }
+  };
+  const auto is_end = [&](uint64_t at) {
+    bool is_crossed = at % Device::kBindingAlign != 0;
+    for_each([&](const Slice& slice) {
+      is_crossed = is_crossed || (slice.offset < at && at < slice.offset + slice.bytes);
+    });
+    return !is_crossed;
+  };
+  const uint64_t all = plan.slices[kActivationsSlice].bytes;
+  uint64_t before = start, after = all;  // the best ends up to buffer_bytes, and behind them
+  if (all - start <= buffer_bytes) return all;
+  for_each([&](const Slice& slice) {
+    if (slice.offset <= start || !is_end(slice.offset)) return;
+    if (slice.offset - start <= buffer_bytes) {
+      before = Max(before, slice.offset);
+    } else {
+      after = Min(after, slice.offset);
+    }
+  });
+  return before != start ? before : after;
+}
+
 uint64_t BufferBytes::Total() const {
   uint64_t total = weights + Transfer::kStagingBytes;  // buffers are rounded up to the binding
                                                        // alignment

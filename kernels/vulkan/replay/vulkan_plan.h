@@ -47,6 +47,11 @@ void FillBufferBytes(const Program& program, const Counts& counts, const RunWord
 Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
             Diag* diag);
 
+// Returns the end of the buffer of activations that begins at `start`: at most buffer_bytes behind
+// it if something that nothing crosses is there, and a multiple of a binding's alignment.
+uint64_t EndOfActivations(const Program& program, const BackendPlan& plan, uint64_t start,
+                          uint64_t buffer_bytes);
+
 // Returns kUnsupported if the program contains something this backend does not run.
 Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag);
 
