@@ -80,7 +80,16 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
     return CreateBuffer(s.device, use, size, out, diag);
   };
   for (Buffer& block : s.blocks) ARN_TRY(CreateWeightBuffer(state, &block, diag));
-  ARN_TRY(create(BufferUse::kDevice, plan.slices[kActivationsSlice].bytes, &s.activations));
+  uint64_t start = 0;
+  for (uint32_t i = 0; i == 0 || start < plan.slices[kActivationsSlice].bytes; ++i) {
+    uint64_t end = plan.slices[kActivationsSlice].bytes;
+    if (i + 1 < kActivationBuffers) {
+      end = EndOfActivations(*s.program, plan, start, s.traits.buffer_bytes);
+    }
+    s.activations_at[i] = start;
+    ARN_TRY(create(BufferUse::kDevice, end - start, &s.activations[i]));
+    start = end;
+  }
   ARN_TRY(create(kv_use, plan.slices[kKvSlice].bytes, &s.kv));
   ARN_TRY(create(BufferUse::kShared, bytes.logits, &s.logits));
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
@@ -116,8 +125,11 @@ Status ClearArrivals(State* state, Diag* diag) {
 }
 
 // Returns the buffers that are not of weights or of transfers.
-std::array<Buffer*, 7> OtherBuffers(State* s) {
-  return {&s->activations, &s->kv, &s->logits, &s->run, &s->grid_words, &s->choice, &s->arrivals};
+std::array<Buffer*, 6 + kActivationBuffers> OtherBuffers(State* s) {
+  std::array<Buffer*, 6 + kActivationBuffers> buffers = {&s->kv,         &s->logits, &s->run,
+                                                         &s->grid_words, &s->choice, &s->arrivals};
+  for (uint32_t i = 0; i < kActivationBuffers; ++i) buffers[6 + i] = &s->activations[i];
+  return buffers;
 }
 
 void Unload(void* state) {
@@ -168,7 +180,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  const QuantizedParts quantized = QuantizedPartsOf(*s.program);
+  const QuantizedParts quantized = QuantizedPartsOf(*s.program, s.traits);
   const Slice& rows = plan.slices[kQuantizedSlice];
   s.workspace = {{rows.region, rows.offset, quantized.bytes},
                  plan.slices[kNormedSlice],
@@ -204,6 +216,8 @@ constexpr uint32_t kChosen = UINT32_MAX;
 
 // Short, so that tests with short contexts have several segments.
 constexpr uint32_t kShortSegment = 32;
+// Small, so that tests with few rows have several ranges of them.
+constexpr uint64_t kSmallBinding = 128 << 10;
 
 template <Restriction restriction>
 Traits TraitsOf() {
@@ -217,6 +231,10 @@ Traits TraitsOf() {
     traits.segment_positions = kShortSegment;
     traits.most_teams = 4;
     traits.least_team_groups = 1;
+  }
+  if (restriction == Restriction::kRanges) {
+    traits.binding_bytes = kSmallBinding;
+    traits.buffer_bytes = 2 * kSmallBinding;
   }
   return traits;
 }
@@ -268,7 +286,9 @@ Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
                        : s.program->values[s.program->steps[0].out].slice;
   const Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(features.data()),
                                     features.size() * sizeof(float));
-  const Status status = s.transfer.Write(s.device, s.activations, at.offset, bytes, diag);
+  uint64_t offset = at.offset;
+  const Buffer& to = s.ActivationsAt(&offset);
+  const Status status = s.transfer.Write(s.device, to, offset, bytes, diag);
   s.is_lost = status != Status::kOk;
   return status;
 }
@@ -279,6 +299,7 @@ Status PutEmbeddings(State* state, const RunArgs& args, Diag* diag) {
   State& s = *state;
   const uint64_t row_bytes = EmbeddingStride(*s.program) * sizeof(float);
   uint64_t to = s.workspace.embeddings.offset;
+  const Buffer& buffer = s.ActivationsAt(&to);
   for (size_t i = 0, next; i < args.tokens.size(); i = next) {
     next = i + 1;
     if (args.tokens[i] >= 0) continue;
@@ -287,7 +308,7 @@ Status PutEmbeddings(State* state, const RunArgs& args, Diag* diag) {
     const Span<const std::byte> rows(
         reinterpret_cast<const std::byte*>(args.embeddings.data()) + first * row_bytes,
         static_cast<size_t>((next - i) * row_bytes));
-    const Status status = s.transfer.Write(s.device, s.activations, to, rows, diag);
+    const Status status = s.transfer.Write(s.device, buffer, to, rows, diag);
     s.is_lost = status != Status::kOk;
     ARN_TRY(status);
     to += rows.size();
@@ -371,7 +392,9 @@ Status ReadValues(void* state, Slice from, Span<std::byte> to, Diag* diag) {
   if (s.is_lost) {
     return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s.device.name());
   }
-  const Status status = s.transfer.Read(s.device, s.activations, from.offset, to, diag);
+  uint64_t offset = from.offset;
+  const Buffer& buffer = s.ActivationsAt(&offset);
+  const Status status = s.transfer.Read(s.device, buffer, offset, to, diag);
   s.is_lost = status != Status::kOk;
   return status;
 }
@@ -448,7 +471,7 @@ constexpr Backend MakeBackend() {
 constexpr Backend kBackends[] = {
     MakeBackend<Restriction::kNone>(),   MakeBackend<Restriction::kSharedMemory>(),
     MakeBackend<Restriction::kStaged>(), MakeBackend<Restriction::kTeams>(),
-    MakeBackend<Restriction::kCopied>(),
+    MakeBackend<Restriction::kCopied>(), MakeBackend<Restriction::kRanges>(),
 };
 
 constexpr Backend kOfAttention[] = {
@@ -478,16 +501,33 @@ const Backend* VariantBackend(uint32_t index) {
 
 const Backend* AttentionBackend(uint32_t index) { return &kOfAttention[index]; }
 
+namespace {
+
+// Returns what buffer i has of all activations.
+template <typename Bytes>
+Bytes PartOf(const State& s, uint32_t i, Bytes all) {
+  const auto first = static_cast<size_t>(Min<uint64_t>(s.activations_at[i], all.size()));
+  return all.subspan(first, Min<size_t>(all.size() - first, s.activations[i].bytes));
+}
+
+}  // namespace
+
 Status ReadActivations(void* state, Span<std::byte> to) {
   State& s = *static_cast<State*>(state);
   Diag diag;
-  return s.transfer.Read(s.device, s.activations, 0, to, &diag);
+  for (uint32_t i = 0; i < kActivationBuffers && s.activations[i].bytes != 0; ++i) {
+    ARN_TRY(s.transfer.Read(s.device, s.activations[i], 0, PartOf(s, i, to), &diag));
+  }
+  return Status::kOk;
 }
 
 Status WriteActivations(void* state, Span<const std::byte> from) {
   State& s = *static_cast<State*>(state);
   Diag diag;
-  return s.transfer.Write(s.device, s.activations, 0, from, &diag);
+  for (uint32_t i = 0; i < kActivationBuffers && s.activations[i].bytes != 0; ++i) {
+    ARN_TRY(s.transfer.Write(s.device, s.activations[i], 0, PartOf(s, i, from), &diag));
+  }
+  return Status::kOk;
 }
 
 Status WriteLogits(void* state, Span<const float> row) {

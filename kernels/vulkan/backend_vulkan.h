@@ -20,6 +20,7 @@ enum class Restriction : uint8_t {
   kTeams,   // of a device with large subgroups: several in each workgroup that ends with a norm;
             // attention split into short segments
   kCopied,  // device memory is mapped, and imports none of the host's
+  kRanges,  // activations of encoders in bindings of 128 KiB: in ranges of rows, if they are larger
 };
 const Backend* RestrictedBackend(Restriction restriction);
 

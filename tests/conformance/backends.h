@@ -22,6 +22,7 @@ inline const char* NameOf(Restriction restriction) {
     case Restriction::kStaged: return "Staged";
     case Restriction::kTeams: return "Teams";
     case Restriction::kCopied: return "Copied";
+    case Restriction::kRanges: return "Ranges";
   }
   return "";
 }

@@ -161,6 +161,20 @@ TEST_P(VulkanTowerTest, Plan_HasTheDevicesBytes_AndTheBlockIsEnough) {
   EXPECT_EQ(rows, EncodeAll(encoder.get()));
 }
 
+// As many patches as published towers take, one more than a grid has rows: rows are in ranges, of
+// which these images fill the first.
+TEST_P(VulkanTowerTest, Budget_Of65536Patches_AgreesWithTheCpu) {
+  constexpr uint32_t kPatchSide = 4, kPatches = 1u << 16;
+  json_.at("preprocessor").at("size").at("longest_edge") = kPatches * kPatchSide * kPatchSide;
+  ASSERT_TRUE(Make("f32"));
+  const ImageEncoderPtr encoder = NewEncoder(ImageOptions(ARN_BACKEND_VULKAN));
+  if (encoder == nullptr) return;
+  EXPECT_STREQ("vulkan", BackendOf(encoder.get()).name);
+  const std::vector<float> expected = Encode(ARN_BACKEND_CPU), found = EncodeAll(encoder.get());
+  ASSERT_EQ(expected.size(), found.size());
+  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(expected[i], found[i], kTolerance) << i;
+}
+
 // An int8 value may round to the other of two steps (docs/architecture.md).
 TEST_P(VulkanTowerTest, QuantisedWeights_AgreeWithTheReferenceBackend) {
   ASSERT_TRUE(Make("int8"));

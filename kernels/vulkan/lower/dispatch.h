@@ -50,15 +50,17 @@ struct Place {
   uint32_t block = 0;  // for kWeights
   uint64_t offset = 0;
   uint64_t bytes = 0;
+  // From the rows of a range to those of the next (row_ranges.h); 0: not a place of rows.
+  uint64_t range_bytes = 0;
 };
 constexpr bool operator==(const Place& a, const Place& b) {
   return a.home == b.home && a.block == b.block && a.offset == b.offset && a.bytes == b.bytes;
 }
 
-// Determines the rows of a grid.
+// Determines the rows of a grid: of those it has from first_row on, at most most_rows.
 enum class GridRows : uint8_t {
   kRun,         // rows of the run times row_factor
-  kLogits,      // selected logit rows from first_row on, at most most_rows
+  kLogits,      // selected logit rows
   kFewLogits,   // kLogits if there are at most kFewRows, else none
   kManyLogits,  // kLogits if there are more, else none
   kEdits,       // edits of a batch
@@ -72,6 +74,7 @@ struct Dispatch {
   uint8_t modes = kAllModes;
   uint32_t avoid = 0;           // Avoid: subgroups and dot products the shader does without
   bool joins_previous = false;  // does not read what the previous dispatch writes: no barrier
+  bool begins_segment = false;  // may be submitted apart from those before it
   GridRows rows = GridRows::kRun;
   uint32_t row_tile = 1;
   uint32_t row_factor = 1;
@@ -84,7 +87,7 @@ struct Dispatch {
   PushHead head = {};                       // of the push constants
   uint32_t n_push = kPushHeadWords;         // words of the push constants, with the head
   uint32_t push_tail[kMaxPushWords - kPushHeadWords] = {};
-  uint64_t work = 0;  // multiplications per row
+  uint64_t work = 0;  // multiplications per row of a run
 
   // Sets the push constants after the head. The head of `words` is ignored: Bind() fills it.
   template <typename Words>

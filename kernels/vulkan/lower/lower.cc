@@ -44,6 +44,17 @@ Place Lowering::PlaceOf(Slice slice) const {
   return {Home::kActivations, 0, slice.offset, slice.bytes};
 }
 
+Place Lowering::PlaceOfRows(Slice slice, uint64_t row_bytes) const {
+  Place place = PlaceOf(slice);
+  if (range_rows_ != kAllRows) place.range_bytes = range_rows_ * row_bytes;
+  return place;
+}
+
+Place Lowering::PlaceOfValue(ValueId id) const {
+  const Value& value = program_.values[id];
+  return PlaceOfRows(value.slice, value.width * sizeof(float));
+}
+
 Dispatch Lowering::Begin(Shader shader, const Step& step) const {
   Dispatch d;
   d.shader = shader;
@@ -52,7 +63,7 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
   d.head.row_factor = d.row_factor;
   if (IsPooled(program_, step)) {
     d.rows = GridRows::kPooled;
-    d.head.of_logits = kOfPooled;
+    d.head.of_rows = kOfPooled;
   }
   return d;
 }
@@ -92,7 +103,7 @@ void Lowering::Bind(Dispatch* dispatch, uint32_t binding, Place place) const {
 }
 
 void Lowering::BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const {
-  Bind(dispatch, binding, PlaceOf(program_.values[id].slice));
+  Bind(dispatch, binding, PlaceOfValue(id));
 }
 
 void Lowering::BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const {
@@ -109,11 +120,46 @@ Status Lowering::UnsupportedError(const Step& step, const char* what) {
                      OpName(step.op()), what);
 }
 
+Status Lowering::CheckRanges(const Step& step) {
+  if (range_rows_ == kAllRows || (range_rows_ != 0 && HasRanges(program_, step))) {
+    return Status::kOk;
+  }
+  return UnsupportedError(step,
+                          "more rows than a grid or a binding of 128 MiB has: run fewer at a time");
+}
+
+Status Lowering::Add(const Dispatch& dispatch) {
+  if (range_rows_ == kAllRows) return sink_->Add(dispatch, diag_);
+  const uint64_t of_run = dispatch.rows == GridRows::kPooled
+                              ? program_.max_pooled_rows
+                              : uint64_t{program_.max_encoder_rows} * dispatch.row_factor;
+  const uint64_t n = (dispatch.modes & BitOf(Mode::kMany)) != 0 ? of_run : 1;
+  const uint64_t n_ranges = CeilDiv(n, range_rows_);
+  for (uint64_t first = 0; first < n; first += range_rows_) {
+    Dispatch d = dispatch;
+    d.joins_previous = false;  // bindings of neighbouring ranges overlap
+    d.first_row = static_cast<uint32_t>(first);
+    d.most_rows = static_cast<uint32_t>(range_rows_);
+    d.head.of_rows += d.first_row;
+    if (first != 0) d.modes = BitOf(Mode::kMany);
+    d.work = CeilDiv(d.work, n_ranges);
+    for (Place& place : d.places) {
+      if (place.range_bytes == 0) continue;
+      const uint64_t skipped = first / range_rows_ * place.range_bytes;
+      place.offset += skipped;
+      place.bytes = Min(place.bytes - skipped, place.range_bytes + Device::kBindingAlign);
+    }
+    ARN_TRY(sink_->Add(d, diag_));
+  }
+  return Status::kOk;
+}
+
 Status Lowering::Run(DispatchSink* sink, Diag* diag) {
   sink_ = sink;
   diag_ = diag;
   for (uint32_t i = 0; i < program_.steps.size(); ++i) {
     ARN_TRY(sink->BeginStep(i));
+    ARN_TRY(CheckRanges(program_.steps[i]));
     quantizes_ = IsQuantizedNext(program_.steps[i]);
     fusion_ = traits_.fuses ? FusionOf(program_, i) : Fusion();
     ARN_TRY(LowerStep(program_.steps[i]));
@@ -256,7 +302,7 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
   push.epsilon = p.epsilon;
   if (quantizes_) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
   d.SetPush(push);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place in, Place out,
@@ -279,19 +325,19 @@ Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place 
     d.groups_x = static_cast<uint32_t>(CeilDiv(n, 4 * kWidth));
   }
   d.SetPush(push);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::Lower(const Step& step, const GatedActParams& p) {
   const Value& out = program_.values[step.out];
-  return AddActivation(step, p, PlaceOf(program_.values[step.in].slice), PlaceOf(out.slice),
-                       out.width, out.row_factor);
+  return AddActivation(step, p, PlaceOfValue(step.in), PlaceOfValue(step.out), out.width,
+                       out.row_factor);
 }
 
 Status Lowering::Lower(const Step& step, const ActParams& p) {
   if (done_modes_ == kAllModes) return Status::kOk;
   const Value& x = program_.values[step.in];
-  return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor,
+  return AddActivation(step, {p.activation}, Place(), PlaceOfValue(step.in), x.width, x.row_factor,
                        p.parameters);
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/vulkan/lower/dispatch.h"
 #include "kernels/vulkan/lower/fusion.h"
 #include "kernels/vulkan/lower/matmul_variants.h"
+#include "kernels/vulkan/lower/row_ranges.h"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
@@ -23,7 +24,8 @@ struct Workspace {
   Slice quantized;   // kActivations: zero point and scale of each row, then its values
   Slice normed;      // kActivations: input of the head
   Slice experts;     // kActivations: intermediate values of kExperts (expert_space.h)
-  Slice partials;    // kActivations: partial results of attention split into segments (segments.h)
+  Slice partials;    // kActivations: partial results of attention split into segments (segments.h);
+                     // or keys and values of attention on ranges of rows (row_ranges.h)
   Slice embeddings;  // kActivations: those of a run's rows (EmbedParams::embedding_stride)
   Slice features;    // kActivations: rows that kFeatures steps copy parts of
   Slice few_quantized;  // kActivations: as quantized, of few rows. Dispatches that read quantised
@@ -49,6 +51,8 @@ struct Traits {
   uint64_t row_attention_bytes = 0;
   // Bytes that a tile of attention may take.
   uint32_t shared_memory = Device::kMinSharedMemory;
+  uint64_t binding_bytes = Device::kMaxBindingBytes;  // of activations, in ranges of rows
+  uint64_t buffer_bytes = uint64_t{1} << 30;  // of activations, unless a single one is larger
 };
 
 // True if the program has logits from which a token can be sampled.
@@ -74,6 +78,7 @@ class Lowering {
         weights_(weights),
         workspace_(workspace),
         traits_(traits),
+        range_rows_(RangeRowsOf(program, traits.binding_bytes)),
         placer_(program) {}
 
   // Calls the sink for each dispatch, without other side effects. Returns kUnsupported, with a
@@ -82,9 +87,6 @@ class Lowering {
 
   // Weight rows that fit in one binding.
   static uint32_t SliceRows(uint32_t row_bytes);
-  // Words of the zero points and scales of `rows` quantised rows, and of the values of one row.
-  static uint32_t QuantizedHeadWords(uint64_t rows);
-  static uint32_t QuantizedWords(uint32_t cols);
 
  private:
   Status LowerStep(const Step& step);
@@ -114,6 +116,10 @@ class Lowering {
   Status Lower(const Step& step, const MultiplyParams& p);
   Status Lower(const Step& step, const ScaleRowParams& p);
   Status Lower(const Step& step, const HeadLinearParams& p);
+  // Returns kUnsupported if the step's rows would have to be in ranges, and cannot.
+  Status CheckRanges(const Step& step);
+  // Hands the dispatch to the sink, once for each range of rows.
+  Status Add(const Dispatch& dispatch);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
   // n_dispatches: number of dispatches of the steps.
@@ -147,6 +153,9 @@ class Lowering {
   // The norm over n elements of `in` from `first` on, in place.
   Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n, float epsilon);
   Status AddAttention(const Step& step, const AttentionParams& p, bool is_self);
+  // Adds kSelfAttention of many rows, in ranges: `dispatch`, for some of the heads at a time.
+  Status AddAttentionOfRanges(const Step& step, const AttentionKind& kind,
+                              const Dispatch& dispatch);
   // Keys and values of a layer that a row sees at most, in bytes.
   uint64_t BytesSeen(const AttentionKind& kind) const;
   // Turns attention of rows into attention of tiles, if the device has it.
@@ -188,11 +197,14 @@ class Lowering {
   Status AddColumns(Dispatch* dispatch, const Push& push, uint64_t n) {
     dispatch->SetPush(push);
     dispatch->groups_x = static_cast<uint32_t>(CeilDiv(n, uint64_t{kWidth}));
-    return sink_->Add(*dispatch, diag_);
+    return Add(*dispatch);
   }
   // Sets the constants that describe a group's pages. Their place is in the push constants.
   void SetKvFormat(Dispatch* dispatch, const KvGroup& group) const;
   Place PlaceOf(Slice slice) const;
+  // row_bytes: of each of its rows.
+  Place PlaceOfRows(Slice slice, uint64_t row_bytes) const;
+  Place PlaceOfValue(ValueId id) const;
   // Shape only, until weights have addresses.
   DeviceWeight WeightAt(WeightId id) const;
   // With the address. Slow unless ids are requested in order.
@@ -205,6 +217,7 @@ class Lowering {
   Span<const DeviceWeight> weights_;
   const Workspace& workspace_;
   const Traits traits_;
+  const uint64_t range_rows_;
   DispatchSink* sink_ = nullptr;
   bool quantizes_ = false;     // the current step quantises what it writes (IsQuantizedNext)
   bool is_quantized_ = false;  // the previous step did, for this one

@@ -50,9 +50,9 @@ Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, 
                              float epsilon) {
   if (weight == kNoWeight) return Status::kOk;
   Dispatch d = Begin(Shader::kNorm, step);
-  const Slice slice = program_.values[step.in].slice;
-  const Place place = {Home::kActivations, 0, slice.offset + uint64_t{first} * sizeof(float),
-                       slice.bytes - uint64_t{first} * sizeof(float)};
+  Place place = PlaceOfValue(step.in);
+  place.offset += uint64_t{first} * sizeof(float);
+  place.bytes -= uint64_t{first} * sizeof(float);
   Bind(&d, 1, place);
   Bind(&d, 2, place);
   BindVector(&d, 3, weight);
@@ -62,7 +62,7 @@ Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, 
   push.in_stride = push.out_stride = Width(step.in);
   push.epsilon = epsilon;
   d.SetPush(push);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
@@ -111,7 +111,7 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   push.clip = kind.qkv_clip;
   d.SetPush(push);
   d.groups_x = kind.n_heads + stored * kind.n_kv_heads;
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 // kQkvRope on rows without queries, norms and rotation.
@@ -132,7 +132,7 @@ Status Lowering::Lower(const Step& step, const StoreKvParams& p) {
   push.temperature_step = 1;
   d.SetPush(push);
   d.groups_x = 2 * kind.n_kv_heads;
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::Lower(const Step& step, const AttentionParams& p) {
@@ -197,7 +197,8 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   Dispatch of_many = d;
   of_many.modes = BitOf(Mode::kMany);
   SetAttentionTile(kind, &of_many);
-  ARN_TRY(sink_->Add(of_many, diag_));
+  const bool has_ranges = range_rows_ != kAllRows;
+  ARN_TRY(has_ranges ? AddAttentionOfRanges(step, kind, of_many) : Add(of_many));
   d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
   d.constants[kAttentionMergesId] = traits_.fuses ? 1 : 0;
   if (fusion_.ending == Ending::kQuantize) {
@@ -208,12 +209,53 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
     d.SetPush(push);
     SetQuantized(d.modes, workspace_.few_quantized, kFewRows);
   }
-  ARN_TRY(sink_->Add(d, diag_));
+  ARN_TRY(Add(d));
   if (traits_.fuses || !d.segments.may_share()) return Status::kOk;
   d.rows = GridRows::kShared;
   d.constants[kAttentionIsMergeId] = 1;
   d.work = 0;
-  return sink_->Add(d, diag_);
+  return Add(d);
+}
+
+Status Lowering::AddAttentionOfRanges(const Step& step, const AttentionKind& kind,
+                                      const Dispatch& dispatch) {
+  const CopiedHeads copied = CopiedHeadsOf(program_, kind, traits_.binding_bytes);
+  if (copied.heads == 0) {
+    return UnsupportedError(step, "keys of a head that do not fit a binding of 128 MiB");
+  }
+  if (dispatch.shader != Shader::kAttentionTile || dispatch.constants[kAttentionHasBiasId] == 1) {
+    return UnsupportedError(step,
+                            "heads of more than 256 elements, or a bias, with more rows than a "
+                            "grid or a binding of 128 MiB has");
+  }
+  for (uint32_t first = 0; first < kind.n_kv_heads; first += copied.heads) {
+    const uint32_t n = Min(copied.heads, kind.n_kv_heads - first);
+    Dispatch d = dispatch;
+    for (const bool is_values : {false, true}) {
+      const Slice all = workspace_.partials;
+      const Slice to = {all.region, all.offset + (is_values ? copied.values_at : 0),
+                        copied.values_at};
+      Dispatch copy = Begin(Shader::kColumns, step);
+      copy.modes = dispatch.modes;
+      BindValue(&copy, 1, step.in);
+      ColumnsPush push = {};
+      push.width = n * kind.head_dim;
+      push.stride = Width(step.in);
+      push.first = (kind.n_heads + (is_values ? kind.n_kv_heads : 0) + first) * kind.head_dim;
+      Bind(&copy, 2, PlaceOfRows(to, push.width * sizeof(float)));
+      ARN_TRY(AddColumns(&copy, push, push.width));
+      Bind(&d, is_values ? 3 : 5, PlaceOf(to));
+    }
+    d.constants[kAttentionIsCopiedId] = 1;
+    d.begins_segment = true;  // much work, of all rows and this many
+    d.groups_x = dispatch.groups_x / kind.n_kv_heads * n;
+    d.work = dispatch.work * n / kind.n_kv_heads;
+    auto push = d.Push<AttentionPush>();
+    push.first_kv_head = first;
+    d.SetPush(push);
+    ARN_TRY(Add(d));
+  }
+  return Status::kOk;
 }
 
 uint64_t Lowering::BytesSeen(const AttentionKind& kind) const {
@@ -229,8 +271,10 @@ uint64_t Lowering::BytesSeen(const AttentionKind& kind) const {
 }
 
 void Lowering::SetAttentionTile(const AttentionKind& kind, Dispatch* d) const {
-  if (BytesSeen(kind) <= traits_.row_attention_bytes) return;
-  const AttentionTile tile = AttentionTileOf(kind, traits_.attention, traits_.shared_memory);
+  const bool has_ranges = range_rows_ != kAllRows;  // which tiles alone have
+  if (!has_ranges && BytesSeen(kind) <= traits_.row_attention_bytes) return;
+  const uint32_t variant = Max(traits_.attention, has_ranges ? kAttentionOfTiles : 0);
+  const AttentionTile tile = AttentionTileOf(kind, variant, traits_.shared_memory);
   if (tile.pairs == 0) return;
   const auto push = d->Push<AttentionPush>();
   const bool has_quads = push.in_at % 4 == 0 && push.in_stride % 4 == 0 && kind.head_dim % 4 == 0;
@@ -266,7 +310,7 @@ Status Lowering::LowerEdits(uint32_t g) {
   d.groups_x = group.n_kv_heads;
   d.groups_z = group.n_layers;
   d.constants[kEditHasValuesId] = group.keys_only ? 0 : 1;
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 }  // namespace arn::vulkan

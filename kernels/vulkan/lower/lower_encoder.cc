@@ -13,7 +13,7 @@ Status Lowering::Lower(const Step& step, const FeaturesParams& p) {
   if (p.optional_rows != 0) return UnsupportedError(step, "rows that may be absent");
   if (p.stride == 0) return Status::kOk;
   Dispatch d = Begin(Shader::kColumns, step);
-  Bind(&d, 1, PlaceOf(workspace_.features));
+  Bind(&d, 1, PlaceOfRows(workspace_.features, p.stride * sizeof(float)));
   BindValue(&d, 2, step.out);
   ColumnsPush push = {};
   push.width = Width(step.out);
@@ -37,11 +37,12 @@ Status Lowering::Lower(const Step& step, const ClampParams& p) {
 Status Lowering::Lower(const Step& step, const PoolParams& p) {
   Dispatch d = Begin(Shader::kPool, step);
   d.rows = GridRows::kPooled;
-  d.head.of_logits = kOfPooled;
+  d.head.of_rows = kOfPooled;
   d.constants[kPoolKindId] = static_cast<uint32_t>(p.mode);
   d.constants[kPoolHasShiftId] = p.shift != kNoWeight ? 1 : 0;
   d.constants[kPoolHasScaleId] = p.scale != kNoWeight ? 1 : 0;
-  BindValue(&d, 1, step.in);
+  const Value& in = program_.values[step.in];
+  Bind(&d, 1, PlaceOfRows(in.slice, uint64_t{program_.pool_rows} * in.width * sizeof(float)));
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, p.shift);
   BindVector(&d, 4, p.scale);

@@ -51,7 +51,7 @@ Status Lowering::Lower(const Step& step, const RouteParams& p) {
   push.n_groups = p.n_groups;
   push.n_groups_chosen = p.n_groups_chosen;
   d.SetPush(push);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 // Keeps each binding inside one part, so that dispatches on different parts need no barrier.
@@ -92,7 +92,7 @@ Status Lowering::AddExpertMatmul(const Matmul& matmul, const ExpertsParams& p,
   d.SetPush(push);
   // Assumes that rows are spread evenly over the experts.
   d.work = Max<uint64_t>(d.work * p.n_chosen * bound.n / p.n_experts, 1);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::AddExpertMatmuls(Matmul matmul, const ExpertsParams& p, bool is_down) {
@@ -143,7 +143,7 @@ Status Lowering::AddExpertPart(const Step& step, const ExpertsParams& p, uint32_
     d.row_tile = kOneRow;
     d.groups_x = p.n_experts;
   }
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::Lower(const Step& step, const ExpertsParams& p) {

@@ -78,7 +78,7 @@ Status Lowering::AddHeadLinear(const Step& step, const HeadLinearParams& p,
   }
   d.SetPush(push);
   d.work = uint64_t{bound.n} * n_projected * n_gathered;
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::Lower(const Step& step, const HeadLinearParams& p) {

@@ -26,14 +26,6 @@ uint32_t Lowering::SliceRows(uint32_t row_bytes) {
   return Max(rows / kSliceTile * kSliceTile, kSliceTile);
 }
 
-uint32_t Lowering::QuantizedHeadWords(uint64_t rows) {
-  return static_cast<uint32_t>(AlignUp(2 * rows, kSliceAlign / sizeof(uint32_t)));
-}
-
-uint32_t Lowering::QuantizedWords(uint32_t cols) {
-  return static_cast<uint32_t>(AlignUp(cols, kInt4BlockSize) / sizeof(uint32_t));
-}
-
 Status Lowering::AddQuantize(const Matmul& matmul) {
   if (matmul.is_quantized) return Status::kOk;
   const Weight& weight = program_.weights[matmul.weight];
@@ -51,7 +43,7 @@ Status Lowering::AddQuantize(const Matmul& matmul) {
   push.n = weight.cols;
   Quantize(&d, &push, matmul.max_rows);
   d.SetPush(push);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 uint32_t Lowering::VariantFor(Mode kernel, DType dtype) const {
@@ -184,7 +176,11 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
        {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
         uint64_t{n_outs} * at.row_bytes});
   Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
-  if (is_integer) Bind(&d, 5, PlaceOf(rows.slice));
+  if (is_integer) {
+    Place place = PlaceOf(rows.slice);
+    place.range_bytes = QuantizedRangeBytes(rows.rows, weight.cols);
+    Bind(&d, 5, place);
+  }
   MatmulPush push = {};
   push.cols = weight.cols;
   push.row_quads = at.row_bytes / 16;
@@ -212,12 +208,12 @@ Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out
     d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
     d.first_row = matmul.first_row;
     d.most_rows = matmul.most_rows;
-    d.head.of_logits = 1 + matmul.first_row;
+    d.head.of_rows = kOfLogits + matmul.first_row;
     d.joins_previous = d.joins_previous || is_tiled;
   } else if (fusion_.ending == Ending::kNorm && (fusion_.modes & d.modes) != 0) {
     EndWithNorm(matmul.step[1], kernel, &d);
   }
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::AddMatmuls(const Matmul& matmul) {
@@ -237,8 +233,8 @@ Status Lowering::Lower(const Step& step, const LinearParams& p) {
   Matmul matmul;
   matmul.step = &step;
   matmul.weight = p.weight;
-  matmul.in = PlaceOf(program_.values[step.in].slice);
-  matmul.out = PlaceOf(program_.values[step.out].slice);
+  matmul.in = PlaceOfValue(step.in);
+  matmul.out = PlaceOfValue(step.out);
   matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
   matmul.row_factor = program_.values[step.out].row_factor;
   matmul.accumulate = p.accumulate;
@@ -267,7 +263,7 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
     Bind(&d, 2, PlaceOf(workspace_.normed));
     BindVector(&d, 3, p.norm);
     if (p.norm_kind == NormKind::kLayer) BindVector(&d, 4, p.bias);
-    d.head.of_logits = 1 + first;
+    d.head.of_rows = kOfLogits + first;
     NormPush push = {};
     push.n = push.in_stride = push.out_stride = width;
     push.epsilon = p.epsilon;
@@ -286,7 +282,7 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
     matmul.is_quantized = IsInteger(program_.weights[p.weight]);
     if (matmul.is_quantized) Quantize(&d, &push, matmul.max_rows);
     d.SetPush(push);
-    ARN_TRY(sink_->Add(d, diag_));
+    ARN_TRY(Add(d));
     ARN_TRY(AddMatmuls(matmul));
   }
   return Status::kOk;

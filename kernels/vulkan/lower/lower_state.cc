@@ -73,7 +73,7 @@ Status Lowering::Lower(const Step& step, const ConvParams& p) {
   d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(weight.cols, kWidth));
   d.work = uint64_t{weight.rows} * weight.cols;
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::Lower(const Step& step, const ScanParams& p) {
@@ -99,7 +99,7 @@ Status Lowering::Lower(const Step& step, const ScanParams& p) {
     d.groups_x = static_cast<uint32_t>(CeilDiv(rates.cols, kWidth));
     // 8 per state: an exponential costs several multiplications.
     d.work = 8 * uint64_t{rates.rows} * rates.cols;
-    ARN_TRY(sink_->Add(d, diag_));
+    ARN_TRY(Add(d));
   }
   return Status::kOk;
 }
@@ -138,7 +138,7 @@ Status Lowering::Lower(const Step& step, const LinearAttentionParams& p) {
   d.SetPush(push);
   d.groups_x = args.n_heads * static_cast<uint32_t>(CeilDiv(args.value_dim, LinearTile::kColumns));
   d.work = 4 * uint64_t{args.key_dim} * Width(step.out);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 Status Lowering::Lower(const Step& step, const GateParams& p) {
@@ -172,11 +172,11 @@ Status Lowering::Lower(const Step& step, const GateParams& p) {
     push.row_words = QuantizedWords(push.width);
     few.SetPush(push);
     SetQuantized(few.modes, workspace_.few_quantized, kFewRows);
-    ARN_TRY(sink_->Add(few, diag_));
+    ARN_TRY(Add(few));
     d.modes &= static_cast<uint8_t>(~fusion_.modes);
   }
   d.SetPush(push);
-  return sink_->Add(d, diag_);
+  return Add(d);
 }
 
 }  // namespace arn::vulkan

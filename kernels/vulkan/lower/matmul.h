@@ -48,10 +48,13 @@ Lowering::BoundMatrices Lowering::MatricesFrom(uint32_t first, uint32_t n, IdOf 
 
 template <typename Push>
 void Lowering::Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) {
-  SetQuantized(d->modes, workspace_.quantized, matmul_rows);
-  Bind(d, 5, PlaceOf(workspace_.quantized));
+  const uint64_t rows = Min(matmul_rows, range_rows_);
+  SetQuantized(d->modes, workspace_.quantized, rows);
+  Place place = PlaceOf(workspace_.quantized);
+  place.range_bytes = QuantizedRangeBytes(rows, push->n);
+  Bind(d, 5, place);
   d->constants[kRowQuantizesId] = 1;
-  push->values_at = QuantizedHeadWords(matmul_rows);
+  push->values_at = QuantizedHeadWords(rows);
   push->row_words = QuantizedWords(push->n);
 }
 

@@ -17,9 +17,10 @@ constexpr VkPipelineStageFlags kShaderStages =
 // Returns the buffer range of a place, rounded up to 16 bytes and clipped to the buffer.
 VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
   const Buffer* buffer = &s.run;
+  uint64_t offset = place.offset;
   switch (place.home) {
     case Home::kNone: return {s.run.handle, 0, s.run.bytes};
-    case Home::kActivations: buffer = &s.activations; break;
+    case Home::kActivations: buffer = &s.ActivationsAt(&offset); break;
     case Home::kWeights: buffer = &s.blocks[place.block]; break;
     case Home::kLogits: buffer = &s.logits; break;
     case Home::kRun: buffer = &s.run; break;
@@ -28,7 +29,7 @@ VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
     case Home::kArrivals: buffer = &s.arrivals; break;
   }
   const uint64_t bytes = AlignUp(Max<uint64_t>(place.bytes, 1), 16);
-  return {buffer->handle, place.offset, Min(bytes, buffer->bytes - place.offset)};
+  return {buffer->handle, offset, Min(bytes, buffer->bytes - offset)};
 }
 
 class Recorder final : public DispatchSink {
@@ -36,11 +37,8 @@ class Recorder final : public DispatchSink {
   Recorder(State* state, Diag* diag) : s_(*state), api_(state->device.api()), diag_(diag) {}
 
   Status BeginStep(uint32_t step) override {
-    if (!BeginsSegment(*s_.program, step)) return Status::kOk;
-    ARN_TRY(NextSegment());
-    s_.segments[segment_].first_step = step;
-    s_.segments[segment_].is_encoder = step < s_.program->n_encoder_steps;
-    return Status::kOk;
+    step_ = step;
+    return BeginsSegment(*s_.program, step) ? BeginStepSegment() : Status::kOk;
   }
 
   Status BeginEdits(uint32_t) override {
@@ -60,6 +58,7 @@ class Recorder final : public DispatchSink {
     if (n_ == s_.grids.size()) {
       return diag_->Fail(Status::kInternal, "Vulkan: more dispatches than planned");
     }
+    if (dispatch.begins_segment) ARN_TRY(BeginStepSegment());
     VkPipeline pipeline = VK_NULL_HANDLE;
     ARN_TRY(s_.pipelines.Find(s_.device, dispatch, &pipeline, diag_));
     ARN_TRY(BindSet(dispatch));
@@ -87,6 +86,14 @@ class Recorder final : public DispatchSink {
   }
 
  private:
+  // Begins the segment of what follows in the current step, and of those after it.
+  Status BeginStepSegment() {
+    ARN_TRY(NextSegment());
+    s_.segments[segment_].first_step = step_;
+    s_.segments[segment_].is_encoder = step_ < s_.program->n_encoder_steps;
+    return Status::kOk;
+  }
+
   Status NextSegment() {
     if (has_segment_) ARN_TRY(EndSegment());
     has_segment_ = true;
@@ -121,7 +128,7 @@ class Recorder final : public DispatchSink {
   State& s_;
   const Api& api_;
   Diag* diag_;
-  uint32_t n_ = 0, segment_ = 0;
+  uint32_t n_ = 0, segment_ = 0, step_ = 0;
   bool has_segment_ = false;
   VkDescriptorSet set_ = VK_NULL_HANDLE;
   Place places_[kPlaces];

@@ -27,7 +27,8 @@ class Counter final : public DispatchSink {
     *n_dispatches = counts_.n_dispatches;
     return Status::kOk;
   }
-  Status Add(const Dispatch&, Diag*) override {
+  Status Add(const Dispatch& dispatch, Diag*) override {
+    if (dispatch.begins_segment) ++counts_.n_segments;
     ++counts_.n_dispatches;
     ++counts_.n_sets;  // upper bound
     return Status::kOk;
@@ -39,14 +40,14 @@ class Counter final : public DispatchSink {
 };
 
 // Returns the bytes of quantised input rows of a matmul; 0 for float weights.
-uint64_t QuantizedRowBytes(const Weight& weight, uint64_t rows) {
+uint64_t QuantizedInputBytes(const Weight& weight, uint64_t rows, uint64_t range_rows) {
   if (!IsInteger(weight)) return 0;
-  const uint64_t words = rows * Lowering::QuantizedWords(weight.cols);
-  return (Lowering::QuantizedHeadWords(rows) + words) * sizeof(uint32_t);
+  if (rows <= range_rows) return QuantizedBytes(rows, weight.cols);
+  return CeilDiv(rows, range_rows) * QuantizedRangeBytes(range_rows, weight.cols);
 }
 
 // Returns the maximum bytes of quantised rows over all matmuls; 0 if no weights are integer.
-uint64_t QuantizedBytes(const Program& program) {
+uint64_t QuantizedInputBytes(const Program& program, uint64_t range_rows) {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
     const StepOperands operands = OperandsOf(step);
@@ -55,7 +56,8 @@ uint64_t QuantizedBytes(const Program& program) {
     const uint64_t rows = experts == nullptr ? MaxRowsOf(program, program.values[step.in])
                                              : uint64_t{program.max_rows} * experts->n_chosen;
     for (uint32_t i = 0; i < operands.n_matrices; ++i) {
-      bytes = Max(bytes, QuantizedRowBytes(program.weights[operands.first_matrix + i], rows));
+      const Weight& weight = program.weights[operands.first_matrix + i];
+      bytes = Max(bytes, QuantizedInputBytes(weight, rows, range_rows));
     }
   }
   return bytes;
@@ -67,7 +69,7 @@ uint64_t FewQuantizedBytes(const Program& program) {
   for (const Step& step : program.steps) {
     const auto* linear = step.If<LinearParams>();
     if (linear == nullptr) continue;
-    bytes = Max(bytes, QuantizedRowBytes(program.weights[linear->weight], kFewRows));
+    bytes = Max(bytes, QuantizedInputBytes(program.weights[linear->weight], kFewRows, kAllRows));
   }
   return bytes;
 }
@@ -102,16 +104,27 @@ uint64_t FeaturesBytes(const Program& program) {
   return 0;
 }
 
+// Bytes of the keys and values that kSelfAttention of ranges of rows copies.
+uint64_t CopiedBytes(const Program& program, const Traits& traits) {
+  uint64_t bytes = 0;
+  if (RangeRowsOf(program, traits.binding_bytes) == kAllRows) return bytes;
+  for (const Step& step : program.steps) {
+    const auto* p = step.If<SelfAttentionParams>();
+    if (p == nullptr) continue;
+    const AttentionKind& kind = program.kinds[p->kind];
+    bytes = Max(bytes, CopiedHeadsOf(program, kind, traits.binding_bytes).bytes());
+  }
+  return bytes;
+}
+
 // Maximum over the steps.
 uint64_t PartialsBytes(const Program& program, const Traits& traits) {
-  uint64_t bytes = 0;
+  uint64_t bytes = CopiedBytes(program, traits);
   for (const Step& step : program.steps) {
     bytes = Max(bytes, PartialBytes(program, step, traits.segment_positions));
   }
   return bytes;
 }
-
-constexpr uint64_t kMaxGridRows = 65535;  // on every device
 
 // Rows are a dimension of grids.
 Status CheckRows(const Program& program, Diag* diag) {
@@ -138,8 +151,9 @@ Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
 
 }  // namespace
 
-QuantizedParts QuantizedPartsOf(const Program& program) {
-  return {QuantizedBytes(program), FewQuantizedBytes(program)};
+QuantizedParts QuantizedPartsOf(const Program& program, const Traits& traits) {
+  const uint64_t range_rows = RangeRowsOf(program, traits.binding_bytes);
+  return {QuantizedInputBytes(program, range_rows), FewQuantizedBytes(program)};
 }
 
 Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag) {
@@ -165,6 +179,36 @@ void FillBufferBytes(const Program& program, const Counts& counts, const RunWord
   out->grids = counts.n_dispatches * sizeof(VkDispatchIndirectCommand);
   out->weights = counts.weight_bytes;
   out->arrivals = ArrivalBytes(program);
+}
+
+uint64_t EndOfActivations(const Program& program, const BackendPlan& plan, uint64_t start,
+                          uint64_t buffer_bytes) {
+  const auto for_each = [&](auto visit) {
+    for (const Value& value : program.values) visit(value.slice);
+    for (const uint32_t i : {kQuantizedSlice, kNormedSlice, kExpertsSlice, kPartialsSlice,
+                             kFeaturesSlice, kEmbeddingsSlice}) {
+      visit(plan.slices[i]);
+    }
+  };
+  const auto is_end = [&](uint64_t at) {
+    bool is_crossed = at % Device::kBindingAlign != 0;
+    for_each([&](const Slice& slice) {
+      is_crossed = is_crossed || (slice.offset < at && at < slice.offset + slice.bytes);
+    });
+    return !is_crossed;
+  };
+  const uint64_t all = plan.slices[kActivationsSlice].bytes;
+  uint64_t before = start, after = all;  // the best ends up to buffer_bytes, and behind them
+  if (all - start <= buffer_bytes) return all;
+  for_each([&](const Slice& slice) {
+    if (slice.offset <= start || !is_end(slice.offset)) return;
+    if (slice.offset - start <= buffer_bytes) {
+      before = Max(before, slice.offset);
+    } else {
+      after = Min(after, slice.offset);
+    }
+  });
+  return before != start ? before : after;
 }
 
 uint64_t BufferBytes::Total() const {
@@ -203,13 +247,15 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   ARN_TRY(CountProgram(program, traits, &counts, diag));
   RunWords words;
   ARN_TRY(words.Plan(program, diag));
-  const QuantizedParts quantized = QuantizedPartsOf(program);
+  const QuantizedParts quantized = QuantizedPartsOf(program, traits);
   const ExpertSpace experts = ExpertSpaceOf(program);
-  ARN_TRY(CheckRows(program, diag));
   const uint64_t features = FeaturesBytes(program);
   const uint64_t embeddings = uint64_t{program.max_rows} * EmbeddingStride(program) * sizeof(float);
-  ARN_TRY(CheckBindings(
-      program, Max(Max(quantized.bytes, experts.most_bytes()), Max(features, embeddings)), diag));
+  if (RangeRowsOf(program, traits.binding_bytes) == kAllRows) {
+    ARN_TRY(CheckRows(program, diag));
+    ARN_TRY(CheckBindings(
+        program, Max(Max(quantized.bytes, experts.most_bytes()), Max(features, embeddings)), diag));
+  }
   const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {
     ARN_ASSIGN(plan->slices[slice], layout->AddArray(region, count, bytes));
     return Status::kOk;

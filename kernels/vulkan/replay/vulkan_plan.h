@@ -37,15 +37,20 @@ struct QuantizedParts {
   uint64_t bytes = 0, few_bytes = 0;
   uint64_t few_at() const { return AlignUp(bytes, kSliceAlign); }
 };
-QuantizedParts QuantizedPartsOf(const Program& program);
+QuantizedParts QuantizedPartsOf(const Program& program, const Traits& traits);
 
 // Fills everything except the sizes of the regions.
 void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
                      BufferBytes* out);
 
-// Only traits.segment_positions and traits.fuses affect the plan.
+// Only traits.segment_positions, traits.fuses and traits.binding_bytes affect the plan.
 Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
             Diag* diag);
+
+// Returns the end of the buffer of activations that begins at `start`: at most buffer_bytes behind
+// it if something that nothing crosses is there, and a multiple of a binding's alignment.
+uint64_t EndOfActivations(const Program& program, const BackendPlan& plan, uint64_t start,
+                          uint64_t buffer_bytes);
 
 // Returns kUnsupported if the program contains something this backend does not run.
 Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag);

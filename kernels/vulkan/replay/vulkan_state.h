@@ -41,6 +41,9 @@ struct Segment {
   VkCommandBuffer commands[kModeCount] = {};
 };
 
+// Buffers of Region::kActivations: every device allocates 1 GiB at once, many not much more than 2.
+constexpr uint32_t kActivationBuffers = 16;
+
 constexpr uint32_t kFlights = kStepsAhead + 1;  // maximum submissions in flight
 
 struct State {
@@ -57,7 +60,9 @@ struct State {
   Span<GridOf> grids;
   Span<Segment> segments;
   Span<Buffer> blocks;  // weight buffers
-  Buffer activations, kv, logits, run, grid_words, choice;
+  Buffer activations[kActivationBuffers];
+  uint64_t activations_at[kActivationBuffers] = {};  // offset of each in the region
+  Buffer kv, logits, run, grid_words, choice;
   Buffer arrivals;  // counters of workgroups that have ended, 0 between dispatches
   Traits traits;
   TuningRecord tuned;
@@ -74,6 +79,14 @@ struct State {
   bool shares_kv = false;
   bool is_lost = false;  // the device failed during a run: it is not used any more
 
+  // Returns the buffer of activations that has a slice or binding at *offset, and makes that one of
+  // the buffer.
+  const Buffer& ActivationsAt(uint64_t* offset) const {
+    uint32_t i = kActivationBuffers - 1;
+    while (i != 0 && (activations[i].bytes == 0 || *offset < activations_at[i])) --i;
+    *offset -= activations_at[i];
+    return activations[i];
+  }
   uint32_t* run_words() const { return reinterpret_cast<uint32_t*>(run.mapped); }
   ChoiceWords* choice_words() const { return reinterpret_cast<ChoiceWords*>(choice.mapped); }
 };

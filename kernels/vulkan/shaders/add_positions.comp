@@ -12,11 +12,12 @@ layout(set = 0, binding = 4) readonly buffer Types { float types[]; };
 layout(push_constant) uniform Push { AddPositionsPush push; };
 
 void main() {
-  uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, position = row_position(row);
+  uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
+  uint in_run = row + ARN_FIRST_ROW, position = row_position(in_run);
   if (i < push.width) {
     precise float value = y[push.out_at + row * push.width + i];
     if (HAS_TYPES == 1) {
-      uint n_first = run[sequence_at(row_sequence(row)) + kSequenceFirstType];
+      uint n_first = run[sequence_at(row_sequence(in_run)) + kSequenceFirstType];
       value += types[push.rows_at + (position < n_first ? 0 : push.type_words) + i];
     }
     if (HAS_POSITIONS == 1) {

@@ -25,7 +25,15 @@ layout(constant_id = kAttentionInQuadsId) const uint IN_QUADS = 0;
 // 1: the queries of all pairs are in shared memory; 0: they are read again for each tile of keys.
 layout(constant_id = kAttentionKeepsQueriesId) const uint KEEPS_QUERIES = 0;
 
+// 1: of kSelfAttention, keys and values are not in the input: bindings 5 and 3 have them, of the
+// grid's heads and of all rows.
+layout(constant_id = kAttentionIsCopiedId) const uint IS_COPIED = 0;
+
 layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
+layout(set = 0, binding = 3) readonly buffer Values { float values[]; };
+layout(set = 0, binding = 3) readonly buffer ValueQuads { vec4 value_quads[]; };
+layout(set = 0, binding = 5) readonly buffer Keys { float keys[]; };
+layout(set = 0, binding = 5) readonly buffer KeyQuads { vec4 key_quads[]; };
 
 // Pairs are processed in groups of four. Scores: an invocation has one group and kKeysPerLane keys.
 const uint kPairGroups = PAIRS / 4;
@@ -46,6 +54,8 @@ shared vec4 shrinks[kPairGroups];            // what the sums so far are multipl
 shared vec4 queries[PAIRS * kDimQuads * KEEPS_QUERIES + 1];  // of each quad: those of all pairs
 shared uint firsts[PAIRS], ends[PAIRS];      // keys that a pair sees; none: of another sequence
 
+const uint kHeads = N_HEADS / N_KV_HEADS, kSplits = (kHeads + TILE_HEADS - 1) / TILE_HEADS;
+
 uint lane, kv_head, first_row, end_row, first_head, n_heads, table;
 uint first_key, end_key;  // keys that any row of the sequence sees
 vec4 staged[kStaged];
@@ -60,13 +70,29 @@ bool has_pair(uint pair) {
 // Start of a pair's query. Pairs that are none read the first one.
 uint query_at(uint pair) {
   uint p = has_pair(pair) ? pair : 0;
-  return push.in_at + row_of(p) * push.in_stride + head_of(p) * HEAD_DIM;
+  return push.in_at + (row_of(p) - ARN_FIRST_ROW) * push.in_stride + head_of(p) * HEAD_DIM;
 }
 vec4 query(uint at, uint quad) {
   return IN_QUADS == 1 ? x_quads[at / 4 + quad] : row_elements(at, 4 * quad);
 }
 
+#define ARN_COPIED(START, ROWS, QUADS)                                        \
+  {                                                                           \
+    uint from = START + at;                                                   \
+    if (IN_QUADS == 1) return QUADS[from / 4];                                \
+    vec4 e = vec4(0.0);                                                       \
+    for (uint j = 0; j < 4 && i + j < HEAD_DIM; ++j) e[j] = ROWS[from + j];   \
+    return e;                                                                 \
+  }
+vec4 copied(bool of_keys, uint key, uint i) {
+  uint n = gl_NumWorkGroups.x / kSplits;
+  uint at = (key * n + kv_head - push.first_kv_head) * HEAD_DIM + i;
+  if (of_keys) ARN_COPIED(push.extra_at, keys, key_quads)
+  ARN_COPIED(push.weights_at, values, value_quads)
+}
+
 vec4 decoded(bool keys, uint key, uint i) {
+  if (IS_COPIED == 1) return copied(keys, key, i);
   if (IS_SELF == 1) {
     uint head = N_HEADS + (keys ? 0 : N_KV_HEADS) + kv_head;
     uint from = push.in_at + key * push.in_stride + head * HEAD_DIM;
@@ -179,7 +205,8 @@ void put_out() {
   for (uint part = 1; part < kParts; ++part) totals += scores[part * kScorePitch + group];
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     uint pair = 4 * group + j;
-    uint to = push.out_at + (row_of(pair) * N_HEADS + head_of(pair)) * HEAD_DIM;
+    uint to = (row_of(pair) - ARN_FIRST_ROW) * N_HEADS + head_of(pair);
+    to = push.out_at + to * HEAD_DIM;
     [[unroll]] for (uint i = 0; i < kQuadsPerLane; ++i) {
       uint channel = 4 * (quad_lane + i * kQuadLanes);
       vec4 out_quad = sums[4 * i + j] / totals[j];
@@ -192,14 +219,13 @@ void put_out() {
 
 void main() {
   lane = gl_LocalInvocationIndex;
-  const uint heads = N_HEADS / N_KV_HEADS, splits = (heads + TILE_HEADS - 1) / TILE_HEADS;
-  uint split = gl_WorkGroupID.x % splits * TILE_HEADS;
-  kv_head = gl_WorkGroupID.x / splits;
-  first_head = kv_head * heads + split;
-  n_heads = min(TILE_HEADS, heads - split);
+  uint split = gl_WorkGroupID.x % kSplits * TILE_HEADS;
+  kv_head = push.first_kv_head + gl_WorkGroupID.x / kSplits;
+  first_head = kv_head * kHeads + split;
+  n_heads = min(TILE_HEADS, kHeads - split);
   // Later rows see more keys: they begin first.
-  first_row = (gl_NumWorkGroups.y - 1 - gl_WorkGroupID.y) * TILE_ROWS;
-  end_row = min(first_row + TILE_ROWS, ARN_ROWS);
+  first_row = ARN_FIRST_ROW + (gl_NumWorkGroups.y - 1 - gl_WorkGroupID.y) * TILE_ROWS;
+  end_row = min(first_row + TILE_ROWS, ARN_FIRST_ROW + ARN_ROWS);
 
   uint my_pair = lane / kParts;
   bool has_sink = HAS_SINKS == 1 && has_pair(my_pair);

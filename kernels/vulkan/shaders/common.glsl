@@ -20,11 +20,14 @@ layout(set = 0, binding = 0) readonly buffer RunBlock { uint run[]; };
 
 #define RUN_ROWS run[kRunRowCount]
 #define RUN_LOGIT_ROWS run[kRunLogitRowCount]
-// Rows of the matrix that a matmul or an attention works on.
-#define ARN_ROWS                                                                  \
-  (push.of_logits == 0u          ? RUN_ROWS * push.row_factor                     \
-   : push.of_logits == kOfPooled ? run[kRunPooledRowCount]                        \
-                                 : RUN_LOGIT_ROWS - (push.of_logits - 1u))
+// Bindings begin with this one of the rows. Functions of the run take it into account, data does not.
+#define ARN_FIRST_ROW (push.of_rows & kFirstOfRows)
+// Rows of the matrix that a matmul or an attention works on, from the first on.
+#define ARN_ROWS                                                 \
+  ((push.of_rows < kOfLogits   ? RUN_ROWS * push.row_factor      \
+    : push.of_rows < kOfPooled ? RUN_LOGIT_ROWS                  \
+                               : run[kRunPooledRowCount]) -      \
+   ARN_FIRST_ROW)
 uint row_token(uint row) { return run[kRunRows + row * kRowWords + kRowToken]; }
 uint row_position(uint row) { return run[kRunRows + row * kRowWords + kRowPosition]; }
 uint row_sequence(uint row) { return run[kRunRows + row * kRowWords + kRowSequence]; }

@@ -34,7 +34,7 @@ float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 void main() {
   uint row = gl_WorkGroupID.y, first = 4 * gl_LocalInvocationIndex, n = push.n;
   const uint step = 4 * WIDTH;
-  uint in_row = GATHER == 1 ? logit_row(row + push.of_logits - 1) : row;
+  uint in_row = GATHER == 1 ? logit_row(row + ARN_FIRST_ROW) : row;
   uint group = gl_WorkGroupID.x, weights = push.weights_at + group * push.group_weights;
   uint from = push.in_at + in_row * push.in_stride + group * n;
   uint to = push.out_at + row * push.out_stride + group * n;

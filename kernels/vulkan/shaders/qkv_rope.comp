@@ -38,7 +38,8 @@ void normalise(float square, bool is_query, bool is_value, uint lane) {
 
 void main() {
   uint head = gl_WorkGroupID.x, row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
-  uint at = push.out_at + row * push.stride + head * HEAD_DIM, position = row_position(row);
+  uint at = push.out_at + row * push.stride + head * HEAD_DIM;
+  uint in_run = row + ARN_FIRST_ROW, position = row_position(in_run);
   bool is_query = head < N_HEADS, is_value = head >= N_HEADS + N_KV_HEADS;
   float square = 0.0;
   for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
@@ -76,7 +77,7 @@ void main() {
   // Uniform across the workgroup.
   if (STORES == 1 && !is_query) {
     uint kv_head = (head - N_HEADS) % N_KV_HEADS;
-    uint table = table_at(row_sequence(row), push.group);
+    uint table = table_at(row_sequence(in_run), push.group);
     Block block = block_at(!is_value, page_of(table, position), push.layer, kv_head);
     store_row(block, position % PAGE_TOKENS);
   }

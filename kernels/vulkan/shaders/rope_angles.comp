@@ -53,7 +53,7 @@ uint turned_by(uint row, uint pair) {
 void main() {
   uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
   if (i < push.pairs) {
-    precise float angle = float(turned_by(row, i)) * inv_freq[push.weights_at + i];
+    precise float angle = float(turned_by(row + ARN_FIRST_ROW, i)) * inv_freq[push.weights_at + i];
     vec2 turned = cos_sin(abs(angle)) * push.amplitude;
     uint at = push.out_at + row * 2 * push.pairs + i;
     y[at] = turned.x;

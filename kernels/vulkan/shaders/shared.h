@@ -49,6 +49,7 @@ const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId =
 const uint kAttentionIsMergeId = 10, kAttentionHasPartsId = 17, kAttentionIsCausalId = 18;
 const uint kAttentionMergesId = 19, kAttentionQuantizesId = 20, kAttentionGroupHeadsId = 21;
 // attention_tile.comp.
+const uint kAttentionIsCopiedId = 22;
 const uint kAttentionPairsId = 11, kAttentionKeysId = 12, kAttentionTileRowsId = 13;
 const uint kAttentionTileHeadsId = 14, kAttentionInQuadsId = 15, kAttentionKeepsQueriesId = 16;
 // linear.glsl; rows and outputs per workgroup: gemv_*.comp; tiles: gemm_*.comp.
@@ -87,16 +88,17 @@ const uint kRouteMaxGroups = 64;
 
 // ---- push constants ----------------------------------------------------------------------------
 // Every block starts with these words: where the data of bindings 1 to 5 starts after the binding's
-// offset; rows of the matrix per row of the run; 0, 1 + the first selected logit row, or kOfPooled.
+// offset; rows of the matrix per row of the run; which rows the grid has: kOfRun, kOfLogits or
+// kOfPooled, plus the first of them.
 #define ARN_PUSH_HEAD                                \
   uint in_at, out_at, weights_at, rows_at, extra_at; \
-  uint row_factor, of_logits;
+  uint row_factor, of_rows;
 
 struct PushHead {
   ARN_PUSH_HEAD
 };
-// PushHead::of_logits of dispatches on pooled rows.
-const uint kOfPooled = 0xffffffffu;
+const uint kOfRun = 0, kOfLogits = 0x40000000u, kOfPooled = 0x80000000u;
+const uint kFirstOfRows = 0x3fffffffu;  // mask
 // Where one group's pages of a pool are: offset of the pool in the KV region, strides of pages and
 // layers, and offsets in a layer's part of a page, in words. Push constants because they change
 // with the context length, for which no shader should be compiled again. v_at = 0: the values are
@@ -171,6 +173,7 @@ struct AttentionPush {
   float scale, softcap;
   uint n_distances, bias_stride;
   uint most_segments;         // per row: capacity of `partials`
+  uint first_kv_head;         // of the grid
   uint values_at, row_words;  // as in NormPush
 };
 struct GatedActPush {

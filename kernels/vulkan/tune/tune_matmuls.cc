@@ -70,7 +70,7 @@ class ShapeCollector final : public DispatchSink {
   Status Add(const Dispatch& d, Diag*) override {
     const uint64_t work = d.work * rows_ * d.row_factor;
     if (!is_counted_ || d.modes != BitOf(static_cast<Mode>(matmul_.mode)) || n_ == kMostTimed ||
-        (n_ != 0 && work_ + work > kMostTimedWork)) {
+        d.first_row != 0 || (n_ != 0 && work_ + work > kMostTimedWork)) {
       return Status::kOk;
     }
     if (n_ != 0 && (d.shader != found_[0].shader ||
