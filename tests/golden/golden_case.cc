@@ -158,4 +158,33 @@ void ExpectLogits(const GoldenCase& golden, size_t position, const float* logits
   EXPECT_LT(worst, tolerance) << "position " << position << ", token " << worst_id;
 }
 
+void ExpectGreedyWithGuesses(const GoldenCase& golden, const arn_model* model, uint64_t least) {
+  for (const uint32_t backend : kBackends) {
+    for (const uint32_t chunk : {8u, 64u}) {
+      arn_session_options options = GoldenOptions(backend, chunk);
+      options.all_logits = 0;
+      options.speculation = ARN_SPECULATE_MTP;
+      options.guess_always = 1;
+      const SessionPtr session = NewSession(model, options);
+      ASSERT_EQ(ARN_OK,
+                arn_session_prefill(session.get(), golden.prompt.data(), golden.prompt.size()));
+      std::vector<int32_t> ids;
+      arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+      generate.max_tokens = static_cast<uint32_t>(golden.greedy.size());
+      generate.ignore_eos = 1;
+      generate.user = &ids;
+      generate.callback = [](void* to, int32_t token, const char*, size_t) -> int32_t {
+        static_cast<std::vector<int32_t>*>(to)->push_back(token);
+        return 0;
+      };
+      ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &generate, nullptr))
+          << arn_session_last_error(session.get());
+      EXPECT_EQ(golden.greedy, ids);
+      arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+      ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
+      EXPECT_GE(stats.guesses_proposed, least);
+    }
+  }
+}
+
 }  // namespace arn::test

@@ -68,4 +68,8 @@ bool EncodeInput(const GoldenCase& golden, arn_session* session);
 // largest error.
 void ExpectLogits(const GoldenCase& golden, size_t position, const float* logits, double tolerance);
 
+// Generates in sessions that guess with the bundle's drafter, on each backend: the tokens are the
+// golden ones. Expects at least `least` guesses.
+void ExpectGreedyWithGuesses(const GoldenCase& golden, const arn_model* model, uint64_t least);
+
 }  // namespace arn::test

@@ -49,6 +49,12 @@ inline arn_session_stats_data Stats(const arn_session* session) {
   return stats;
 }
 
+inline double AcceptedShare(const arn_session* session) {
+  const arn_session_stats_data stats = Stats(session);
+  EXPECT_GT(stats.guesses_proposed, 0u);
+  return static_cast<double>(stats.guesses_accepted) / static_cast<double>(stats.guesses_proposed);
+}
+
 inline Text Generate(arn_session* session, uint32_t n) {
   Text text;
   text.session = session;

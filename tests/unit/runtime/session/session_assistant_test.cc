@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/head_support.h"
 #include "tests/support/layer_shapes.h"
 #include "tests/support/print_params.h"
-#include "tests/support/speculation_support.h"
 
 namespace arn::test {
 namespace {
@@ -23,12 +23,6 @@ BundleBytes WithAssistant(TinyMtp mtp, const std::vector<TinyLayer>& layers) {
   bundle.mtp = mtp;
   bundle.is_assistant = true;
   return MakeTinyBundle(bundle);
-}
-
-double AcceptedShare(const arn_session* session) {
-  const arn_session_stats_data stats = Stats(session);
-  EXPECT_GT(stats.guesses_proposed, 0u);
-  return static_cast<double>(stats.guesses_accepted) / static_cast<double>(stats.guesses_proposed);
 }
 
 class AssistantTest : public testing::TestWithParam<Shape> {};
@@ -67,22 +61,9 @@ class Assistant : public testing::Test {
 };
 
 TEST_F(Assistant, Sampling_TheSameTokensForTheSameSeed) {
-  for (const float temperature : {0.05f, 0.4f, 1.0f}) {
-    arn_sampling sampling = ARN_SAMPLING_INIT;
-    sampling.temperature = temperature;
-    sampling.seed = 23;
-    const SessionPtr plain = NewSession(right_.get(), Options(ARN_KV_INT8, ARN_SPECULATE_NONE)),
-                     guessing = NewSession(right_.get(), Options(ARN_KV_INT8, ARN_SPECULATE_MTP));
-    for (arn_session* session : {plain.get(), guessing.get()}) {
-      ASSERT_EQ(ARN_OK, arn_session_set_sampling(session, &sampling));
-    }
-    ExpectSameTexts(plain.get(), guessing.get(), 4);
-    EXPECT_GT(Stats(guessing.get()).guesses_accepted, 0u);
-  }
+  ExpectSameSamples(right_.get(), /*same_pages=*/true);
 }
 
-// One that reads the row alone is right only if that is the one of the token before, and its own
-// behind a guess.
 TEST_F(Assistant, Rows_AreThoseOfTheTokensBefore) {
   TinyBundle bundle;
   bundle.vocab = bundle.hidden = 64;
@@ -93,150 +74,32 @@ TEST_F(Assistant, Rows_AreThoseOfTheTokensBefore) {
   bundle.layer_kinds = {{}, {}};
   const BundleBytes bytes = MakeTinyBundle(bundle);
   const ModelPtr model = OpenBytes(bytes);
-  for (const uint32_t guesses : {1u, 15u}) {
-    arn_session_options options = Options(ARN_KV_INT8, ARN_SPECULATE_MTP);
-    options.max_guesses = guesses;
-    options.max_sequences = 2;
-    const SessionPtr session = NewSession(model.get(), options);
-    const std::vector<int32_t> prompt = Prompt(75);  // more than a chunk
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
-    int32_t next = prompt.back();
-    const auto expect_counting = [&] {
-      for (const int32_t id : Generate(session.get(), 37).ids) {
-        next = (next + 1) % 64;
-        ASSERT_EQ(next, id);
-      }
-    };
-    expect_counting();
-    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), arn_session_length(session.get()) - 9));
-    next -= 9 - 64;
-    expect_counting();
-    ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
-    expect_counting();
-    ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
-    next -= 37 - 64;
-    expect_counting();
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + 7, 30));
-    next = prompt[36];
-    expect_counting();
-    EXPECT_EQ(1.0, AcceptedShare(session.get()));
-    EXPECT_GT(Stats(session.get()).guesses_accepted, 80u);
-  }
+  ExpectRowsOfTheTokensBefore(model.get(), HeadOptions(true));
 }
 
 // It has nothing to read before its first guess, however the prompt came.
 TEST_F(Assistant, PromptInParts_TheSameGuesses) {
-  const std::vector<int32_t> prompt = Prompt(200);
-  std::vector<uint64_t> accepted;
-  for (const uint32_t chunk : {256u, 64u, 24u, 5u}) {
-    arn_session_options options = Options(ARN_KV_INT8, ARN_SPECULATE_MTP);
-    options.prefill_chunk = chunk;
-    options.max_guesses = 4;
-    const SessionPtr session = NewSession(random_.get(), options);
-    for (size_t done = 0; done < prompt.size();) {
-      const size_t n = std::min<size_t>(done % 2 == 0 ? 33 : 90, prompt.size() - done);
-      ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + done, n));
-      done += n;
-    }
-    Generate(session.get(), 200);
-    accepted.push_back(Stats(session.get()).guesses_accepted);
+  const std::vector<arn_session_stats_data> stats = StatsOfPromptInParts(random_.get());
+  for (const arn_session_stats_data& s : stats) {
+    EXPECT_EQ(stats[0].guesses_accepted, s.guesses_accepted);
   }
-  for (const uint64_t n : accepted) EXPECT_EQ(accepted[0], n);
 }
 
 TEST_F(Assistant, RewoundForkedAndReset_TheSameTokensAndRightGuesses) {
   const BundleBytes bytes = WithAssistant(TinyMtp::kRight, {{}, {}});
   const ModelPtr model = OpenBytes(bytes);
-  std::vector<std::vector<int32_t>> texts[2];
-  for (const bool guesses : {false, true}) {
-    arn_session_options options =
-        Options(ARN_KV_INT8, guesses ? ARN_SPECULATE_MTP : ARN_SPECULATE_NONE);
-    options.max_sequences = 3;
-    const SessionPtr session = NewSession(model.get(), options);
-    const std::vector<int32_t> prompt = Prompt(70);
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
-    const auto generate = [&] {
-      const uint64_t before = Stats(session.get()).guesses_accepted;
-      texts[guesses].push_back(Generate(session.get(), 20).ids);
-      if (guesses) {
-        EXPECT_GT(Stats(session.get()).guesses_accepted, before);
-      }
-    };
-    generate();
-    ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 2));
-    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), arn_session_length(session.get()) - 12));
-    generate();
-    ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
-    generate();
-    ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
-    int32_t id = 0;
-    for (int i = 0; i < 5; ++i) ASSERT_EQ(ARN_OK, arn_session_decode(session.get(), &id));
-    generate();
-    const uint32_t both[2] = {0, 2};
-    int32_t ids[2];
-    ASSERT_EQ(ARN_OK, arn_session_decode_batch(session.get(), both, 2, ids));
-    generate();
-    ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + 9, 40));
-    generate();
-    if (guesses) {
-      EXPECT_EQ(1.0, AcceptedShare(session.get()));
-    }
-  }
-  EXPECT_EQ(texts[0], texts[1]);
+  ExpectSameTextsAndRightGuesses(model.get(), 0);
 }
 
 TEST_F(Assistant, Restored_TheSameTokensAndRightGuesses) {
-  const std::vector<int32_t> prompt = Prompt(70);
-  const arn_session_options with = Options(ARN_KV_INT8, ARN_SPECULATE_MTP);
-  const SessionPtr first = NewSession(right_.get(), with);
-  ASSERT_EQ(ARN_OK, arn_session_prefill(first.get(), prompt.data(), prompt.size()));
-  Generate(first.get(), 20);
-  uint64_t n = 0;
-  ASSERT_EQ(ARN_OK, arn_session_save_bytes(first.get(), &n));
-  std::vector<uint8_t> saved(n);
-  ASSERT_EQ(ARN_OK, arn_session_save_memory(first.get(), saved.data(), saved.size(), &n));
-  const std::vector<int32_t> expected = Generate(first.get(), 30).ids;
-  const SessionPtr restored = NewSession(right_.get(), with);
-  ASSERT_EQ(ARN_OK,
-            arn_session_restore_memory(restored.get(), saved.data(), saved.size(), nullptr));
-  EXPECT_EQ(expected, Generate(restored.get(), 30).ids);
-  EXPECT_EQ(1.0, AcceptedShare(restored.get()));
+  ExpectRightGuessesWhenRestored(right_.get(), HeadOptions(true));
 }
 
 TEST_F(Assistant, FullContext_TheSameTokens) {
-  for (const arn_model* model : {random_.get(), right_.get()}) {
-    for (const uint32_t overflow : {ARN_OVERFLOW_STOP, ARN_OVERFLOW_SHIFT}) {
-      std::vector<std::vector<int32_t>> texts;
-      for (const uint32_t speculation : {ARN_SPECULATE_NONE, ARN_SPECULATE_MTP}) {
-        arn_session_options options = Options(ARN_KV_INT8, speculation);
-        options.context_tokens = 128;
-        options.overflow = overflow;
-        if (overflow == ARN_OVERFLOW_SHIFT) options.pinned_tokens = 8;
-        const SessionPtr session = NewSession(model, options);
-        const std::vector<int32_t> prompt = Prompt(50);
-        ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
-        texts.push_back(Generate(session.get(), overflow == ARN_OVERFLOW_STOP ? 79 : 300).ids);
-        if (speculation == ARN_SPECULATE_MTP) {
-          EXPECT_GT(Stats(session.get()).guesses_proposed, 20u);
-        }
-      }
-      EXPECT_EQ(texts[0], texts[1]);
-    }
-  }
+  for (const arn_model* model : {random_.get(), right_.get()}) ExpectSameTextsInAFullContext(model);
 }
 
-TEST_F(Assistant, Cancel_LosesNothing) {
-  std::vector<int32_t> texts[2];
-  for (const bool guesses : {false, true}) {
-    const SessionPtr session = NewSession(
-        random_.get(), Options(ARN_KV_INT8, guesses ? ARN_SPECULATE_MTP : ARN_SPECULATE_NONE));
-    const std::vector<int32_t> prompt = Prompt(70);
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
-    texts[guesses] = GenerateWithCancels(session.get(), 120);
-  }
-  EXPECT_EQ(texts[0], texts[1]);
-}
+TEST_F(Assistant, Cancel_LosesNothing) { ExpectSameTextWhenCancelled(random_.get()); }
 
 TEST_F(Assistant, Auto_HasItBehindTheNgrams) {
   const SessionPtr plain = NewSession(random_.get(), Options(ARN_KV_INT8, ARN_SPECULATE_NONE)),

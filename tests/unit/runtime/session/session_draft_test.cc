@@ -5,20 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/head_support.h"
 #include "tests/support/layer_shapes.h"
 #include "tests/support/print_params.h"
-#include "tests/support/speculation_support.h"
 
 namespace arn::test {
 namespace {
 
 // Accepted guesses of those proposed.
-double Accepted(const arn_session* session) {
-  const arn_session_stats_data stats = Stats(session);
-  EXPECT_GT(stats.guesses_proposed, 0u);
-  return static_cast<double>(stats.guesses_accepted) / static_cast<double>(stats.guesses_proposed);
-}
-
 class DraftTest : public testing::TestWithParam<Shape> {};
 
 // int8 pages: those of the draft, too.
@@ -35,9 +29,9 @@ TEST_P(DraftTest, Greedy_TheSameTokens_AndTheModelItselfIsAlwaysRight) {
       ExpectSameTexts(plain.get(), guessing.get(), 3);
       if (HasFailure()) return;
       if (draft == foreign.get()) {
-        EXPECT_LT(Accepted(guessing.get()), 0.5);
+        EXPECT_LT(AcceptedShare(guessing.get()), 0.5);
       } else if (kv == ARN_KV_INT8) {
-        EXPECT_EQ(1.0, Accepted(guessing.get()));
+        EXPECT_EQ(1.0, AcceptedShare(guessing.get()));
       }
     }
   }
@@ -126,29 +120,15 @@ TEST_F(Draft, RewoundForkedAndReset_TheSameTokens) {
     ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + 9, 40));
     generate();
     if (guesses) {
-      EXPECT_GT(Accepted(session.get()), 0.8);
+      EXPECT_GT(AcceptedShare(session.get()), 0.8);
     }
   }
   EXPECT_EQ(texts[0], texts[1]);
 }
 
 TEST_F(Draft, Restored_TheSameTokensAndRightGuesses) {
-  const std::vector<int32_t> prompt = Prompt(70);
-  const arn_session_options with = Options(ARN_KV_INT8, ARN_SPECULATE_DRAFT, model_.get());
-  const SessionPtr first = NewSession(model_.get(), with);
-  ASSERT_EQ(ARN_OK, arn_session_prefill(first.get(), prompt.data(), prompt.size()));
-  Generate(first.get(), 20);
-  std::vector<uint8_t> saved;
-  uint64_t n = 0;
-  ASSERT_EQ(ARN_OK, arn_session_save_bytes(first.get(), &n));
-  saved.resize(n);
-  ASSERT_EQ(ARN_OK, arn_session_save_memory(first.get(), saved.data(), saved.size(), &n));
-  const std::vector<int32_t> expected = Generate(first.get(), 30).ids;
-  const SessionPtr restored = NewSession(model_.get(), with);
-  ASSERT_EQ(ARN_OK,
-            arn_session_restore_memory(restored.get(), saved.data(), saved.size(), nullptr));
-  EXPECT_EQ(expected, Generate(restored.get(), 30).ids);
-  EXPECT_EQ(1.0, Accepted(restored.get()));
+  ExpectRightGuessesWhenRestored(model_.get(),
+                                 Options(ARN_KV_INT8, ARN_SPECULATE_DRAFT, model_.get()));
 }
 
 // A context that shifts, one that ends the text, and a draft with a shorter one.
