@@ -21,41 +21,6 @@ constexpr uint32_t kStreamStepsPerLayer = 10 + kMaxStreams;
 constexpr uint32_t kStreamStepsOutsideLayers = 4 * kMaxStreams + 1;
 constexpr uint64_t kViewsPerKind = 31;  // LayerValues but x and norms; q alone
 
-// True if two layers have the same steps of streams.h.
-bool HaveSameResiduals(const LayerKind& a, const LayerKind& b) {
-  return (a.laurel_rank == 0) == (b.laurel_rank == 0) &&
-         a.has_gate_threshold == b.has_gate_threshold &&
-         (a.attention_sum_factor == 1.0f) == (b.attention_sum_factor == 1.0f);
-}
-
-// True if two layers have the same steps, so that value lifetimes of one fit the other.
-bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
-  const auto both = [](uint32_t x, uint32_t y, uint32_t none) {
-    return (x == none) == (y == none);
-  };
-  const LayerKindSpec &ka = spec.kinds[a.kind], &kb = spec.kinds[b.kind];
-  return ka.is_parallel == kb.is_parallel && ka.norms_follow_sum == kb.norms_follow_sum &&
-         a.shares_norm(ka) == b.shares_norm(kb) && ka.is_gated == kb.is_gated &&
-         ka.mixer == kb.mixer && ka.is_latent() == kb.is_latent() &&
-         both(ka.latent_query_rank, kb.latent_query_rank, 0) && ka.is_hybrid == kb.is_hybrid &&
-         ka.has_attention_gate == kb.has_attention_gate && both(ka.ffn_dim, kb.ffn_dim, 0) &&
-         (!kHasStreams || HaveSameResiduals(ka, kb)) && both(ka.n_experts, kb.n_experts, 0) &&
-         both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
-         both(a.attention_norm, b.attention_norm, kNoWeight) &&
-         both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
-         both(a.ffn_norm, b.ffn_norm, kNoWeight) &&
-         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) &&
-         both(a.attention_sub_norm, b.attention_sub_norm, kNoWeight) &&
-         both(a.ffn_sub_norm, b.ffn_sub_norm, kNoWeight) &&
-         both(a.shared_gate, b.shared_gate, kNoWeight) &&
-         both(a.router_norm, b.router_norm, kNoWeight) &&
-         both(a.experts_norm, b.experts_norm, kNoWeight) &&
-         both(a.experts_post_norm, b.experts_post_norm, kNoWeight) &&
-         both(a.scan_low_norm, b.scan_low_norm, kNoWeight) &&
-         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight) &&
-         both(a.cross_post_norm, b.cross_post_norm, kNoWeight);
-}
-
 // Adds the embeddings that each layer reads a part of.
 void AddPerLayer(const PerLayerSpec& spec, const LayerValues& v, StepList* steps) {
   EmbedParams embed;
@@ -219,10 +184,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Pr
   if (v.has_streams()) SplitIntoStreams(spec.streams, v, &builder);
   ValueId angles[kMaxRopeKinds];
   AddRopeAngles(spec.kinds, spec.ropes, false, angles, &builder);
-  bool is_uniform = true;
-  for (const LayerSpec& layer : spec.layers) {
-    is_uniform = is_uniform && SameSteps(spec, layer, spec.layers[0]);
-  }
+  const bool is_uniform = HaveSameSteps(spec.kinds, spec.layers);
   for (uint32_t i = 0; i < n_layers; ++i) {
     const LayerSpec& layer = spec.layers[i];
     const auto n_kinds = static_cast<uint32_t>(spec.kinds.size());

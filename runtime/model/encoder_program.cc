@@ -166,6 +166,7 @@ void AddEncoder(const ModelSpec& spec, StepList* steps) {
     const LayerPlace place = {i, first_kind + layer.kind, 0, true};
     const LayerKindSpec& kind = encoder.kinds[layer.kind];
     AddLayer(layer, kind, place, ValuesOf(layer, kind, v, steps), angles, steps);
+    if (i == 0 && HaveSameSteps(encoder.kinds, encoder.layers)) FreezeLayerValues(v, steps);
   }
   NormParams norm;
   norm.weight = encoder.final_norm;

@@ -393,6 +393,40 @@ class LayerSteps {
   StepList* steps_;
 };
 
+// True if two layers have the same steps of streams.h.
+bool HaveSameResiduals(const LayerKind& a, const LayerKind& b) {
+  return (a.laurel_rank == 0) == (b.laurel_rank == 0) &&
+         a.has_gate_threshold == b.has_gate_threshold &&
+         (a.attention_sum_factor == 1.0f) == (b.attention_sum_factor == 1.0f);
+}
+
+bool HaveSameSteps(Span<const LayerKindSpec> kinds, const LayerSpec& a, const LayerSpec& b) {
+  const auto both = [](uint32_t x, uint32_t y, uint32_t none) {
+    return (x == none) == (y == none);
+  };
+  const LayerKindSpec &ka = kinds[a.kind], &kb = kinds[b.kind];
+  return ka.is_parallel == kb.is_parallel && ka.norms_follow_sum == kb.norms_follow_sum &&
+         a.shares_norm(ka) == b.shares_norm(kb) && ka.is_gated == kb.is_gated &&
+         ka.mixer == kb.mixer && ka.is_latent() == kb.is_latent() &&
+         both(ka.latent_query_rank, kb.latent_query_rank, 0) && ka.is_hybrid == kb.is_hybrid &&
+         ka.has_attention_gate == kb.has_attention_gate && both(ka.ffn_dim, kb.ffn_dim, 0) &&
+         (!kHasStreams || HaveSameResiduals(ka, kb)) && both(ka.n_experts, kb.n_experts, 0) &&
+         both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
+         both(a.attention_norm, b.attention_norm, kNoWeight) &&
+         both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
+         both(a.ffn_norm, b.ffn_norm, kNoWeight) &&
+         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) &&
+         both(a.attention_sub_norm, b.attention_sub_norm, kNoWeight) &&
+         both(a.ffn_sub_norm, b.ffn_sub_norm, kNoWeight) &&
+         both(a.shared_gate, b.shared_gate, kNoWeight) &&
+         both(a.router_norm, b.router_norm, kNoWeight) &&
+         both(a.experts_norm, b.experts_norm, kNoWeight) &&
+         both(a.experts_post_norm, b.experts_post_norm, kNoWeight) &&
+         both(a.scan_low_norm, b.scan_low_norm, kNoWeight) &&
+         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight) &&
+         both(a.cross_post_norm, b.cross_post_norm, kNoWeight);
+}
+
 }  // namespace
 
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
@@ -463,6 +497,20 @@ void AddRopeAngles(Span<const LayerKindSpec> kinds, Span<const RopeKind> ropes, 
     RopeAnglesParams params;
     params.rope = static_cast<uint16_t>(i);
     steps->Add(Step(params, kNoValue, angles[i]));
+  }
+}
+
+bool HaveSameSteps(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers) {
+  for (const LayerSpec& layer : layers) {
+    if (!HaveSameSteps(kinds, layer, layers[0])) return false;
+  }
+  return true;
+}
+
+void FreezeLayerValues(const LayerValues& v, StepList* steps) {
+  for (const ValueId id :
+       {v.qkv, v.attention, v.attention_gate, v.ffn_normed, v.gate_up, v.activated}) {
+    if (id != kNoValue) steps->FreezeLifetimes(id);
   }
 }
 

@@ -28,4 +28,11 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
 void AddRopeAngles(Span<const LayerKindSpec> kinds, Span<const RopeKind> ropes, bool is_encoder,
                    ValueId* angles, StepList* steps);
 
+// True if all layers have the same steps, so that the lifetimes of values in one fit the others.
+bool HaveSameSteps(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers);
+// Stops tracking values that no layer of an encoder leaves to the next, in the widths of the widest
+// layer (StepList::FreezeLifetimes). REQUIRES: the steps of the first layer are there, and all
+// layers have the same.
+void FreezeLayerValues(const LayerValues& v, StepList* steps);
+
 }  // namespace arn

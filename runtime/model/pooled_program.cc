@@ -92,7 +92,8 @@ Status BuildPooledProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
   AddEmbedding(spec, v.x, &builder);
   ValueId angles[kMaxRopeKinds];
   AddRopeAngles(spec.kinds, spec.ropes, false, angles, &builder);
-  AddWholeInputLayers(spec.kinds, spec.layers, 0, v, angles, &builder);
+  AddWholeInputLayers(spec.kinds, spec.layers, 0, static_cast<uint32_t>(spec.layers.size()), v,
+                      angles, &builder);
   AddNorm(spec.final_norm_kind, spec.final_norm, spec.final_norm_bias, spec.final_norm_epsilon, v.x,
           &builder);
   AddPooling(spec.pooling, spec.hidden, v.x, &builder, parts.values);

@@ -115,8 +115,7 @@ Status BuildVisionProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
   AddRopeAngles(vision.kinds, spec.ropes, false, angles, &builder);
   uint32_t n_added = 0;
   const auto add_layers = [&](uint32_t end) {
-    AddWholeInputLayers(vision.kinds, vision.layers.subspan(n_added, end - n_added), n_added, v,
-                        angles, &builder);
+    AddWholeInputLayers(vision.kinds, vision.layers, n_added, end, v, angles, &builder);
     n_added = end;
   };
   for (uint32_t i = 0; i < vision.deepstack.size(); ++i) {
@@ -137,6 +136,8 @@ Status BuildVisionProgram(const ModelSpec& spec, Arena* arena, Program* out, Dia
   }
   AddProjector(vision, vision.projector, at, 0, &builder, parts.values);
   for (uint32_t i = 0; i <= vision.deepstack.size(); ++i) {
+    // Layers behind the first, whose values are tracked no more, leave the results as they are.
+    parts.values[i].first_step = 0;
     parts.values[i].last_step = builder.n_steps() - 1;
   }
   ARN_TRY(FinishProgram(spec, parts, "model.vision.kinds", &builder, out, diag));

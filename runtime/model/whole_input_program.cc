@@ -21,12 +21,13 @@ Status AllocateParts(Span<const LayerKindSpec> kinds, uint64_t n_steps, Arena* a
 }
 
 void AddWholeInputLayers(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers,
-                         uint32_t first, const LayerValues& values, const ValueId* angles,
-                         StepList* steps) {
-  for (uint32_t i = 0; i < layers.size(); ++i) {
+                         uint32_t begin, uint32_t end, const LayerValues& values,
+                         const ValueId* angles, StepList* steps) {
+  for (uint32_t i = begin; i < end; ++i) {
     const LayerKindSpec& kind = kinds[layers[i].kind];
-    const LayerPlace place = {first + i, layers[i].kind, 0, true};
+    const LayerPlace place = {i, layers[i].kind, 0, true};
     AddLayer(layers[i], kind, place, ValuesOf(layers[i], kind, values, steps), angles, steps);
+    if (i == 0 && HaveSameSteps(kinds, layers)) FreezeLayerValues(values, steps);
   }
 }
 

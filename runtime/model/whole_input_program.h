@@ -23,11 +23,11 @@ uint64_t WholeInputProgramBytes(uint64_t n_steps, uint64_t n_kinds);
 // Fills the kinds. kOutOfMemory: the arena is too small.
 Status AllocateParts(Span<const LayerKindSpec> kinds, uint64_t n_steps, Arena* arena,
                      ProgramParts* out);
-// Adds the steps of layers, of which the first is layer `first`. angles: of each RoPE; null if no
-// layer has one.
+// Adds the steps of layers [begin, end) of `layers`; those before have been added. angles: of each
+// RoPE; null if no layer has one.
 void AddWholeInputLayers(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers,
-                         uint32_t first, const LayerValues& values, const ValueId* angles,
-                         StepList* steps);
+                         uint32_t begin, uint32_t end, const LayerValues& values,
+                         const ValueId* angles, StepList* steps);
 // Makes a program of the steps. kUnsupported: too many values; `field` names the kinds.
 Status FinishProgram(const ModelSpec& spec, const ProgramParts& parts, const char* field,
                      StepList* steps, Program* out, Diag* diag);
