@@ -82,6 +82,11 @@ void ExpectValuesAreKept(const Program& of_model) {
     if (step.in != kNoValue) named.push_back(step.in);
     for (const ValueId id : named) owners.Write(id);
   }
+  // Results are read behind the last step.
+  for (ValueId id = 0; id < values.size(); ++id) {
+    if (values[id].last_step + 1 < program.steps.size()) continue;
+    EXPECT_TRUE(owners.IsKept(id)) << values[id].name << ", at the end";
+  }
 }
 
 void ExpectValuesOfModelAreKept(const std::filesystem::path& bundle) {
