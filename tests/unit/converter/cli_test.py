@@ -606,6 +606,8 @@ class ManyLayers(WithFolder):
     self.assertNotRegex(finish("--resume"), taken)
 
   def test_memory_of_calibration_is_bound(self):
+    if is_sanitized():
+      self.skipTest("a sanitizer keeps memory that the program has released")
     # Wide activations: the sessions of all windows take more.
     hidden, ffn, tokens = 128, 4096, 8 * 512
     shapes = write_checkpoint(self.folder.name, hidden, ffn, n_layers=2, vocab=1024)
@@ -615,8 +617,6 @@ class ManyLayers(WithFolder):
     moments = 14 * 1024 * ffn
     window = 4 * 512 * (4 * ffn + 16 * hidden)
     bound = int(1.2 * largest) + moments + 2 * window + (128 << 20)
-    if is_sanitized():
-      bound = bound * 3 // 2
     self.assertGreater(2 * tokens // 512 * window, 1.5 * bound)
     for bits in ([], ["--bits", "7"]):
       with self.subTest(bits=bits):
