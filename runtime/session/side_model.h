@@ -48,9 +48,9 @@ class SideModel {
   // Runs tokens, at most a chunk, behind the others. features: SessionPart::features. kCancelled if
   // the session's call is cancelled.
   Status Run(Span<const int32_t> ids, Span<const float> features, LogitRows logit_rows);
-  // Runs a token behind the first position + 1 of a sequence of the lender, of which `tables` are.
-  // It turns by the position behind them, and sees what the one at `position` saw. Its row of
-  // `features` is [width of the lender]. REQUIRES: the model has a lender, and its pages are there.
+  // Runs the token at position + 1 of a sequence of the lender, whose pages are in `tables`. Its
+  // query is rotated by that position and attends to what the token at `position` attends to.
+  // features: [width of the lender]. REQUIRES: the model has a lender, and its pages are there.
   Status RunBehind(const PageTable* tables, uint32_t position, int32_t id,
                    Span<const float> features);
   // Returns the likeliest token after the last run, which had logits.

@@ -298,16 +298,24 @@ TEST_F(LockstepTest, Calibrate_GoesOnWhereItWasInterrupted_SameMatrices) {
   Make(tiny);
   const CalibratedMatrices expected = CalibrateAs(DType::kInt4, DType::kInt4, true, 2);
   const std::filesystem::path output = folder_ / "out.arn";
+  const auto options_with = [&](CalibrationNotes* notes) {
+    CalibrateOptions calibrate = OptionsAs(DType::kInt4, DType::kInt4, true, 2);
+    calibrate.temporary = notes->copy();
+    calibrate.notes = notes;
+    calibrate.stage = "all";
+    calibrate.frame = notes->measured();
+    return calibrate;
+  };
+  const auto count_noted = [&](const CalibrationNotes& notes) {
+    uint64_t n = 0;
+    for (const auto& [name, weight] : expected.matrices()) n += notes.HashOf(name) ? 1 : 0;
+    return n;
+  };
   uint64_t most = 0;  // quantised by one run
   for (bool is_done = false; !is_done;) {
     CalibrationNotes notes(output, "key");
-    CalibrateOptions calibrate = OptionsAs(DType::kInt4, DType::kInt4, true, 2);
-    calibrate.temporary = notes.copy();
-    calibrate.notes = &notes;
-    calibrate.stage = "all";
-    calibrate.frame = notes.measured();
-    uint64_t before = 0;
-    for (const auto& [name, weight] : expected.matrices()) before += notes.HashOf(name) ? 1 : 0;
+    const CalibrateOptions calibrate = options_with(&notes);
+    const uint64_t before = count_noted(notes);
     try {
       const CalibratedMatrices found = Calibrate(calibrate, [&](uint64_t done, uint64_t) {
         if (done > before + 1) throw std::runtime_error("interrupted");
@@ -319,8 +327,7 @@ TEST_F(LockstepTest, Calibrate_GoesOnWhereItWasInterrupted_SameMatrices) {
         EXPECT_EQ(Values(weight), Values(expected.matrices().at(name))) << name;
       }
     } catch (const std::runtime_error&) {
-      uint64_t after = 0;
-      for (const auto& [name, weight] : expected.matrices()) after += notes.HashOf(name) ? 1 : 0;
+      const uint64_t after = count_noted(notes);
       ASSERT_GT(after, before);
       most = std::max(most, after - before);
     }
@@ -329,11 +336,7 @@ TEST_F(LockstepTest, Calibrate_GoesOnWhereItWasInterrupted_SameMatrices) {
   // All is noted: nothing runs, and damaged bytes are made again.
   for (const bool is_damaged : {false, true}) {
     CalibrationNotes notes(output, "key");
-    CalibrateOptions calibrate = OptionsAs(DType::kInt4, DType::kInt4, true, 2);
-    calibrate.temporary = notes.copy();
-    calibrate.notes = &notes;
-    calibrate.stage = "all";
-    calibrate.frame = notes.measured();
+    const CalibrateOptions calibrate = options_with(&notes);
     uint64_t done = 0;
     if (is_damaged) {
       const CalibratedMatrices whole = Calibrate(calibrate, [](uint64_t, uint64_t) {});
