@@ -110,9 +110,10 @@ void CheckRoom(const ConvertOptions& options, const Arguments& arguments) {
   for (const MatrixInfo& matrix : ListMatrices(options)) {
     bundle += Bytes(matrix, matrix.dtype);
     exact += Bytes(matrix, DType::kF32);
-    measured += arguments.bits != 0 ? Bytes(matrix, DType::kInt8) : 0;
+    measured += arguments.bits != 0 ? 2 * Bytes(matrix, DType::kInt8) : 0;
   }
-  // Calibration keeps the model beside itself, in f32 and quantised; --bits measures it in int8.
+  // Calibration keeps the model beside itself, in f32 and quantised; --bits measures it in int8,
+  // beside a copy.
   const bool is_cut = arguments.split != 0 && CountPartsOf(bundle, arguments.split) > 1;
   const uint64_t beside = is_cut ? bundle : 0;
   const uint64_t needed = bundle + (is_calibrated ? exact + bundle + measured : beside);

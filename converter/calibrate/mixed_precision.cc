@@ -5,13 +5,16 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "converter/base/error.h"
+#include "converter/base/on_threads.h"
 #include "converter/run/divergence.h"
 #include "converter/run/runner.h"
 #include "converter/run/scratch_memory.h"
+#include "converter/run/written_bundle.h"
 #include "converter/write/temporary_file.h"
 #include "kernels/contract/code_type.h"
 #include "platform/base/arith.h"
@@ -20,6 +23,7 @@
 namespace arn::convert {
 namespace {
 
+constexpr const char* kMeasure = "measure sensitivities";
 // Limit of the reference logits, which are in a file.
 constexpr uint64_t kLogitBytes = 256u << 20;
 // Resolution of the bit budget of --bits.
@@ -42,57 +46,108 @@ std::string UnitName(const std::string& matrix) {
 class Judge {
  public:
   explicit Judge(const SensitivityOptions& options) : options_(options), text_(options.text) {
-    Runner reference(options.reference, "measure sensitivities");
+    Runner reference(options.reference, kMeasure);
     vocab_ = reference.info().vocab;
     const uint64_t fits = kLogitBytes / (vocab_ * sizeof(float));
     const uint64_t n = std::min<uint64_t>({text_.ids.size(), kSensitivityTokens, fits});
     text_.ids.resize(static_cast<size_t>(std::max<uint64_t>(n, 2)));
     expected_.emplace(std::filesystem::path(options.temporary) += ".logits",
                       text_.ids.size() * vocab_ * sizeof(float));
-    std::byte* at = expected_->bytes().data();
+    expected_z_.resize(text_.ids.size());
+    uint64_t first = 0;
     RunText(options.reference, text_, options.convert.n_threads,
             [&](const float* logits, uint32_t count) {
-              const size_t bytes = size_t{count} * vocab_ * sizeof(float);
-              std::memcpy(at, logits, bytes);
-              at += bytes;
+              std::memcpy(Expected(first), logits, size_t{count} * vocab_ * sizeof(float));
+              ForEachRow(count, [&](uint64_t i) {
+                expected_z_[first + i] = LogSumExp(Expected(first + i), vocab_);
+              });
+              first += count;
               ForgetLogits();
             });
+    KeepInt8();
   }
 
   // Measures the checkpoint in int8 with the given matrices in the type to measure.
   double Measure(const std::vector<std::string>& names) const {
-    QuantizedMatrices quantized;
-    ConvertOptions convert = options_.convert;
-    convert.output = options_.temporary;
-    convert.make_prefix = nullptr;
+    QuantizedMatrices quantized = in_int8_;
+    ConvertOptions convert = MeasuredConversion();
     convert.quantized = &quantized;
-    convert.formats.weights = DType::kInt8;
-    convert.formats.exceptions.clear();
+    convert.drop_quantized = [this] {
+      int8_->Forget();
+      if (options_.convert.drop_quantized) options_.convert.drop_quantized();
+    };
     for (const std::string& name : names) {
       convert.formats.exceptions[name] = options_.dtype;
+      quantized.erase(name);
       const auto found = options_.convert.quantized->find(name);
       if (found != options_.convert.quantized->end()) quantized.insert(*found);
     }
     const TemporaryFile bundle(options_.temporary);
     Convert(convert, {});
-    double sum = 0;
-    const float* expected = reinterpret_cast<const float*>(expected_->bytes().data());
+    std::vector<double> divergences(text_.ids.size());
+    uint64_t first = 0;
     RunText(bundle.path(), text_, convert.n_threads, [&](const float* logits, uint32_t count) {
-      for (uint32_t i = 0; i < count; ++i, expected += vocab_) {
-        sum += Divergence(expected, logits + uint64_t{i} * vocab_, vocab_);
-      }
+      ForEachRow(count, [&](uint64_t i) {
+        const uint64_t row = first + i;
+        divergences[row] = Divergence(Expected(row), expected_z_[row], logits + i * vocab_, vocab_);
+      });
+      first += count;
       ForgetLogits();
     });
-    return sum / static_cast<double>(text_.ids.size());
+    return std::accumulate(divergences.begin(), divergences.end(), 0.0) /
+           static_cast<double>(text_.ids.size());
   }
 
  private:
+  float* Expected(uint64_t row) const {
+    return reinterpret_cast<float*>(expected_->bytes().data()) + row * vocab_;
+  }
+
+  // Calls body(i) for i of [0, n), on all threads.
+  template <typename Body>
+  void ForEachRow(uint32_t n, const Body& body) const {
+    OnThreads(std::max(1u, options_.convert.n_threads), [&](size_t begin, size_t step) {
+      for (size_t i = begin; i < n; i += step) body(i);
+    });
+  }
+
+  // Returns the conversion to int8, without what measuring does not use.
+  ConvertOptions MeasuredConversion() const {
+    ConvertOptions convert = options_.convert;
+    convert.output = options_.temporary;
+    convert.no_tokenizer = convert.no_chat_template = true;
+    convert.make_prefix = nullptr;
+    convert.make_self_test = nullptr;
+    convert.find_reply_format = nullptr;
+    convert.check = nullptr;
+    convert.signing_key = nullptr;
+    convert.quantized = nullptr;
+    convert.formats.weights = DType::kInt8;
+    convert.formats.exceptions.clear();
+    return convert;
+  }
+
+  // Keeps the matrices in int8, packed, in a mapped file without a name: each measured bundle
+  // differs from it in one unit, and copies the others.
+  void KeepInt8() {
+    const TemporaryFile bundle(options_.temporary);
+    const ConvertResult result = Convert(MeasuredConversion(), {});
+    int8_.emplace(bundle.path(), kMeasure);
+    for (const StoredMatrix& stored : result.matrices) {
+      Weight& weight = in_int8_.emplace(stored.name, stored.weight).first->second;
+      weight.data = int8_->bytes().data() + stored.file_offset;
+    }
+  }
+
   void ForgetLogits() const { ForgetPages({expected_->bytes().data(), expected_->bytes().size()}); }
 
   const SensitivityOptions& options_;
   CalibrationText text_;
   uint32_t vocab_ = 0;
   std::optional<ScratchMemory> expected_;  // floats, [tokens, vocab]
+  std::vector<double> expected_z_;         // LogSumExp of each
+  std::optional<WrittenBundle> int8_;
+  QuantizedMatrices in_int8_;  // in int8_, all matrices
 };
 
 }  // namespace

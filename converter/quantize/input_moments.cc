@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
 #include <utility>
+
+#include "converter/base/on_threads.h"
 
 namespace arn::convert {
 namespace {
@@ -37,17 +38,6 @@ void Transpose(const float* rows, size_t n_rows, size_t width, std::vector<float
   for (size_t r = 0; r < n_rows; ++r) {
     for (size_t c = 0; c < width; ++c) (*columns)[c * kRowsPerBatch + r] = rows[r * width + c];
   }
-}
-
-// Calls add(begin, step) for begin = 0 .. step - 1, on `threads` threads.
-template <typename Add>
-void OnThreads(size_t threads, const Add& add) {
-  std::vector<std::future<void>> others;
-  for (size_t t = 1; t < threads; ++t) {
-    others.push_back(std::async(std::launch::async, add, t, threads));
-  }
-  add(0, threads);
-  for (std::future<void>& other : others) other.get();
 }
 
 }  // namespace

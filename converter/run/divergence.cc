@@ -13,7 +13,11 @@ double LogSumExp(const float* logits, uint32_t vocab) {
 }
 
 double Divergence(const float* reference, const float* logits, uint32_t vocab) {
-  const double reference_z = LogSumExp(reference, vocab), z = LogSumExp(logits, vocab);
+  return Divergence(reference, LogSumExp(reference, vocab), logits, vocab);
+}
+
+double Divergence(const float* reference, double reference_z, const float* logits, uint32_t vocab) {
+  const double z = LogSumExp(logits, vocab);
   double kl = 0;
   for (uint32_t i = 0; i < vocab; ++i) {
     const double p = static_cast<double>(reference[i]) - reference_z;

@@ -398,9 +398,15 @@ fbs::Segment WriteTensor(const PlannedTensor& tensor, const Weight* finished, ui
     on_progress(tensor, tensor.cols);
     return segment;
   }
+  const uint64_t bytes = SegmentBytes(tensor);
+  writer->BeginSegment(bytes);
+  if (finished != nullptr && finished->layout == tensor.layout && finished->bytes == bytes) {
+    writer->Append(finished->data, static_cast<size_t>(bytes));
+    on_progress(tensor, tensor.elements());
+    return writer->EndSegment();
+  }
   Method method;
   method.finished = finished;
-  writer->BeginSegment(SegmentBytes(tensor));
   const float largest = PutMatrix(tensor, method, n_threads, on_progress, writer);
   if (error != nullptr) *error = largest;
   return writer->EndSegment();

@@ -57,6 +57,28 @@ void PackPanelFloat(const RowMatrix& source, const PanelShape& p, uint32_t first
   }
 }
 
+// Returns the sum of n values. Adds eight at a time in lanes of 16 bits, since compilers do not
+// vectorise the plain loop at -O2 and it would take half of the packing.
+int32_t SumOf(const int8_t* values, uint32_t n) {
+  constexpr uint64_t kFlip = 0x8080808080808080u, kEven = 0x00ff00ff00ff00ffu;
+  constexpr uint32_t kMostSteps = 128;  // times two bytes fit a lane
+  int64_t sum = 0;
+  uint32_t i = 0;
+  while (i + 8 <= n) {
+    uint64_t lanes = 0;
+    for (uint32_t step = 0; step < kMostSteps && i + 8 <= n; ++step, i += 8) {
+      uint64_t eight;
+      std::memcpy(&eight, values + i, sizeof eight);
+      eight ^= kFlip;  // adds 128 to each
+      lanes += (eight & kEven) + (eight >> 8 & kEven);
+      sum -= 8 * 128;
+    }
+    for (; lanes != 0; lanes >>= 16) sum += static_cast<uint16_t>(lanes);
+  }
+  for (; i < n; ++i) sum += values[i];
+  return static_cast<int32_t>(sum);
+}
+
 void PackPanelInt8(const RowMatrix& source, const PanelShape& p, uint32_t first, uint32_t n,
                    std::byte* out) {
   const auto* values = static_cast<const int8_t*>(source.values) + uint64_t{first} * source.cols;
@@ -80,9 +102,7 @@ void PackPanelInt8(const RowMatrix& source, const PanelShape& p, uint32_t first,
     }
   }
   for (uint32_t r = 0; r < n; ++r) {
-    int32_t sum = 0;
-    for (uint32_t c = 0; c < source.cols; ++c) sum += values[uint64_t{r} * source.cols + c];
-    Store(out, r, -sum);
+    Store(out, r, -SumOf(values + uint64_t{r} * source.cols, source.cols));
     Store(out + p.scales_offset, r, scales[r]);
     Store(out + p.bias_offset, r, BiasOf(source, first + r));
   }
