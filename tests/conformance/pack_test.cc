@@ -17,8 +17,9 @@ namespace {
 struct Shape {
   uint32_t rows, cols;
 };
-constexpr Shape kShapes[] = {{1, 1},   {1, 32},   {7, 33},     {8, 64},    {16, 172}, {17, 31},
-                             {33, 96}, {40, 172}, {1021, 172}, {172, 461}, {64, 8},   {129, 257}};
+constexpr Shape kShapes[] = {{1, 1},   {1, 32},    {7, 33},   {8, 64},     {16, 172},
+                             {17, 31}, {33, 96},   {40, 172}, {1021, 172}, {172, 461},
+                             {64, 8},  {129, 257}, {3, 2091}};
 
 std::vector<WeightLayout> LayoutsOf(DType dtype) {
   std::vector<WeightLayout> layouts;
@@ -68,6 +69,24 @@ TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
         ASSERT_EQ(bytes, theirs.size());
         EXPECT_EQ(std::memcmp(ours.data(), theirs.data(), bytes), 0);
       }
+    }
+  }
+}
+
+TEST(PackTest, Panels_LargestSumsOfRows_SameBytesAsXnnpack) {
+  for (const int8_t level : {int8_t{127}, int8_t{-127}}) {
+    for (const WeightLayout& layout : LayoutsOf(DType::kInt8)) {
+      if (layout.order != WeightOrder::kPanels) continue;
+      std::mt19937 rng(1);
+      Matrix m = RandomMatrix(DType::kInt8, 2, 4101, true, &rng);
+      std::fill(m.values.begin(), m.values.end(), static_cast<uint8_t>(level));
+      uint64_t bytes = 0;
+      ASSERT_TRUE(PackedBytes(DType::kInt8, layout, m.rows, m.cols, &bytes));
+      AlignedBytes ours(bytes);
+      PackRows(m.View(), layout, ours.data());
+      const std::vector<uint8_t> theirs = XnnPack(m, layout);
+      ASSERT_EQ(bytes, theirs.size());
+      EXPECT_EQ(std::memcmp(ours.data(), theirs.data(), bytes), 0);
     }
   }
 }
