@@ -37,8 +37,8 @@ struct TileChange {
   const float* scales = nullptr;  // of the panels
   const RoundedRanks* ranks = nullptr;
   uint32_t n_ranks = 0;  // a multiple of kLowRankInputs
-  // What is read after the tile: a little of it is prefetched with each panel, because a burst
-  // would be waited for.
+  // Memory that is read after the tile: a little of it is prefetched with each panel, because a
+  // burst would be waited for.
   const std::byte* next = nullptr;
   uint32_t next_bytes = 0;  // with each panel
 };
