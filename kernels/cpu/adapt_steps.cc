@@ -1,4 +1,7 @@
 // kAdapt and kSteer: what the adapters of each sequence change.
+#include <atomic>
+#include <thread>
+
 #include "kernels/contract/adapter.h"
 #include "kernels/contract/check.h"
 #include "kernels/contract/ops.h"
@@ -93,6 +96,13 @@ class AdaptStep {
     }
   }
 
+  // Likewise of a lone row, on the calling thread. ahead: memory that is read next.
+  void MultiplyRowByA(const LowRank& change, float scale, const AdaptedRows& rows,
+                      const QuantizedInput& input, const std::byte* ahead) const {
+    const LowRankArgs a = LowRankA(change, scale, nullptr, 1, RanksOf(rows));
+    TileTimesA(a, rows, input, 0, 0, static_cast<uint32_t>(LowRankPanels(a.n)), ahead);
+  }
+
   LowRankArgs BOf(const LowRank& change, const LowRankBlock& block, const AdaptedRows& rows) const {
     float* out = state_.memory.As<float>(out_.slice) + uint64_t{rows.first_row} * out_.width;
     return LowRankB(change, block, RanksOf(rows), rows.n_rows, out, out_.width);
@@ -152,17 +162,19 @@ class AdaptStep {
     const auto n_panels = static_cast<uint32_t>(LowRankPanels(a.n));
     if (SharesRows(rows)) {
       state_.threads.ForTiles(input.n_tiles, 1, [&](size_t tile, size_t) {
-        TileTimesA(a, rows, input, static_cast<uint32_t>(tile), 0, n_panels);
+        TileTimesA(a, rows, input, static_cast<uint32_t>(tile), 0, n_panels, nullptr);
       });
       return;
     }
     ForPanels(a, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t i = 0; i < input.n_tiles; ++i) TileTimesA(a, rows, input, i, begin, end);
+      for (uint32_t i = 0; i < input.n_tiles; ++i) {
+        TileTimesA(a, rows, input, i, begin, end, nullptr);
+      }
     });
   }
   // The rows that a tile of the input has of these, times panels [begin, end).
   void TileTimesA(const LowRankArgs& a, const AdaptedRows& rows, const QuantizedInput& input,
-                  uint32_t i, uint32_t begin, uint32_t end) const {
+                  uint32_t i, uint32_t begin, uint32_t end, const std::byte* ahead) const {
     const QuantizedTile tile = input.Tile(i);
     const uint32_t first = Max(tile.first_row, rows.first_row);
     const uint32_t last = Min(tile.first_row + tile.n_rows, rows.first_row + rows.n_rows);
@@ -174,6 +186,7 @@ class AdaptStep {
     part.scales = a.scales + size_t{begin} * kLowRankColumns;
     part.sums = a.sums + size_t{begin} * kLowRankColumns;
     part.inputs = a.inputs;
+    part.ahead = ahead;
     part.n_panels = end - begin;
     part.row_stride = halves * tile.row_stride;
     part.second = tile.second;
@@ -279,24 +292,38 @@ class ChangesOfRun {
 };
 
 // AroundMatmul of a changed matrix.
-struct AroundAdapted {
-  const State& state;
-  const AdaptStep& step;
-  const RunArgs& args;
-  Span<const Step> next;
-  ChangesOfRun* changes;
-  uint32_t share;  // columns that the calling thread begins with
+class AroundAdapted {
+ public:
+  AroundAdapted(const State& state, const AdaptStep& step, WeightId weight, const RunArgs& args,
+                Span<const Step> next, ChangesOfRun* changes)
+      : state_(state), step_(step), next_(next), changes_(changes) {
+    const Program& program = *state.program;
+    const Weight& matrix = program.weights[weight];
+    share_ = static_cast<uint32_t>(CeilDiv(matrix.rows, state.threads.count()));
+    is_fused_ = RunRows(args) == 1 && changes->rows()[0].change->dtype == DType::kInt8 &&
+                state.gemm.For(matrix.dtype)->adds_changes && !program.splits_rows;
+  }
+
+  AroundMatmul Calls() const {
+    // With many rows, memory is a small part of the time.
+    return {Begin, is_fused_ || !next_.empty() ? Before : nullptr, AddColumns, this};
+  }
+
+ private:
+  // Progress of A's product. A lone row's is computed by the first thread that comes to it, while
+  // the others begin with the matrix.
+  enum Progress : uint32_t { kUnbegun, kBegun, kDone, kLookedAhead };
 
   // Looks up the A that the next changed matrix begins with: it follows few other bytes.
   void LookAhead() const {
-    for (const Step& following : next) {
+    for (const Step& following : next_) {
       const auto* linear = following.If<LinearParams>();
       if (linear == nullptr) continue;
-      for (const ChangesOfRun::Rows& r : changes->rows()) {
+      for (const ChangesOfRun::Rows& r : changes_->rows()) {
         for (const ActiveAdapter& active : r.rows.adapters) {
           const LowRank* change = active.adapter->Of(linear->weight);
           if (change == nullptr) continue;
-          changes->AddNext(*change);
+          changes_->AddNext(*change);
           // Read next: what adds it to its matrix, and, likely, the change of the matrix after it.
           __builtin_prefetch(change->blocks.data());
           __builtin_prefetch(change + 1);
@@ -308,48 +335,121 @@ struct AroundAdapted {
 
   static void Begin(const void* context, const QuantizedInput& input) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    for (const ChangesOfRun::Rows& r : self.changes->rows()) {
-      self.step.MultiplyA(*r.change, r.scale, r.rows, input);
+    if (self.is_fused_) {
+      self.input_ = input;
+    } else {
+      for (const ChangesOfRun::Rows& r : self.changes_->rows()) {
+        self.step_.MultiplyA(*r.change, r.scale, r.rows, input);
+      }
+      self.changes_->RoundRanks(self.state_);
+      self.LookAhead();
     }
-    self.changes->RoundRanks(self.state);
-    if (self.next.empty()) return;
-    self.LookAhead();
-    RequestPrefetch(self.state, self.next);
+    if (!self.next_.empty()) RequestPrefetch(self.state_, self.next_);
   }
 
   // Calls visit(columns, begin, end) for panels [begin, end) of blocks in columns
   // [first, first + n).
   template <typename Visit>
   void ForBlocks(uint32_t first, uint32_t n, const Visit& visit) const {
-    for (const ChangesOfRun::Columns& c : changes->columns()) {
+    for (const ChangesOfRun::Columns& c : changes_->columns()) {
       const uint32_t begin = Max(first, c.first), end = Min(first + n, c.first + c.n);
       if (begin >= end) continue;
       visit(c, (begin - c.first) / kLowRankColumns, LowRankPanels(end - c.first));
     }
   }
 
-  // Their short pieces of memory would be waited for, between long ones of the matrix.
-  static void PrefetchColumns(const void* context, uint32_t first, uint32_t n) {
+  static uint32_t Before(const void* context, const std::byte* panels, uint32_t first, uint32_t n,
+                         TileChange* change) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    self.ForBlocks(first, n, [](const ChangesOfRun::Columns& c, uint64_t begin, uint64_t end) {
+    if (!self.is_fused_) {
+      self.PrefetchColumns(first, n);
+      return n;
+    }
+    if (self.MakeRanks(panels)) return self.Fuse(first, n, change);
+    // Another thread makes them: they are waited for when the columns are complete.
+    self.PrefetchB(first, n);
+    return n;
+  }
+
+  // Returns true if there are the ranks of a lone row. panels: of the matrix, which are read next.
+  bool MakeRanks(const std::byte* panels) const {
+    uint32_t progress = progress_.load(std::memory_order_acquire);
+    if (progress != kUnbegun) return progress >= kDone;
+    if (!progress_.compare_exchange_strong(progress, kBegun, std::memory_order_relaxed)) {
+      return false;
+    }
+    const ChangesOfRun::Rows& r = changes_->rows()[0];
+    step_.MultiplyRowByA(*r.change, r.scale, r.rows, input_, panels);
+    changes_->RoundRanks(state_);
+    progress_.store(kDone, std::memory_order_release);
+    LookAhead();
+    progress_.store(kLookedAhead, std::memory_order_release);
+    return true;
+  }
+
+  // Lets the kernel add the change of the first columns, and returns how many it has.
+  uint32_t Fuse(uint32_t first, uint32_t n, TileChange* change) const {
+    for (const ChangesOfRun::Columns& c : changes_->columns()) {
+      const uint32_t end = c.first + c.n;
+      if (first >= end) continue;
+      if (first < c.first) return Min(n, c.first - first);
+      const bool fits = end >= first + n || end % kLowRankColumns == 0;
+      if (c.ranks == nullptr || c.b.inputs > kRankChunk || !fits) return n;
+      const uint64_t panel = (first - c.first) / kLowRankColumns;
+      change->panel_bytes = LowRankPanelBytes(DType::kInt8, c.b.inputs);
+      change->panels = c.b.panels + panel * change->panel_bytes;
+      change->scales = c.b.scales + panel;
+      change->ranks = c.ranks;
+      change->n_ranks = static_cast<uint32_t>(change->panel_bytes / kLowRankColumns);
+      Prefetch(change->panels, 2 * change->panel_bytes);
+      if (first < share_ && progress_.load(std::memory_order_acquire) == kLookedAhead &&
+          !changes_->next().empty()) {
+        const Span<const std::byte> next = changes_->next()[0];
+        const uint64_t each = CeilDiv(next.size(), CeilDiv(share_, kLowRankColumns));
+        change->next_bytes = static_cast<uint32_t>(AlignUp(each, kLineBytes));
+        change->next = next.data() + first / kLowRankColumns * change->next_bytes;
+      }
+      return Min(n, end - first);
+    }
+    return n;
+  }
+
+  // Its short pieces of memory would be waited for, between long ones of the matrix.
+  void PrefetchB(uint32_t first, uint32_t n) const {
+    ForBlocks(first, n, [](const ChangesOfRun::Columns& c, uint64_t begin, uint64_t end) {
       const uint64_t bytes = LowRankPanelBytes(c.b.dtype, c.b.inputs);
       Prefetch(c.b.panels + begin * bytes, Min((end - begin) * bytes, kPrefetchBytes));
     });
-    if (first >= self.share) return;
+  }
+  void PrefetchColumns(uint32_t first, uint32_t n) const {
+    PrefetchB(first, n);
+    if (first >= share_) return;
     // A little at a time: a long burst would be dropped, or waited for.
-    for (const Span<const std::byte>& a : self.changes->next()) {
-      const uint64_t lines = a.size() / kLineBytes, end = Min(first + n, self.share);
-      const uint64_t begin = lines * first / self.share;
-      Prefetch(a.data() + begin * kLineBytes, (lines * end / self.share - begin) * kLineBytes);
+    for (const Span<const std::byte>& a : changes_->next()) {
+      const uint64_t lines = a.size() / kLineBytes, end = Min(first + n, share_);
+      const uint64_t begin = lines * first / share_;
+      Prefetch(a.data() + begin * kLineBytes, (lines * end / share_ - begin) * kLineBytes);
     }
   }
 
   static void AddColumns(const void* context, uint32_t first, uint32_t n) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
+    if (self.is_fused_) {
+      while (self.progress_.load(std::memory_order_acquire) < kDone) std::this_thread::yield();
+    }
     self.ForBlocks(first, n, [&](const ChangesOfRun::Columns& c, uint64_t begin, uint64_t end) {
-      self.step.Multiply(c.b, c.ranks, begin, end);
+      self.step_.Multiply(c.b, c.ranks, begin, end);
     });
   }
+
+  const State& state_;
+  const AdaptStep& step_;
+  const Span<const Step> next_;
+  ChangesOfRun* const changes_;
+  uint32_t share_;  // columns that the calling thread begins with
+  bool is_fused_;   // the matmul's kernel adds the changes
+  mutable QuantizedInput input_;
+  mutable std::atomic<uint32_t> progress_{kUnbegun};
 };
 
 }  // namespace
@@ -398,13 +498,8 @@ bool RunAdapted(const State& state, const Step& linear, const Step& adapt, const
   const float* in = state.memory.As<float>(program.values[linear.in].slice);
   float* out = state.memory.As<float>(program.values[linear.out].slice);
   Observe(args, p.weight, in, RunRows(args), p.accumulate ? out : nullptr);
-  const auto share =
-      static_cast<uint32_t>(CeilDiv(program.weights[p.weight].rows, state.threads.count()));
-  const AroundAdapted adapted = {state, step, args, next, &changes, share};
-  AroundMatmul around = {AroundAdapted::Begin, nullptr, AroundAdapted::AddColumns, &adapted};
-  // With many rows, memory is a small part of the time.
-  if (!next.empty()) around.before = AroundAdapted::PrefetchColumns;
-  Matmul(state, p.weight, in, RunRows(args), p.accumulate, out, around);
+  const AroundAdapted adapted(state, step, p.weight, args, next, &changes);
+  Matmul(state, p.weight, in, RunRows(args), p.accumulate, out, adapted.Calls());
   return true;
 }
 

@@ -78,9 +78,13 @@ struct QuantizedInput {
 struct AroundMatmul {
   // Once, when the input is ready.
   void (*begin)(const void* context, const QuantizedInput& input) = nullptr;
-  // In parallel for columns [first, first + n) of the output: before they are computed, and once
-  // they are complete in all rows. `first` is a multiple of the weight's nr.
-  void (*before)(const void* context, uint32_t first, uint32_t n) = nullptr;
+  // In parallel for columns [first, first + n) of the output, before they are computed; `first` is
+  // a multiple of the weight's nr, `panels` are theirs. Returns how many of them to compute, a
+  // multiple of nr or all. If it sets `change`, the kernel adds that to them. REQUIRES of a change:
+  // one row, not split; GemmKernel::adds_changes.
+  uint32_t (*before)(const void* context, const std::byte* panels, uint32_t first, uint32_t n,
+                     TileChange* change) = nullptr;
+  // Likewise, once they are complete in all rows. Not called for columns with a `change`.
   void (*after)(const void* context, uint32_t first, uint32_t n) = nullptr;
   const void* context = nullptr;
 };

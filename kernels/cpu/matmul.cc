@@ -224,10 +224,13 @@ class PanelMatmul {
     return static_cast<uint32_t>(Min<uint64_t>(end * nr(), weight_.rows) - begin * nr());
   }
 
-  // c[rows, Columns(begin, end)] (+)= x W^T + bias; c_stride in elements.
-  void Multiply(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride) const {
+  const std::byte* Panels(size_t begin) const { return panels_ + begin * panel_bytes_; }
+
+  // c[rows, Columns(begin, end)] (+)= x W^T + bias, plus the change; c_stride in elements.
+  void Multiply(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride,
+                const TileChange* change = nullptr) const {
     if (is_split_) return MultiplySplit(begin, end, accumulate, c, c_stride);
-    if (kernel_.tile != nullptr) return MultiplyTiles(begin, end, accumulate, c, c_stride);
+    if (kernel_.tile != nullptr) return MultiplyTiles(begin, end, accumulate, c, c_stride, change);
     if (accumulate) return AddPanels(begin, end, c, c_stride);
     MultiplyPanels(0, rows_, quantized_, begin, end, c, c_stride);
   }
@@ -262,11 +265,13 @@ class PanelMatmul {
   }
 
   // Uses our own kernels.
-  void MultiplyTiles(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride) const {
+  void MultiplyTiles(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride,
+                     const TileChange* change) const {
     TileArgs tile = {};
+    tile.change = change;
     tile.k = k_;
     tile.accumulate = accumulate;
-    tile.panels = panels_ + begin * panel_bytes_;
+    tile.panels = Panels(begin);
     tile.n = Columns(begin, end);
     tile.c_stride = c_stride;
     for (uint32_t t = 0; t < tiles_.count(); ++t) {
@@ -317,7 +322,7 @@ class PanelMatmul {
     }
     TileArgs tile = {};
     tile.k = k_;
-    tile.panels = panels_ + begin * panel_bytes_;
+    tile.panels = Panels(begin);
     tile.n = n;
     tile.c_stride = n;
     tile.rows = 2 * n_rows;
@@ -436,11 +441,20 @@ void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool
   if (around.begin != nullptr) around.begin(around.context, matmul.Input());
   const uint32_t width = state.program->weights[id].rows;
   matmul.ForPanels([&](size_t begin, size_t end) {
-    const auto first = static_cast<uint32_t>(begin * matmul.nr());
-    const uint32_t n = matmul.Columns(begin, end);
-    if (around.before != nullptr) around.before(around.context, first, n);
-    matmul.Multiply(begin, end, accumulate, out + first, width);
-    if (around.after != nullptr) around.after(around.context, first, n);
+    auto first = static_cast<uint32_t>(begin * matmul.nr());
+    for (uint32_t left = matmul.Columns(begin, end), n = left; left > 0; left -= n, first += n) {
+      TileChange change;
+      n = left;
+      const size_t panel = first / matmul.nr();
+      if (around.before != nullptr) {
+        n = around.before(around.context, matmul.Panels(panel), first, n, &change);
+      }
+      matmul.Multiply(panel, CeilDiv(first + n, matmul.nr()), accumulate, out + first, width,
+                      change.panels == nullptr ? nullptr : &change);
+      if (around.after != nullptr && change.panels == nullptr) {
+        around.after(around.context, first, n);
+      }
+    }
   });
 }
 

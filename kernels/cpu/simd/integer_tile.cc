@@ -17,6 +17,32 @@ namespace arn::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
+// A change is prefetched so many of its panels ahead, into L2.
+constexpr size_t kChangePanelsAhead = 2;
+
+// c[n] += the change of panel `i`.
+HWY_INLINE void AddChange(const TileChange& change, size_t i, size_t n, float* c) {
+  const hn::FixedTag<int32_t, kLowRankColumns> di32;
+  const hn::Rebind<float, decltype(di32)> df;
+  const hn::Repartition<int8_t, decltype(di32)> di8;
+  const RoundedRanks& ranks = *change.ranks;
+  const std::byte* w = change.panels + i * change.panel_bytes;
+  const std::byte* next = change.next + i * change.next_bytes;
+  for (uint32_t at = 0; at < change.next_bytes; at += 64) __builtin_prefetch(next + at, 0, 2);
+  // The weights are offset by 128, to be unsigned.
+  auto sum = hn::Set(di32, -128 * ranks.sum);
+  for (uint32_t k = 0; k < change.n_ranks; k += 4, w += 4 * kLowRankColumns) {
+    __builtin_prefetch(w + kChangePanelsAhead * change.panel_bytes, 0, 2);
+    int32_t four;
+    std::memcpy(&four, ranks.values + k, sizeof four);
+    const auto weights = hn::Xor(hn::LoadU(di8, reinterpret_cast<const int8_t*>(w)),
+                                 hn::Set(di8, static_cast<int8_t>(-128)));
+    vnni::AddProducts(weights.raw, hn::BitCast(di8, hn::Set(di32, four)).raw, &sum.raw);
+  }
+  const auto factor = hn::Set(df, change.scales[i] * ranks.scale);
+  hn::StoreN(hn::MulAdd(hn::ConvertTo(df, sum), factor, hn::LoadN(df, c, n)), df, c, n);
+}
+
 // Kernel provides:
 //   kLayout              layout it reads
 //   kRows                maximum rows per tile
@@ -31,12 +57,23 @@ void RunTile(const TileArgs& args) {
   const uint64_t panel_bytes = Kernel::PanelBytes(args.k);
   const std::byte* panel = args.panels;
   for (uint32_t column = 0; column < args.n; column += kColumns, panel += panel_bytes) {
-    Kernel::template Panel<kRows>(args, panel, HWY_MIN(kColumns, args.n - column), args.c + column);
+    const size_t n = HWY_MIN(kColumns, args.n - column);
+    Kernel::template Panel<kRows>(args, panel, n, args.c + column);
+    if constexpr (kHasAdapters && kRows == 1) {
+      static_assert(kColumns == kLowRankColumns);
+      if (args.change != nullptr) {
+        AddChange(*args.change, column / kColumns, n, args.c + column);
+      }
+    }
   }
 }
 
-TileKernel Int4Tile() { return {Int4Kernel::kLayout, Int4Kernel::kRows, RunTile<Int4Kernel>}; }
-TileKernel Int8Tile() { return {Int8Kernel::kLayout, Int8Kernel::kRows, RunTile<Int8Kernel>}; }
+template <class Kernel>
+TileKernel MakeTile() {
+  return {Kernel::kLayout, Kernel::kRows, RunTile<Kernel>, kHasAdapters};
+}
+TileKernel Int4Tile() { return MakeTile<Int4Kernel>(); }
+TileKernel Int8Tile() { return MakeTile<Int8Kernel>(); }
 
 #endif
 

@@ -124,12 +124,8 @@ struct QuantizedLowRank {
   size_t out_stride;
   float factor;
   bool accumulates;
-};
-// Up to kRankChunk ranks of a row as integers, with zeros up to a multiple of kLowRankInputs.
-struct RoundedRanks {
-  alignas(16) int8_t values[kRankChunk];
-  float scale;
-  int32_t sum;  // of the integers
+  // If not null: prefetched as fast as the panels are read, for it is read next.
+  const std::byte* ahead;
 };
 struct LowRankInt8Kernels {
   void (*a)(const QuantizedLowRank& args) = nullptr;

@@ -87,6 +87,7 @@ HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
   constexpr uint32_t kSplit = kRows > 1 ? 1 : kSumParts > 1 ? 2 : 4;
   const uint32_t n_pairs = CeilDiv(args.inputs, kLowRankInputs);
   const std::byte* w = args.panels;
+  const std::byte* ahead = args.ahead == nullptr ? w : args.ahead;
   for (uint32_t panel = 0; panel < args.n_panels; ++panel) {
     LowRankSum sums[kRows][kSplit][kSumParts];
     HWY_UNROLL(16)
@@ -96,6 +97,7 @@ HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
       }
     }
     const auto add = [&](const uint8_t* at, uint32_t split) HWY_ATTR {
+      if constexpr (kRows == 1) __builtin_prefetch(ahead + (w - args.panels), 0, 2);
       HWY_UNROLL(4)
       for (size_t v = 0; v < kSumParts; ++v) {
         const auto weights =

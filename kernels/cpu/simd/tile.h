@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/contract/adapter.h"
 #include "kernels/contract/weight.h"
 
 namespace arn::cpu {
@@ -21,6 +22,27 @@ struct QuantizedRow {
   float scale;
 };
 
+// Up to kRankChunk ranks of a row as integers, with zeros up to a multiple of kLowRankInputs.
+struct RoundedRanks {
+  alignas(16) int8_t values[kRankChunk];
+  float scale;
+  int32_t sum;  // of the integers
+};
+
+// The B of a low-rank change in int8, from the tile's first column on, in panels of as many columns
+// as the tile's: c[n] += B ranks, with the bits of LowRankInt8Kernels::b.
+struct TileChange {
+  const std::byte* panels = nullptr;  // null: no change
+  uint64_t panel_bytes = 0;
+  const float* scales = nullptr;  // of the panels
+  const RoundedRanks* ranks = nullptr;
+  uint32_t n_ranks = 0;  // a multiple of kLowRankInputs
+  // Memory that is read after the tile: a little of it is prefetched with each panel, because a
+  // burst would be waited for.
+  const std::byte* next = nullptr;
+  uint32_t next_bytes = 0;  // with each panel
+};
+
 // c[rows, n] (+)= a[rows, k] W^T + bias for n columns that start at a panel.
 struct TileArgs {
   // kF16, kBf16: f32 [k][rows]. Integers: u8 [k / kr][rows][kr], each the quantised integer
@@ -31,7 +53,8 @@ struct TileArgs {
   bool accumulate;
   const std::byte* panels;
   float* c;
-  size_t c_stride;  // in elements
+  size_t c_stride;           // in elements
+  const TileChange* change;  // of one row, if TileKernel::adds_changes; or null
 };
 // Takes 1 to TileKernel::rows rows. A row's result does not depend on the other rows.
 using TileFn = void (*)(const TileArgs& args);
@@ -40,6 +63,7 @@ struct TileKernel {
   WeightLayout layout;  // layout it reads
   uint32_t rows = 0;    // maximum rows per call; 0: no kernel on this CPU
   TileFn run = nullptr;
+  bool adds_changes = false;  // TileArgs::change
 };
 
 TileKernel ChooseF16Tile();

@@ -48,6 +48,7 @@ GemmKernel Ours(const TileKernel& tile) {
   kernel.layout = tile.layout;
   kernel.tile_rows = tile.rows;
   kernel.tile = tile.run;
+  kernel.adds_changes = tile.adds_changes;
   return kernel;
 }
 

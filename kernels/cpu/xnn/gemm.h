@@ -24,7 +24,8 @@ struct GemmKernel {
   uint32_t tile_rows = 0;   // rows per call of `many` or `tile`
   void (*one)() = nullptr;  // XNNPACK, one row
   void (*many)() = nullptr;
-  TileFn tile = nullptr;  // our own kernel where it is faster; the other pointers are then null
+  TileFn tile = nullptr;      // our own kernel where it is faster; the other pointers are then null
+  bool adds_changes = false;  // TileKernel::adds_changes
 };
 
 struct GemmKernels {
