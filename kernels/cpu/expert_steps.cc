@@ -83,10 +83,13 @@ class Experts {
     }
   }
 
-  // Takes the experts from *expert on whose rows fit, and whose matrices have the same types.
+  // Takes the experts from *expert on whose rows fit, and whose matrices have the same types. With
+  // an observer it is one: calibration runs several sessions side by side, which have to agree on
+  // the order of the matmuls whatever their rows.
   void TakeGroup(uint32_t* expert) {
+    const uint32_t most = args_.observer != nullptr ? 1 : kMaxMatrixRows;
     n_parts_ = n_ = 0;
-    while (*expert < p_.n_experts && n_parts_ < kMaxMatrixRows) {
+    while (*expert < p_.n_experts && n_parts_ < most) {
       const uint32_t left = ends_[*expert] - first_ - n_;
       const MatrixRows up = {p_.gate_up_of(*expert), n_parts_, n_, n_, left};
       if (left != 0) {
@@ -148,9 +151,11 @@ class Experts {
     for (uint32_t i = 1; i <= p_.n_chosen; ++i) {
       const uint32_t place = places[i] - first_;
       if (place >= n_) continue;  // also those before first_
-      const float factor = p_.weighs_input ? 1.0f : WeightOf(pairs_[places[i]]);
-      const float* from = Row(p_.expert_out, place);
-      for (uint32_t c = 0; c < width; ++c) to[c] += factor * from[c];
+      float* from = Row(p_.expert_out, place);
+      if (!p_.weighs_input) {
+        state_.simd.multiply(nullptr, WeightOf(pairs_[places[i]]), width, from);
+      }
+      state_.simd.add_row(from, width, to);
     }
   }
 

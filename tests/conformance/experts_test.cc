@@ -540,7 +540,8 @@ TEST_P(ExpertRowsTest, OfDifferentTypes_TheSameBitsAloneAndTogether) {
       &c, [](uint32_t row, uint32_t i) { return (row + 2 * i) % 6; }, &rng);
 }
 
-// What calibration sees: an expert's rows, in their order, before each of its matmuls.
+// What calibration sees: an expert's rows, in their order, before each of its matmuls, and one
+// expert after the other.
 TEST_P(ExpertRowsTest, Observer_SeesTheRowsOfEachExpert) {
   struct Seen {
     std::vector<std::pair<WeightId, std::vector<float>>> inputs;
@@ -582,7 +583,8 @@ TEST_P(ExpertRowsTest, Observer_SeesTheRowsOfEachExpert) {
         const auto up = at(c.params().gate_up_of(e)), down = at(c.params().down_of(e));
         ASSERT_NE(seen.inputs.end(), up);
         ASSERT_NE(seen.inputs.end(), down);
-        EXPECT_LT(up, down);
+        EXPECT_EQ(static_cast<std::ptrdiff_t>(n_found), up - seen.inputs.begin());
+        EXPECT_EQ(up + 1, down);
         EXPECT_EQ(rows, up->second) << "expert " << e;
         EXPECT_EQ(rows.size() / c.width, down->second.size() / c.ffn);
         n_found += 2;
