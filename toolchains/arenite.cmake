@@ -148,7 +148,7 @@ function(arn_optimise_for_size target)
       return()  # Sources with options of their own are not joined with others.
     endif()
     set_property(SOURCE ${ARGN} TARGET_DIRECTORY ${target} APPEND
-      PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+      PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release,MinSizeRel>:-Os>)
   else()
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
   endif()

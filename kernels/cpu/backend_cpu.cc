@@ -69,6 +69,7 @@ Status Load(const Program& program, const BackendOptions& all_options, const Bac
   state->partials = memory.As<float>(plan.slices[cpu::kPartialsSlice]);
   state->partial_floats = cpu::PartialFloats(program, options.max_threads());
   if (kHasAdapters) state->low_rank = memory.As<float>(plan.slices[cpu::kLowRankSlice]);
+  state->routes = memory.As<uint32_t>(plan.slices[cpu::kRoutesSlice]);
   ARN_TRY(cpu::InitGemmKernels(&state->gemm, diag));
   cpu::ChooseSimdKernels(&state->simd);
   state->options = options;

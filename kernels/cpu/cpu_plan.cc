@@ -19,18 +19,20 @@ bool SameBytes(WeightLayout a, WeightLayout b) {
 
 }  // namespace
 
-QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split) {
+QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split, uint32_t n_parts) {
   const uint64_t n = is_split ? 2 * uint64_t{rows} : rows;
   QuantizedLayout q;
   q.stride_bytes = AlignUp(cols, kSliceAlign);
-  q.rows_offset = AlignUp((n + kExtraQuantizedRows) * sizeof(QuantizedRow), kSliceAlign);
+  q.rows_offset =
+      AlignUp((n + uint64_t{n_parts} * kExtraQuantizedRows) * sizeof(QuantizedRow), kSliceAlign);
   q.bytes = q.left_offset = q.rows_offset + n * q.stride_bytes;
   if (is_split) q.bytes += uint64_t{rows} * cols * sizeof(float);
   return q;
 }
 
-uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split) {
-  if (IsInteger(dtype)) return QuantizedRows(rows, cols, is_split).bytes;
+uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split,
+                        uint32_t n_parts) {
+  if (IsInteger(dtype)) return QuantizedRows(rows, cols, is_split, n_parts).bytes;
   return dtype == DType::kF32 || rows == 1 ? 0 : uint64_t{rows} * cols * sizeof(float);
 }
 
@@ -73,6 +75,16 @@ uint64_t ThreadScratchBytes(const Program& program) {
   return bytes;
 }
 
+uint64_t RouteWords(const Program& program) {
+  uint64_t words = 0;
+  for (const Step& step : program.steps) {
+    const auto* p = step.If<ExpertsParams>();
+    if (p == nullptr) continue;
+    words = Max(words, p->n_experts + program.max_rows * (2 * uint64_t{p->n_chosen} + 1));
+  }
+  return words;
+}
+
 Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout* layout,
                BackendPlan* plan, Diag* diag) {
   const CpuOptions& options = all_options.cpu;
@@ -108,6 +120,13 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
     quantized_bytes = Max(quantized_bytes, RepackScratchBytes(w, kernels.For(w.dtype)->layout));
   }
   for (const Step& step : program.steps) {
+    if (const auto* experts = step.If<ExpertsParams>()) {
+      for (WeightId id = experts->weight; id < experts->gate_up_of(experts->n_experts); ++id) {
+        const Weight& w = program.weights[id];
+        quantized_bytes = Max(quantized_bytes, MatmulRowBytes(w.dtype, program.max_rows, w.cols,
+                                                              program.splits_rows, kMaxMatrixRows));
+      }
+    }
     if (step.op() != Op::kLogits) continue;
     normed_bytes = Max(normed_bytes, (uint64_t{program.max_logit_rows} + 1) *
                                          program.values[step.in].width * sizeof(float));
@@ -125,6 +144,8 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
   ARN_ASSIGN(plan->slices[kPartialsSlice],
              layout->AddArray(Region::kActivations, PartialFloats(program, options.max_threads()),
                               sizeof(float)));
+  ARN_ASSIGN(plan->slices[kRoutesSlice],
+             layout->AddArray(Region::kActivations, RouteWords(program), sizeof(uint32_t)));
   if (kHasAdapters) {
     ARN_ASSIGN(
         plan->slices[kLowRankSlice],

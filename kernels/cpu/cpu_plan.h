@@ -17,9 +17,11 @@ enum PlanSlice : uint32_t {
   kScratchSlice,    // attention scratch, one part per thread
   kPartialsSlice,   // partial results of attention segments computed by different threads
   kLowRankSlice,    // products with the A of adapters
+  kRoutesSlice,     // rows sorted by expert
 };
 
-// Layout of kQuantizedSlice: one entry per row plus kExtraQuantizedRows, then the int8 rows. With
+// Layout of kQuantizedSlice: one entry per row plus kExtraQuantizedRows per part (MatrixRows; other
+// matmuls are one), then the int8 rows. With
 // split rows (Program::splits_rows) there are twice as many, each row followed by its residual, and
 // then the residuals as f32.
 struct QuantizedLayout {
@@ -28,10 +30,11 @@ struct QuantizedLayout {
   uint64_t left_offset = 0;  // residuals, f32 [rows, cols]; split rows only
   uint64_t bytes = 0;
 };
-QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split);
+QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split, uint32_t n_parts = 1);
 // Bytes of kQuantizedSlice needed for the rows of a matmul: QuantizedRows, or for f16 and bf16
 // weights the interleaved rows.
-uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split);
+uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split,
+                        uint32_t n_parts = 1);
 
 // True if a matmul with `weight` cannot use Weight::data in place.
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels);
@@ -46,6 +49,9 @@ uint64_t ThreadScratchBytes(const Program& program);
 // Returns the f32 count for the partial results of attention segments; 0 with no attention or with
 // one thread.
 uint64_t PartialFloats(const Program& program, uint32_t n_threads);
+
+// Returns the u32 count of State::routes; 0 without experts.
+uint64_t RouteWords(const Program& program);
 
 Status PlanCpu(const Program& program, const BackendOptions& options, Layout* layout,
                BackendPlan* plan, Diag* diag);

@@ -30,7 +30,8 @@ struct State {
   uint64_t thread_scratch_bytes = 0;
   float* partials = nullptr;  // [partial_floats]: segments of an attention step
   uint64_t partial_floats = 0;
-  float* low_rank = nullptr;  // [max_rows, RankStride of max_rank]
+  float* low_rank = nullptr;   // [max_rows, RankStride of max_rank]
+  uint32_t* routes = nullptr;  // RouteWords: rows sorted by expert
 
   // The current step's cancel flag; null: the step runs to its end. A part of a step that sees it
   // set does nothing and sets is_cut: the run has failed, even if the flag is cleared meanwhile.
@@ -91,6 +92,26 @@ struct AroundMatmul {
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
             float* out, const AroundMatmul& around = {});
+// Rows of a matmul's input and output, and the matrix that multiplies them.
+struct MatrixRows {
+  WeightId weight;
+  uint32_t index;  // of different ones among the parts, below kMaxMatrixRows
+  uint32_t first_in, first_out, n_rows;
+};
+inline constexpr uint32_t kMaxMatrixRows = 32;
+// Called in parallel before rows [first, first + n) of an input are read.
+struct RowFill {
+  void (*fill)(const void* context, uint32_t first, uint32_t n);
+  const void* context;
+};
+// Convert the input x[max_rows, cols] of several matrices of one type and one shape to what their
+// kernel reads, then multiply: out[n_rows, weight.rows] = x[n_rows, weight.cols] W^T + bias of each
+// part. All parts make one parallel range of tiles, so that threads wait for each other once; a
+// row's bits are those of Matmul() on the rows of its part. Parts may share their input: then it is
+// converted as that of one part.
+void ConvertEach(const State& state, Span<const MatrixRows> parts, const float* x,
+                 const RowFill& fill);
+void MultiplyEach(const State& state, Span<const MatrixRows> parts, const float* x, float* out);
 // Quantises the input of a matmul, as it would; valid until the next one.
 QuantizedInput QuantizeInput(const State& state, WeightId weight, const float* x, uint32_t rows);
 
@@ -112,6 +133,9 @@ void RequestPrefetch(const State& state, Span<const Step> steps);
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
 void RunLinearAttention(const State& state, const Step& step, const RunArgs& args);
+
+// Runs kExperts on all rows of a run.
+void RunExperts(const State& state, const Step& step, const RunArgs& args);
 
 // Run kAdapt and kSteer on all rows of a run.
 void RunAdapt(const State& state, const Step& step, const RunArgs& args);

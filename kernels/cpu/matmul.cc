@@ -28,8 +28,8 @@ constexpr uint64_t kMinTileBytes = 16 * 1024;
 constexpr uint32_t kSumColumns = 256;
 // Columns per block of BestColumn, on the stack.
 constexpr uint32_t kBestColumns = 1024;
-// Minimum number of activations per task.
-constexpr uint32_t kElementsPerTask = 16 * 1024;
+// Tasks that convert the rows of a part, at most, and rows that are worth one.
+constexpr uint64_t kConvertTasks = 4, kRowsPerTask = 16;
 
 // Returns the panels per tile, given the bytes per panel.
 size_t TilePanels(const State& state, uint64_t panels, uint64_t panel_bytes) {
@@ -45,20 +45,6 @@ size_t TilePanels(const State& state, uint64_t panels, uint64_t panel_bytes) {
     if (most < fewest) best = tile, fewest = most;
   }
   return best;
-}
-
-// Quantises rows of x to int8. Micro-kernels compute a whole tile: missing rows alias the last row
-// but read the entries after it, so those repeat the last entry.
-void Quantize(const State& state, const float* x, uint32_t rows, uint32_t cols,
-              uint64_t stride_bytes, QuantizedRow* entries, std::byte* values) {
-  const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / cols);
-  state.threads.ForTiles(rows, tile, [&](size_t begin, size_t end) {
-    for (size_t r = begin; r < end; ++r) {
-      entries[r] = state.simd.quantize_row(x + r * cols, cols, static_cast<uint32_t>(stride_bytes),
-                                           reinterpret_cast<int8_t*>(values + r * stride_bytes));
-    }
-  });
-  for (uint32_t i = 0; i < kExtraQuantizedRows; ++i) entries[rows + i] = entries[rows - 1];
 }
 
 // Computes the quantisation residual of x[n]. `values`: groups of integers, `stride` bytes apart,
@@ -81,30 +67,8 @@ void JoinHalves(QuantizedRow* pair) {
   pair[1].scale *= 2;
 }
 
-// Quantize for split rows: each row, then its residual (Program::splits_rows). `left`: f32 [rows,
-// cols].
-void QuantizeSplit(const State& state, const float* x, uint32_t rows, uint32_t cols,
-                   uint64_t stride_bytes, QuantizedRow* entries, std::byte* values, float* left) {
-  const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / cols);
-  const auto stride = static_cast<uint32_t>(stride_bytes);
-  state.threads.ForTiles(rows, tile, [&](size_t begin, size_t end) {
-    for (size_t r = begin; r < end; ++r) {
-      const float* row = x + r * cols;
-      float* rest = left + r * cols;
-      std::byte* to = values + 2 * r * stride_bytes;
-      QuantizedRow* pair = entries + 2 * r;
-      pair[0] = state.simd.quantize_row(row, cols, stride, reinterpret_cast<int8_t*>(to));
-      LeftOver(row, cols, pair[0], to, cols, 0, 0, rest);
-      pair[1] =
-          state.simd.quantize_row(rest, cols, stride, reinterpret_cast<int8_t*>(to + stride_bytes));
-      JoinHalves(pair);
-    }
-  });
-  for (uint32_t i = 0; i < kExtraQuantizedRows; ++i) entries[2 * rows + i] = entries[2 * rows - 1];
-}
-
-// Row tiles of our own kernels, which read a tile of rows interleaved. Rows are distributed evenly,
-// so that no tile is much smaller than the others.
+// Row tiles: our own kernels read a tile of rows interleaved. Rows are distributed evenly, so that
+// no tile is much smaller than the others.
 class RowTiles {
  public:
   RowTiles(uint32_t rows, uint32_t most)
@@ -116,82 +80,61 @@ class RowTiles {
   uint32_t rows_, count_;
 };
 
-// Interleaves the rows of a float matmul, tile by tile: f32 [cols][rows of the tile].
-const float* Interleave(const State& state, const float* x, const RowTiles& tiles, uint32_t rows,
-                        uint32_t cols) {
-  if (rows == 1) return x;
-  auto* out = reinterpret_cast<float*>(state.quantized);
-  state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
-    const uint32_t first = tiles.First(tile), height = tiles.First(tile + 1) - first;
-    float* to = out + uint64_t{first} * cols;
-    for (uint32_t r = 0; r < height; ++r) {
-      const float* from = x + uint64_t{first + r} * cols;
-      for (uint32_t c = 0; c < cols; ++c) to[uint64_t{c} * height + r] = from[c];
-    }
-  });
-  return out;
-}
-
-// Quantises and interleaves the rows of an integer matmul (format: TileArgs). `cols` is padded to
-// whole groups.
-void QuantizeTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
-                   uint32_t cols, uint32_t group, uint64_t stride_bytes, bool is_symmetric,
-                   QuantizedRow* entries, std::byte* values) {
-  state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
-    const uint32_t first = tiles.First(tile), height = tiles.First(tile + 1) - first;
-    auto* to = reinterpret_cast<uint8_t*>(values + first * stride_bytes);
-    for (uint32_t r = 0; r < height; ++r) {
-      entries[first + r] =
-          state.simd.quantize_groups(x + uint64_t{first + r} * n, n, cols, group, height * group,
-                                     is_symmetric, to + uint64_t{r} * group);
-    }
-  });
-}
-
-// QuantizeTiles for split rows: rows and residuals alternate.
-void QuantizeSplitTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
-                        uint32_t cols, uint32_t group, uint64_t stride_bytes, bool is_symmetric,
-                        QuantizedRow* entries, std::byte* values, float* left) {
-  constexpr uint8_t kFlip = 0x80;
-  state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
-    const uint32_t first = tiles.First(tile), height = 2 * (tiles.First(tile + 1) - first);
-    std::byte* to = values + 2 * first * stride_bytes;
-    for (uint32_t r = 0; r < height; r += 2, to += 2 * group) {
-      const uint32_t row = first + r / 2;
-      const float* from = x + uint64_t{row} * n;
-      float* rest = left + uint64_t{row} * n;
-      QuantizedRow* pair = entries + 2 * row;
-      const auto quantize = [&](const float* values_of, std::byte* at) {
-        return state.simd.quantize_groups(values_of, n, cols, group, height * group, is_symmetric,
-                                          reinterpret_cast<uint8_t*>(at));
-      };
-      pair[0] = quantize(from, to);
-      LeftOver(from, n, pair[0], to, group, uint64_t{height} * group, kFlip, rest);
-      pair[1] = quantize(rest, to + group);
-      JoinHalves(pair);
-    }
-  });
-}
-
 // x W^T + bias, with the rows of x converted to the kernel's format.
 class PanelMatmul {
  public:
-  PanelMatmul(const State& state, WeightId id, const float* x, uint32_t rows)
+  // x: all rows of the input. Convert() has to follow, for all tiles; only `layout` is written
+  // then.
+  PanelMatmul(const State& state, const MatrixRows& part, const float* x,
+              const QuantizedLayout& layout)
       : state_(state),
-        weight_(state.program->weights[id]),
+        weight_(state.program->weights[part.weight]),
         kernel_(*state.gemm.For(weight_.dtype)),
-        panels_(state.matrices[id]),
+        panels_(state.matrices[part.weight]),
         is_split_(state.program->splits_rows && IsInteger(weight_.dtype)),
-        tiles_(rows, is_split_ ? Max(kernel_.tile_rows / 2, 1u) : kernel_.tile_rows),
-        rows_(rows),
-        k_(weight_.cols) {
+        tiles_(part.n_rows, is_split_ ? Max(kernel_.tile_rows / 2, 1u) : kernel_.tile_rows),
+        rows_(part.n_rows),
+        k_(weight_.cols),
+        x_(x + uint64_t{part.first_in} * weight_.cols) {
     (void)PackedBytes(weight_.dtype, kernel_.layout, nr(), weight_.cols, &panel_bytes_);
+    const uint64_t first = is_split_ ? 2 * uint64_t{part.first_in} : part.first_in;
     if (IsInteger(weight_.dtype)) {
-      TakeIntegers(x);
-    } else {
-      a_ = reinterpret_cast<const std::byte*>(
-          kernel_.tile == nullptr ? x : Interleave(state, x, tiles_, rows, weight_.cols));
-      a_stride_bytes_ = weight_.cols * sizeof(float);
+      quantized_ = reinterpret_cast<QuantizedRow*>(state_.quantized) + first +
+                   uint64_t{part.index} * kExtraQuantizedRows;
+      if (is_split_) {
+        left_ = reinterpret_cast<float*>(state_.quantized + layout.left_offset) +
+                uint64_t{part.first_in} * weight_.cols;
+      }
+      a_stride_bytes_ = layout.stride_bytes;
+      a_ = state_.quantized + layout.rows_offset + first * a_stride_bytes_;
+      k_ = static_cast<uint32_t>(PaddedInputs(weight_.dtype, weight_.cols, group()));
+      return;
+    }
+    a_stride_bytes_ = weight_.cols * sizeof(float);
+    if (IsInterleaved()) a_ = state_.quantized + first * a_stride_bytes_;
+  }
+  // Converts all rows.
+  PanelMatmul(const State& state, WeightId id, const float* x, uint32_t rows)
+      : PanelMatmul(
+            state, {id, 0, 0, 0, rows}, x,
+            QuantizedRows(rows, state.program->weights[id].cols, state.program->splits_rows)) {
+    if (!Converts()) return;
+    state.threads.ForTiles(tiles_.count(), 1, [&](size_t tile, size_t) { Convert(tile); });
+  }
+
+  const RowTiles& tiles() const { return tiles_; }
+  uint64_t panel_bytes() const { return panel_bytes_; }
+  uint64_t n_panels() const { return CeilDiv(weight_.rows, nr()); }
+  // False: the kernel reads x in place.
+  bool Converts() const { return a_ != nullptr; }
+  // Converts a tile of rows to the kernel's format.
+  void Convert(size_t tile) const {
+    const uint32_t first = tiles_.First(tile), height = tiles_.First(tile + 1) - first;
+    const float* from = x_ + uint64_t{first} * weight_.cols;
+    if (quantized_ != nullptr) return Quantize(first, height, from);
+    auto* to = reinterpret_cast<float*>(a_) + uint64_t{first} * weight_.cols;
+    for (uint32_t r = 0; r < height; ++r, from += weight_.cols) {
+      for (uint32_t c = 0; c < weight_.cols; ++c) to[uint64_t{c} * height + r] = from[c];
     }
   }
 
@@ -204,7 +147,7 @@ class PanelMatmul {
     input.n_rows = rows_;
     input.is_split = is_split_;
     input.is_offset = kernel_.tile != nullptr;
-    input.group = kernel_.tile == nullptr ? 0 : kernel_.layout.kr;
+    input.group = kernel_.tile == nullptr ? 0 : group();
     input.rows = quantized_;
     input.values = a_;
     input.stride_bytes = a_stride_bytes_;
@@ -214,7 +157,7 @@ class PanelMatmul {
   // Calls body(begin, end) in parallel for panels [begin, end), until the step is cut.
   template <typename Body>
   void ForPanels(const Body& body) const {
-    const uint64_t n = CeilDiv(weight_.rows, nr());
+    const uint64_t n = n_panels();
     state_.threads.ForTiles(n, TilePanels(state_, n, panel_bytes_), [&](size_t begin, size_t end) {
       if (!IsCut(state_)) body(begin, end);
     });
@@ -226,9 +169,10 @@ class PanelMatmul {
 
   const std::byte* Panels(size_t begin) const { return panels_ + begin * panel_bytes_; }
 
-  // c[rows, Columns(begin, end)] (+)= x W^T + bias, plus the change; c_stride in elements.
-  void Multiply(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride,
-                const TileChange* change = nullptr) const {
+  // c[rows, Columns(begin, end)] (+)= x W^T + bias, plus the change; c_stride in elements. Not
+  // inlined: several functions share it, which call it for many columns at a time.
+  [[gnu::noinline]] void Multiply(size_t begin, size_t end, bool accumulate, float* c,
+                                  size_t c_stride, const TileChange* change = nullptr) const {
     if (is_split_) return MultiplySplit(begin, end, accumulate, c, c_stride);
     if (kernel_.tile != nullptr) return MultiplyTiles(begin, end, accumulate, c, c_stride, change);
     if (accumulate) return AddPanels(begin, end, c, c_stride);
@@ -236,30 +180,47 @@ class PanelMatmul {
   }
 
  private:
-  void TakeIntegers(const float* x) {
-    const QuantizedLayout layout = QuantizedRows(rows_, weight_.cols, is_split_);
-    auto* left = reinterpret_cast<float*>(state_.quantized + layout.left_offset);
-    auto* entries = reinterpret_cast<QuantizedRow*>(state_.quantized);
-    std::byte* values = state_.quantized + layout.rows_offset;
-    const uint32_t group = kernel_.tile == nullptr ? 1 : kernel_.layout.kr;
-    k_ = static_cast<uint32_t>(PaddedInputs(weight_.dtype, weight_.cols, group));
+  uint32_t group() const { return kernel_.tile == nullptr ? 1 : kernel_.layout.kr; }
+  // A single row of floats is read in place.
+  bool IsInterleaved() const { return kernel_.tile != nullptr && rows_ > 1; }
+
+  // Quantises rows [first, first + n), with split rows each followed by its residual, in the format
+  // of the kernel: whole rows, or a tile of them in groups (TileArgs).
+  void Quantize(uint32_t first, uint32_t n, const float* from) const {
+    constexpr uint8_t kFlip = 0x80;
+    const bool has_tiles = kernel_.tile != nullptr;
+    const uint32_t each = is_split_ ? 2 : 1, height = each * n;
+    const auto stride = static_cast<uint32_t>(a_stride_bytes_);
     const bool is_symmetric = TakesSymmetricRows(weight_.dtype);
-    if (is_split_ && kernel_.tile == nullptr) {
-      QuantizeSplit(state_, x, rows_, weight_.cols, layout.stride_bytes, entries, values, left);
-    } else if (is_split_) {
-      QuantizeSplitTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes,
-                         is_symmetric, entries, values, left);
-    } else if (kernel_.tile == nullptr) {
-      Quantize(state_, x, rows_, weight_.cols, layout.stride_bytes, entries, values);
-    } else {
-      QuantizeTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes, is_symmetric,
-                    entries, values);
+    const auto quantize = [&](const float* x, std::byte* to) {
+      return has_tiles
+                 ? state_.simd.quantize_groups(x, weight_.cols, k_, group(), height * group(),
+                                               is_symmetric, reinterpret_cast<uint8_t*>(to))
+                 : state_.simd.quantize_row(x, weight_.cols, stride, reinterpret_cast<int8_t*>(to));
+    };
+    QuantizedRow* entry = quantized_ + each * first;
+    std::byte* to = a_ + each * first * a_stride_bytes_;
+    const uint64_t step = has_tiles ? group() : a_stride_bytes_;
+    for (uint32_t r = 0; r < n; ++r, from += weight_.cols, entry += each, to += each * step) {
+      entry[0] = quantize(from, to);
+      if (!is_split_) continue;
+      float* rest = left_ + uint64_t{first + r} * weight_.cols;
+      LeftOver(from, weight_.cols, entry[0], to, has_tiles ? group() : weight_.cols,
+               uint64_t{height} * group(), has_tiles ? kFlip : 0, rest);
+      entry[1] = quantize(rest, to + step);
+      JoinHalves(entry);
     }
-    quantized_ = entries;
-    a_ = values;
-    a_stride_bytes_ = layout.stride_bytes;
+    if (first + n != rows_) return;
+    // XNNPACK's kernels compute a whole tile: missing rows alias the last row but read the entries
+    // after it, so those repeat the last entry.
+    for (uint32_t i = 0; i < kExtraQuantizedRows; ++i) entry[i] = entry[-1];
   }
 
+  // Where the kernel reads a row, or the tile that it begins.
+  const std::byte* RowAt(uint64_t row) const {
+    const auto* from = Converts() ? a_ : reinterpret_cast<const std::byte*>(x_);
+    return from + row * a_stride_bytes_;
+  }
   const QuantizedRow* QuantizedAt(uint32_t row) const {
     return quantized_ == nullptr ? nullptr : quantized_ + row;
   }
@@ -277,7 +238,7 @@ class PanelMatmul {
     for (uint32_t t = 0; t < tiles_.count(); ++t) {
       const uint32_t first = tiles_.First(t);
       tile.rows = tiles_.First(t + 1) - first;
-      tile.a = a_ + first * a_stride_bytes_;
+      tile.a = RowAt(first);
       tile.quantized = QuantizedAt(first);
       tile.c = c + first * c_stride;
       kernel_.tile(tile);
@@ -326,7 +287,7 @@ class PanelMatmul {
     tile.n = n;
     tile.c_stride = n;
     tile.rows = 2 * n_rows;
-    tile.a = a_ + uint64_t{2 * first} * a_stride_bytes_;
+    tile.a = RowAt(uint64_t{2 * first});
     tile.quantized = QuantizedAt(2 * first);
     tile.c = sums;
     kernel_.tile(tile);
@@ -339,7 +300,7 @@ class PanelMatmul {
     args.rows = n;
     args.n = Columns(begin, end);
     args.k = k_;
-    args.a = a_ + row * a_stride_bytes_;
+    args.a = RowAt(row);
     args.a_stride_bytes = a_stride_bytes_;
     args.quantized = quantized;
     args.panels = panels_ + begin * panel_bytes_;
@@ -375,16 +336,23 @@ class PanelMatmul {
   const RowTiles tiles_;
   const uint32_t rows_;
   uint32_t k_;
-  const std::byte* a_ = nullptr;
+  const float* x_;
+  std::byte* a_ = nullptr;  // the converted rows; null: the kernel reads x_
+  float* left_ = nullptr;   // residuals of split rows
   uint64_t a_stride_bytes_ = 0;
-  const QuantizedRow* quantized_ = nullptr;
+  QuantizedRow* quantized_ = nullptr;
 };
 
-// values[Columns(begin, end)] = x W^T + bias, of one row. Not inlined: two functions share it,
-// which call it for many columns at a time.
-[[gnu::noinline]] void MultiplyBlock(const PanelMatmul& matmul, size_t begin, size_t end,
-                                     float* values) {
+// values[Columns(begin, end)] = x W^T + bias, of one row.
+void MultiplyBlock(const PanelMatmul& matmul, size_t begin, size_t end, float* values) {
   matmul.Multiply(begin, end, /*accumulate=*/false, values, matmul.Columns(begin, end));
+}
+
+// The layout of the input of ConvertEach.
+QuantizedLayout LayoutOfParts(const State& state, WeightId id) {
+  const Program& program = *state.program;
+  return QuantizedRows(program.max_rows, program.weights[id].cols, program.splits_rows,
+                       kMaxMatrixRows);
 }
 
 // Returns a key that orders columns for argmax: larger values first, the lower column on ties. 0
@@ -455,6 +423,47 @@ void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool
         around.after(around.context, first, n);
       }
     }
+  });
+}
+
+void ConvertEach(const State& state, Span<const MatrixRows> parts, const float* x,
+                 const RowFill& fill) {
+  const QuantizedLayout layout = LayoutOfParts(state, parts[0].weight);
+  uint64_t most = 0;
+  for (const MatrixRows& part : parts) most = Max<uint64_t>(most, part.n_rows);
+  // One task for each part that has few rows, and several for others.
+  const size_t n = Min<size_t>(kConvertTasks, CeilDiv(most, kRowsPerTask));
+  state.threads.ForEach(parts.size() * n, [&](size_t, size_t task) {
+    const MatrixRows& part = parts[task / n];
+    const PanelMatmul matmul(state, part, x, layout);
+    const RowTiles& tiles = matmul.tiles();
+    const size_t end = tiles.count() * (task % n + 1) / n;
+    for (size_t tile = tiles.count() * (task % n) / n; tile < end; ++tile) {
+      const uint32_t first = tiles.First(tile);
+      fill.fill(fill.context, part.first_in + first, tiles.First(tile + 1) - first);
+      if (matmul.Converts()) matmul.Convert(tile);
+    }
+  });
+}
+
+void MultiplyEach(const State& state, Span<const MatrixRows> parts, const float* x, float* out) {
+  const QuantizedLayout layout = LayoutOfParts(state, parts[0].weight);
+  const PanelMatmul like(state, parts[0], x, layout);
+  const uint64_t n_panels = like.n_panels(), width = state.program->weights[parts[0].weight].rows;
+  const uint64_t most = TilePanels(state, n_panels * parts.size(), like.panel_bytes());
+  const uint64_t n_tiles = CeilDiv(n_panels, most);
+  state.threads.ForEach(parts.size() * n_tiles, [&](size_t, size_t task) {
+    if (IsCut(state)) return;
+    const size_t i = task / n_tiles, tile = task % n_tiles;
+    const size_t begin = n_panels * tile / n_tiles, end = n_panels * (tile + 1) / n_tiles;
+    if (tile + 1 == n_tiles && i + 1 < parts.size()) {
+      // As kernels of few rows do within a matrix.
+      const std::byte* next = state.matrices[parts[i + 1].weight];
+      for (size_t at = 0; at < kWeightsAhead; at += 64) __builtin_prefetch(next + at, 0, 2);
+    }
+    const PanelMatmul matmul(state, parts[i], x, layout);
+    matmul.Multiply(begin, end, /*accumulate=*/false,
+                    out + parts[i].first_out * width + begin * matmul.nr(), width);
   });
 }
 

@@ -213,42 +213,6 @@ class Runner {
     });
   }
 
-  // Loops over experts, so that each expert's weights are read once for all its rows, and not at
-  // all if it has none.
-  void Run(const Step& step, const ExpertsParams& p) const {
-    const uint32_t width = Width(step.in), ffn = Width(p.activated), out_width = Width(step.out);
-    if (!p.accumulate) std::memset(Data(step.out), 0, size_t{rows_} * out_width * sizeof(float));
-    for (uint32_t e = 0; e < p.n_experts; ++e) {
-      uint32_t n = 0;
-      ForEachRowOf(p, e, [&](uint32_t row, float weight) {
-        const float factor = p.weighs_input ? weight : 1.0f;
-        const float* from = Row(step.in, row);
-        float* to = Row(p.gathered, n++);
-        for (uint32_t c = 0; c < width; ++c) to[c] = from[c] * factor;
-      });
-      if (n == 0) continue;
-      Observe(args_, p.gate_up_of(e), Data(p.gathered), n);
-      Matmul(state_, p.gate_up_of(e), Data(p.gathered), n, false, Data(p.gate_up));
-      ForRange(n, ffn, [&](uint32_t i) {
-        float* row = Row(p.gate_up, i);
-        if (p.is_gated) {
-          state_.simd.gated_act(row, ffn, p.activation, p.activation_limit, Row(p.activated, i));
-        } else {
-          state_.simd.act(row, ffn, p.activation, nullptr);
-        }
-      });
-      Observe(args_, p.down_of(e), Data(p.activated), n);
-      Matmul(state_, p.down_of(e), Data(p.activated), n, false, Data(p.expert_out));
-      n = 0;
-      ForEachRowOf(p, e, [&](uint32_t row, float weight) {
-        const float factor = p.weighs_input ? 1.0f : weight;
-        const float* from = Row(p.expert_out, n++);
-        float* to = Row(step.out, row);
-        for (uint32_t c = 0; c < out_width; ++c) to[c] += factor * from[c];
-      });
-    }
-  }
-
   void Run(const Step& step, const LinearParams& p) const {
     const uint32_t rows = RowsOf(program_.values[step.out], rows_);
     Observe(args_, p.weight, Data(step.in), rows, p.accumulate ? Data(step.out) : nullptr);
@@ -324,17 +288,6 @@ class Runner {
     }
   }
 
-  // Calls visit(row, weight) for each row routed to the expert.
-  template <typename Visit>
-  void ForEachRowOf(const ExpertsParams& p, uint32_t expert, const Visit& visit) const {
-    for (uint32_t row = 0; row < rows_; ++row) {
-      const float* topk = Row(p.topk, row);
-      for (uint32_t i = 0; i < p.n_chosen; ++i) {
-        if (topk[i] == static_cast<float>(expert)) visit(row, topk[p.n_chosen + i]);
-      }
-    }
-  }
-
   // Calls body(i) for i of [0, n), in parallel if n rows of `width` elements are enough work.
   template <typename Body>
   void ForRange(uint32_t n, uint32_t width, const Body& body) const {
@@ -386,7 +339,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kGatedAct: return runner.Run(step, step.Get<GatedActParams>());
     case Op::kAct: return runner.Run(step, step.Get<ActParams>());
     case Op::kRoute: return runner.Run(step, step.Get<RouteParams>());
-    case Op::kExperts: return runner.Run(step, step.Get<ExpertsParams>());
+    case Op::kExperts: return RunExperts(state, step, args);
     case Op::kLogits: return runner.Run(step, step.Get<LogitsParams>());
     case Op::kFeatures:
     case Op::kIm2col:

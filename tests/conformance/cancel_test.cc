@@ -105,6 +105,48 @@ TEST_P(CancelTest, SetWithinAMatmul_OnePartIsDone) {
   }
 }
 
+// Set before the first matmul of a mixture: no expert runs, and nothing is added.
+TEST_P(CancelTest, SetBeforeTheExperts_TheSumIsLeftAlone) {
+  constexpr uint32_t kWidth = 64, kFfn = 32, kRows = 9, kExperts = 4;
+  std::mt19937 rng(11);
+  ProgramBuilder builder(/*vocab=*/2, kRows, kContext);
+  Step step{ExpertsParams()};
+  auto& params = step.Get<ExpertsParams>();
+  params.n_experts = kExperts;
+  params.n_chosen = 1;
+  step.in = builder.AddValue(kWidth);
+  step.out = builder.AddValue(kWidth);
+  params.topk = builder.AddValue(2);
+  params.gathered = builder.AddValue(kWidth);
+  params.gate_up = builder.AddValue(2 * kFfn);
+  params.activated = builder.AddValue(kFfn);
+  params.expert_out = builder.AddValue(kWidth);
+  for (uint32_t i = 0; i < 2 * kExperts; ++i) {
+    const Matrix matrix = i % 2 == 0 ? RandomMatrix(DType::kInt8, 2 * kFfn, kWidth, false, &rng)
+                                     : RandomMatrix(DType::kInt8, kWidth, kFfn, false, &rng);
+    const WeightId id = builder.AddMatrix(matrix, TargetLayouts(DType::kInt8)[0]);
+    if (i == 0) params.weight = id;
+  }
+  builder.AddStep(step);
+  Session session(GetParam().backend, &builder, GetParam().n_threads);
+  const std::vector<float> x = RandomFloats(kRows * kWidth, 1.0f, &rng);
+  std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+  for (uint32_t row = 0; row < kRows; ++row) {
+    session.ValueData(params.topk)[2 * row] = static_cast<float>(row % 3);
+    session.ValueData(params.topk)[2 * row + 1] = 0.5f;
+  }
+  std::fill_n(session.ValueData(step.out), kRows * kWidth, 42.0f);
+  Batch batch(session.program(), {{0, kRows}}, &rng);
+  SetAtMatmul set;
+  const MatmulObserver observer = set.observer();
+  RunArgs args = batch.Args();
+  args.cancel = &set.flag;
+  args.observer = &observer;
+  EXPECT_EQ(Status::kCancelled, session.Run(args));
+  const float* out = session.ValueData(step.out);
+  EXPECT_EQ(kRows * kWidth, std::count(out, out + kRows * kWidth, 42.0f));
+}
+
 // What the logits of the last token are made of must outlive a head that is cut.
 class CancelHeadTest : public CancelTest {
  protected:

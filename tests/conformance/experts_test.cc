@@ -7,9 +7,12 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/contract/route.h"
+#include "kernels/cpu/backend_cpu.h"
 #include "platform/base/arith.h"
 #include "program_builder.h"
+#include "tests/support/row_bits.h"
 
 namespace arn::conformance {
 namespace {
@@ -409,6 +412,195 @@ TEST_P(ExpertsTest, Experts_MoreOutputsThanAGrid_EqualTheFormula) {
   ExpertsCase c(std::vector<DType>(2, DType::kF32), {3, 5, 262201}, 9, false, &rng);
   ExpectFormula(GetParam(), &c, {1, 9}, 2 * kTolerance, &rng);
 }
+
+TEST_P(ExpertsTest, Experts_EveryShape_EqualTheFormula) {
+  std::mt19937 rng(49);
+  for (const MatrixShape& shape : kMatrixShapes) {
+    for (const DType dtype : {DType::kF32, DType::kInt8}) {
+      SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.cols << DTypeName(dtype));
+      ExpertsCase c(std::vector<DType>(4, dtype), {shape.cols, shape.rows, shape.cols}, 7, false,
+                    &rng);
+      ExpectFormula(GetParam(), &c, {7, 1},
+                    dtype == DType::kF32 ? 2 * kTolerance : kIntegerTolerance, &rng);
+    }
+  }
+}
+
+// A row gets the same bits whatever else is in the run: see row_bits_test.cc.
+class ExpertRowsTest : public BackendTest {
+ protected:
+  static constexpr uint32_t kRows = 40;
+
+  struct Input {
+    std::vector<float> x, before, topk;
+  };
+  // routes(row, i): the expert that a row chooses i-th.
+  template <typename Routes>
+  static Input MakeInput(const ExpertsCase& c, const Routes& routes, std::mt19937* rng) {
+    Input input = {RandomFloats(size_t{kRows} * c.width, 1.0f, rng),
+                   RandomFloats(size_t{kRows} * c.out_width, 1.0f, rng),
+                   {}};
+    for (uint32_t row = 0; row < kRows; ++row) {
+      input.topk.insert(input.topk.end(),
+                        {static_cast<float>(routes(row, 0)), static_cast<float>(routes(row, 1)),
+                         0.1f + 0.02f * static_cast<float>(row), 0.3f});
+    }
+    return input;
+  }
+
+  // Runs rows [first, first + n) and returns their outputs.
+  static std::vector<float> Run(Session* session, const ExpertsCase& c, const Input& input,
+                                uint32_t first, uint32_t n, std::mt19937* rng,
+                                const MatmulObserver* observer = nullptr) {
+    const auto copy = [&](ValueId id, const std::vector<float>& from, size_t width) {
+      std::memcpy(session->ValueData(id), from.data() + first * width, n * width * sizeof(float));
+    };
+    copy(c.step.in, input.x, c.width);
+    copy(c.step.out, input.before, c.out_width);
+    copy(c.params().topk, input.topk, 2 * ExpertsCase::kChosen);
+    Batch batch(session->program(), {{0, n}}, rng);
+    RunArgs args = batch.Args();
+    args.observer = observer;
+    EXPECT_EQ(Status::kOk, session->Run(args)) << session->message();
+    const float* out = session->ValueData(c.step.out);
+    return {out, out + size_t{n} * c.out_width};
+  }
+
+  // Compares runs of several rows, on 1 to 4 threads, with runs of one row on one thread.
+  template <typename Routes>
+  static void ExpectSameBits(ExpertsCase* c, const Routes& routes, std::mt19937* rng) {
+    const Input input = MakeInput(*c, routes, rng);
+    std::vector<float> expected;
+    {
+      Session alone(GetParam().backend, &c->builder, 1);
+      for (uint32_t row = 0; row < kRows; ++row) {
+        const std::vector<float> one = Run(&alone, *c, input, row, 1, rng);
+        expected.insert(expected.end(), one.begin(), one.end());
+      }
+    }
+    for (const uint32_t n_threads : {1u, 2u, 3u, 4u}) {
+      Session together(GetParam().backend, &c->builder, n_threads);
+      for (const uint32_t n : {1u, 2u, 5u, 13u, kRows}) {
+        for (uint32_t first = 0; first + n <= kRows; first += n) {
+          const std::vector<float> found = Run(&together, *c, input, first, n, rng);
+          ASSERT_EQ(0, std::memcmp(found.data(), &expected[size_t{first} * c->out_width],
+                                   found.size() * sizeof(float)))
+              << "rows " << first << " to " << first + n << ", " << n_threads << " threads";
+        }
+      }
+    }
+  }
+  // The tests run on the CPU backend only.
+  static bool KeepsBits(DType dtype, bool splits) {
+    return (splits || test::RowsKeepTheirBits(dtype)) &&
+           (kHasLowBits || FindCodeType(dtype) == nullptr);
+  }
+};
+
+TEST_P(ExpertRowsTest, EveryWeightType_TheSameBitsAloneAndTogether) {
+  std::mt19937 rng(51);
+  const auto spread = [](uint32_t row, uint32_t i) { return (row * 7 + i * (1 + row % 4)) % 5; };
+  for (const DType dtype : kWeightTypes) {
+    for (const bool splits : {false, true}) {
+      if (!KeepsBits(dtype, splits)) continue;
+      SCOPED_TRACE(testing::Message() << DTypeName(dtype) << (splits ? " split" : ""));
+      ExpertsCase c(std::vector<DType>(5, dtype), {48, 36, 52}, kRows, splits, &rng,
+                    /*accumulate=*/!splits);
+      if (splits) c.builder.SplitRows();
+      ExpectSameBits(&c, spread, &rng);
+    }
+  }
+}
+
+// Several groups of experts: more than a group has, and more chosen rows than the values have.
+TEST_P(ExpertRowsTest, ManyExperts_TheSameBitsAloneAndTogether) {
+  std::mt19937 rng(52);
+  ExpertsCase c(std::vector<DType>(70, DType::kInt4), {64, 32, 64}, kRows, false, &rng);
+  ExpectSameBits(
+      &c, [](uint32_t row, uint32_t i) { return (row * 3 + i * 31) % 70; }, &rng);
+}
+
+// Every row on the same two experts, chosen in either order; the others have none.
+TEST_P(ExpertRowsTest, AllRowsOnTwoExperts_TheSameBitsAloneAndTogether) {
+  std::mt19937 rng(53);
+  for (const DType dtype : {DType::kInt8, DType::kF16}) {
+    if (!KeepsBits(dtype, false)) continue;
+    ExpertsCase c(std::vector<DType>(5, dtype), {172, 45, 172}, kRows, false, &rng);
+    ExpectSameBits(
+        &c, [](uint32_t row, uint32_t i) { return (row + i) % 2 == 0 ? 1u : 4u; }, &rng);
+  }
+}
+
+TEST_P(ExpertRowsTest, OfDifferentTypes_TheSameBitsAloneAndTogether) {
+  if (!KeepsBits(DType::kF32, false) || !KeepsBits(DType::kInt8, false)) GTEST_SKIP();
+  std::mt19937 rng(54);
+  ExpertsCase c({DType::kF32, DType::kBf16, DType::kInt4, DType::kInt8, DType::kInt8, DType::kF32},
+                {77, 45, 70}, kRows, true, &rng);
+  ExpectSameBits(
+      &c, [](uint32_t row, uint32_t i) { return (row + 2 * i) % 6; }, &rng);
+}
+
+// What calibration sees: an expert's rows, in their order, before each of its matmuls, and one
+// expert after the other.
+TEST_P(ExpertRowsTest, Observer_SeesTheRowsOfEachExpert) {
+  struct Seen {
+    std::vector<std::pair<WeightId, std::vector<float>>> inputs;
+    const ExpertsCase* c;
+    static void On(void* user, WeightId weight, const float* rows, uint32_t n, const float* sums) {
+      auto* seen = static_cast<Seen*>(user);
+      const uint32_t cols = seen->c->matrices[weight - seen->c->params().weight].cols;
+      seen->inputs.push_back({weight, {rows, rows + size_t{n} * cols}});
+      EXPECT_EQ(nullptr, sums);
+    }
+  };
+  for (const bool weighs_input : {false, true}) {
+    std::mt19937 rng(55);
+    ExpertsCase c(std::vector<DType>(5, DType::kF32), {48, 36, 52}, kRows, weighs_input, &rng);
+    const auto routes = [](uint32_t row, uint32_t i) { return (row + i) % 3 + 1; };
+    const Input input = MakeInput(c, routes, &rng);
+    Session session(GetParam().backend, &c.builder, GetParam().n_threads);
+    for (const uint32_t n : {1u, kRows}) {
+      Seen seen = {{}, &c};
+      const MatmulObserver observer = {Seen::On, &seen};
+      Run(&session, c, input, 0, n, &rng, &observer);
+      uint32_t n_found = 0;
+      for (uint32_t e = 0; e < 5; ++e) {
+        std::vector<float> rows;
+        for (uint32_t row = 0; row < n; ++row) {
+          for (uint32_t i = 0; i < 2; ++i) {
+            if (routes(row, i) != e) continue;
+            const float factor = weighs_input ? input.topk[4 * row + 2 + i] : 1.0f;
+            for (uint32_t k = 0; k < c.width; ++k) {
+              rows.push_back(input.x[row * c.width + k] * factor);
+            }
+          }
+        }
+        if (rows.empty()) continue;
+        const auto at = [&](WeightId id) {
+          return std::find_if(seen.inputs.begin(), seen.inputs.end(),
+                              [&](const auto& one) { return one.first == id; });
+        };
+        const auto up = at(c.params().gate_up_of(e)), down = at(c.params().down_of(e));
+        ASSERT_NE(seen.inputs.end(), up);
+        ASSERT_NE(seen.inputs.end(), down);
+        EXPECT_EQ(static_cast<std::ptrdiff_t>(n_found), up - seen.inputs.begin());
+        EXPECT_EQ(up + 1, down);
+        EXPECT_EQ(rows, up->second) << "expert " << e;
+        EXPECT_EQ(rows.size() / c.width, down->second.size() / c.ffn);
+        n_found += 2;
+      }
+      EXPECT_EQ(n_found, seen.inputs.size());
+    }
+  }
+}
+
+std::vector<BackendCase> Cpus() {
+  std::vector<BackendCase> cases = AllBackends();
+  std::erase_if(cases, [](const BackendCase& c) { return c.backend != CpuBackend(); });
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Backends, ExpertRowsTest, testing::ValuesIn(Cpus()),
+                         [](const auto& i) { return i.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Backends, ExpertsTest, testing::ValuesIn(AllBackends()),
                          [](const auto& i) { return i.param.name; });

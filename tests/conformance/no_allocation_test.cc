@@ -73,6 +73,27 @@ TEST(NoAllocationTest, Run_EveryWeightTypePrefillAndDecode_AllocatesNothing) {
     b.AddStep(QkvRopeParams{.kind = kind_id, .angles = angles}, x, kNoValue);
     b.AddStep(AttentionParams{.kind = kind_id}, x, attended);
     b.AddStep(GatedActParams(), x, attended);
+    constexpr uint16_t kExperts = 5, kChosen = 2;
+    constexpr uint32_t kFfn = 64;
+    ExpertsParams experts;
+    experts.n_experts = kExperts;
+    experts.n_chosen = kChosen;
+    experts.topk = b.AddValue(2 * kChosen);
+    experts.gathered = b.AddValue(kWidth);
+    experts.gate_up = b.AddValue(2 * kFfn);
+    experts.activated = b.AddValue(kFfn);
+    experts.expert_out = b.AddValue(kWidth);
+    for (uint32_t e = 0; e < kExperts; ++e) {
+      const WeightId up = b.AddMatrix(RandomMatrix(dtype, 2 * kFfn, kWidth, false, &rng), {});
+      b.AddMatrix(RandomMatrix(dtype, kWidth, kFfn, false, &rng), {});
+      if (e == 0) experts.weight = up;
+    }
+    const ValueId routes = b.AddValue(kExperts);
+    const WeightId router =
+        b.AddMatrix(RandomMatrix(DType::kF32, kExperts, kWidth, false, &rng), {});
+    b.AddStep(LinearParams{.weight = router}, x, routes);
+    b.AddStep(RouteParams{.n_experts = kExperts, .n_chosen = kChosen}, routes, experts.topk);
+    b.AddStep(experts, y, x);
     b.AddStep(LogitsParams{.norm = vector(), .weight = head}, x, kNoValue);
     for (uint32_t n_threads : {1u, 3u}) {
       Session session(CpuBackend(), &b, n_threads);
