@@ -100,6 +100,7 @@ TEST(Bundle_Header, FilesOfOtherFormats_AreNamed) {
     EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes({begin.begin(), begin.end()}), size, &error));
     return error;
   };
+  EXPECT_EQ("not an Arenite bundle: the file does not begin with ARENITE", error_of("GGU", 3));
   for (const size_t size : {30u, 5000u}) {
     EXPECT_EQ("not an Arenite bundle: a GGUF file", error_of("GGUF\3\0\0\0"s, size));
     EXPECT_EQ("not an Arenite bundle: a safetensors file",
@@ -462,6 +463,17 @@ TEST_F(SealedSegments, TextsOutsideTheArea_AreRefused) {
   AllSegments empty(
       [](size_t, fbs::Segment* segment) { *segment = fbs::Segment(0, 0, segment->hash()); });
   EXPECT_EQ(Status::kOk, Verify(&empty, BundleParts::kTexts));
+  flatbuffers::FlatBufferBuilder fbb;
+  const std::vector<flatbuffers::Offset<fbs::ChatProgram>> programs = {
+      fbs::CreateChatProgramDirect(fbb, "default")};
+  const auto chat = fbs::CreateChatDirect(fbb, &programs);
+  fbs::BundleBuilder bundle(fbb);
+  bundle.add_chat(chat);
+  fbs::FinishBundleBuffer(fbb, bundle.Finish());
+  Bundle without = all_.Get();
+  without.index = fbs::GetBundle(fbb.GetBufferPointer());
+  const SignedDigests none = {256, {}};
+  EXPECT_EQ(Status::kOk, VerifySegments(without, BundleParts::kTexts, &none, &diag_));
   digests_[0] ^= 1;  // of a block without texts
   EXPECT_EQ(Status::kOk, Verify(&all_, BundleParts::kTexts));
   EXPECT_EQ(Status::kHashMismatch, Verify(&all_, BundleParts::kWeights));

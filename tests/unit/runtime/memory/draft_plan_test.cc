@@ -84,6 +84,29 @@ TEST_F(DraftPlan, OptionsOfTheSession_AreTheDrafts) {
   EXPECT_EQ(plan_->guesses.bytes + plan_->draft.bytes, plan_->speculation_bytes);
 }
 
+TEST_F(DraftPlan, ContextIsTheShorterOne) {
+  options_.context_tokens = 50;
+  ExpectPlanned();
+  SessionPlan plan;
+  ASSERT_EQ(Status::kOk, PlanDraft(model(), *plan_, objects_, &plan, &diag_)) << diag_.text();
+  EXPECT_EQ(50u, plan.options.context_tokens);
+}
+
+TEST_F(DraftPlan, ThreadsLieWhereTheSessionsDo) {
+  const CpuMask allowed = ReadTopology().allowed;
+  const uint64_t lowest = allowed.word(0) & (~allowed.word(0) + 1);
+  if (lowest == 0) GTEST_SKIP() << "none of the first 64 CPUs is ours";
+  options_.cpus = CpuChoice::kMask;
+  options_.cpu_mask = lowest;
+  options_.system_root = "";
+  ExpectPlanned();
+  SessionPlan plan;
+  ASSERT_EQ(Status::kOk, PlanDraft(model(), *plan_, objects_, &plan, &diag_)) << diag_.text();
+  EXPECT_EQ(CpuChoice::kMask, plan.options.cpus);
+  EXPECT_EQ(lowest, plan.options.cpu_mask);
+  EXPECT_EQ(options_.system_root, plan.options.system_root);
+}
+
 TEST_F(DraftPlan, WindowsOfADraft_KeepWhatTheyDoNotSee) {
   TinyBundle windows;
   windows.window = 20;

@@ -8,10 +8,6 @@
 
 #include "runtime/memory/devices.h"
 #include "runtime/model/image_place.h"
-#include "runtime/scheduler/event_ring.h"
-#include "runtime/scheduler/request.h"
-#include "runtime/scheduler/step_policy.h"
-#include "runtime/speculate/shared_guess_policy.h"
 #include "tests/unit/runtime/memory/planned_session.h"
 
 namespace arn::test {
@@ -170,6 +166,57 @@ TEST_F(SessionPlanTest, SharedPages_AreAsManyAsTheTokensNeed) {
   ExpectPlanned();
   EXPECT_EQ(0u, plan_->cache.groups[0].n_quantised_pages);
   EXPECT_TRUE(plan_->kv_groups[0].keys_only);
+}
+
+TEST_F(SessionPlanTest, Pages_AreAsAsked) {
+  options_.k_type = KvType::kF16;
+  options_.v_type = KvType::kF32;
+  options_.kv_page_tokens = 16;
+  ExpectPlanned();
+  const KvGroup* group = &plan_->kv_groups[0];
+  EXPECT_EQ(DType::kF16, group->k_type);
+  EXPECT_EQ(DType::kF32, group->v_type);
+  EXPECT_EQ(16u, group->page_tokens);
+  EXPECT_EQ(0u, group->quantised.n_pages);
+  options_.k_type = KvType::kInt4;
+  options_.v_type = KvType::kInt2;
+  options_.kv_residual = 8;
+  options_.kv_group_size = 4;
+  ExpectPlanned();
+  group = &plan_->kv_groups[0];
+  EXPECT_EQ(4u, group->quantised_k_bits);
+  EXPECT_EQ(2u, group->quantised_v_bits);
+  EXPECT_EQ(4u, group->group_size);
+  EXPECT_FALSE(group->k_by_token);
+  EXPECT_FALSE(group->v_by_channel);
+  options_.k_by_token = true;
+  ExpectPlanned();
+  EXPECT_TRUE(plan_->kv_groups[0].k_by_token);
+  EXPECT_FALSE(plan_->kv_groups[0].v_by_channel);
+  options_.v_by_channel = true;
+  ExpectPlanned();
+  EXPECT_TRUE(plan_->kv_groups[0].v_by_channel);
+}
+
+BackendOptions told;
+Status PlanAsTold(const Program&, const BackendOptions& options, Layout*, BackendPlan*, Diag*) {
+  told = options;
+  return Status::kOk;
+}
+
+TEST_F(SessionPlanTest, Backends_AreTold) {
+  backend_.plan = PlanAsTold;
+  options_.n_threads = 3;
+  options_.n_prefill_threads = 2;
+  options_.device = "some device";
+  options_.splits_rows = true;
+  ExpectPlanned();
+  EXPECT_EQ(3u, told.cpu.n_threads);
+  EXPECT_EQ(2u, told.cpu.n_prefill_threads);
+  EXPECT_STREQ("some device", told.gpu.device);
+  EXPECT_TRUE(plan_->program.splits_rows);
+  EXPECT_EQ(kContext, plan_->program.max_context);
+  EXPECT_EQ(&backend_, plan_->backend);
 }
 
 TEST_F(SessionPlanTest, BytesOfAToken_AreOfItsLastPage) {
@@ -602,56 +649,6 @@ TEST_F(SessionPlanTest, Processors_AreAskedFor) {
   ExpectPlanned();
   EXPECT_EQ(kVocab * sizeof(float), plan_->processors.row.bytes);
   EXPECT_EQ(kVocab * sizeof(uint32_t), plan_->processors.marks.bytes);
-}
-
-// Scheduler.
-
-TEST_F(SessionPlanTest, Scheduler_HasItsMemory) {
-  options_.max_sequences = 3;
-  options_.max_requests = 7;
-  ExpectPlanned();
-  const SchedulerPlan& plan = plan_->scheduler;
-  EXPECT_EQ(16u, plan.step_tokens);
-  EXPECT_EQ(16u, plan.chosen_stride);
-  EXPECT_EQ(7 * EventRing::kPerRequest + 3 * 16, plan.n_events);
-  EXPECT_EQ(7 * sizeof(RequestRecord), plan.requests.bytes);
-  EXPECT_EQ(7 * sizeof(uint32_t), plan.order.bytes);
-  EXPECT_EQ(plan.n_events * sizeof(RequestEvent), plan.events.bytes);
-  EXPECT_EQ(3 * sizeof(RowWish), plan.wishes.bytes);
-  EXPECT_EQ(3 * 60u, plan.leases.bytes);
-  EXPECT_EQ(3 * 70u, plan.replies.bytes);
-  EXPECT_EQ(3 * 16 * sizeof(int32_t), plan.chosen.bytes);
-  EXPECT_EQ(0u, plan.shares.bytes);
-  EXPECT_EQ(plan_->text.bytes, plan.text_bytes);
-  EXPECT_EQ(3 * plan.text_bytes, plan.text.bytes);
-  EXPECT_EQ(3 * 2 * plan.text_bytes, plan.shown.bytes);
-  options_.speculation = Speculation::kNgram;
-  options_.max_guesses = 20;
-  ExpectPlanned();
-  EXPECT_EQ(21u, plan_->scheduler.step_tokens);
-  EXPECT_EQ(41u, plan_->scheduler.chosen_stride);
-  EXPECT_EQ(3 * sizeof(SharedGuessPolicy::Share), plan_->scheduler.shares.bytes);
-}
-
-TEST_F(SessionPlanTest, Scheduler_NamesWhatItDoesNotWorkWith) {
-  options_.max_requests = 65536;
-  ExpectPlanned();
-  options_.max_requests = 65537;
-  ExpectRefused(Status::kBadArgument, "max_requests is 65537, expected at most 65536");
-  options_.max_requests = 2;
-  options_.no_cache = true;
-  ExpectRefused(Status::kUnsupported, "max_requests is 2: a scheduler does not work with no_cache");
-  options_.no_cache = false;
-  for (const Overflow overflow : {Overflow::kError, Overflow::kShift}) {
-    options_.overflow = overflow;
-    ExpectRefused(Status::kUnsupported,
-                  "max_requests is 2: a scheduler does not work with an overflow policy other than "
-                  "stop");
-  }
-  options_.overflow = Overflow::kStop;
-  model().spec.encoder.max_rows = 40;
-  ExpectRefused(Status::kUnsupported,
-                "max_requests is 2: a scheduler does not work with a model with an encoder");
 }
 
 }  // namespace

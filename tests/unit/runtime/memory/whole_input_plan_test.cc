@@ -65,6 +65,20 @@ TEST_F(WholeInput, Activations_LieOnADeviceThatIsAlone) {
   }
 }
 
+uint32_t told[2];
+Status PlanAsTold(const Program&, const BackendOptions& options, Layout*, BackendPlan*, Diag*) {
+  told[0] = options.cpu.n_threads;
+  told[1] = options.cpu.n_prefill_threads;
+  return Status::kOk;
+}
+
+TEST_F(WholeInput, Backends_AreToldTheirThreads) {
+  backend_.plan = PlanAsTold;
+  ASSERT_EQ(Status::kOk, Plan());
+  EXPECT_EQ(2u, told[0]);
+  EXPECT_EQ(2u, told[1]);
+}
+
 TEST_F(WholeInput, WhatABackendRefuses_IsItsWord) {
   Backend fallback = DescribedCpu();
   fallback.plan = RefuseToPlan;

@@ -412,6 +412,21 @@ TEST_F(StateReader, Tables_HaveTheSessionsRoom) {
             "them");
 }
 
+TEST_F(StateReader, Chunks_BeginWithinTheText) {
+  TinyBundle chunks;
+  chunks.layer_kinds = {{}, {0, 16}};
+  Open(chunks);
+  Replan();
+  StateParts parts = Parts({40});  // the chunk of the last token begins at 32
+  EXPECT_EQ(4u, parts.tables[1].first_page);
+  ExpectTaken(parts.Bytes());
+  parts.tables[1] = {3, 2};
+  parts.entries.push_back(1);
+  ExpectLie(parts.Bytes(), Status::kBadSave,
+            "sequence 0, KV group 1: pages 3+2 for 40 tokens, expected 4 up to 5 at most 8 of "
+            "them");
+}
+
 TEST_F(StateReader, QuantisedPages_AreNamed) {
   options_.k_type = KvType::kInt4;
   options_.kv_residual = 8;
