@@ -382,7 +382,7 @@ Status PlanWithChunk(const Model& model, const Backend* backend, const SessionOp
   if (!model.has_weights) {
     return diag->Fail(Status::kUnsupported, "the bundle holds only a tokenizer, no model to run");
   }
-  if (model.has_weights && !model.spec.makes_text) {
+  if (!model.spec.makes_text) {
     return diag->Fail(Status::kUnsupported,
                       "the model makes vectors or scores of texts, not text: an embedder runs it "
                       "(arenite embed, arenite rerank)");

@@ -24,11 +24,14 @@ Status Place(uint64_t count, uint64_t element_bytes, uint64_t align, uint64_t* e
 
 }  // namespace
 
+uint64_t IndexRecordBytes(uint32_t version, uint32_t n_groups, uint32_t n_sequences) {
+  return n_groups * sizeof(StateGroup) + n_sequences * SequenceRecordBytes(version) +
+         uint64_t{n_sequences} * n_groups * sizeof(StateTable);
+}
+
 Status PlanState(const StateCounts& counts, StateLayout* out) {
   *out = StateLayout();
-  const uint64_t records = counts.n_groups * sizeof(StateGroup) +
-                           counts.n_sequences * SequenceRecordBytes(counts.version) +
-                           uint64_t{counts.n_sequences} * counts.n_groups * sizeof(StateTable);
+  const uint64_t records = IndexRecordBytes(counts.version, counts.n_groups, counts.n_sequences);
   uint64_t words = 0, entries = 0;
   if (!CheckedAdd(counts.n_entries, counts.n_field_words, &words) ||
       !CheckedMul(words, sizeof(uint32_t), &entries) || entries > kMaxStateBytes - records) {

@@ -125,6 +125,8 @@ struct StateLayout {
   StateSection pages[kMaxKvGroups][kPageKinds] = {};
   uint64_t file_bytes = 0;
 };
+// Returns the bytes of the index before the sampling fields.
+uint64_t IndexRecordBytes(uint32_t version, uint32_t n_groups, uint32_t n_sequences);
 // kOutOfMemory if a size exceeds 2^62.
 Status PlanState(const StateCounts& counts, StateLayout* out);
 

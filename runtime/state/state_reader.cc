@@ -117,21 +117,16 @@ Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const S
     return diag->Fail(Status::kBadSave, "the selected sequence is %u of %u", header.selected,
                       header.n_sequences);
   }
-  StateCounts none;
-  none.version = header.version;
-  none.n_groups = header.n_groups;
-  none.n_sequences = header.n_sequences;
-  StateLayout least;
-  ARN_TRY(PlanState(none, &least));
-  if (header.index.offset != least.index.offset || header.index.bytes < least.index.bytes ||
+  const uint64_t offset = AlignUp(sizeof(StateHeader), kStateSectionAlign);
+  const uint64_t records = IndexRecordBytes(header.version, header.n_groups, header.n_sequences);
+  if (header.index.offset != offset || header.index.bytes < records ||
       header.index.bytes % sizeof(uint32_t) != 0 || header.index.offset > file.size() ||
       header.index.bytes > file.size() - header.index.offset) {
     return diag->Fail(Status::kBadSave,
                       "the index has %" PRIu64 " bytes at %" PRIu64
                       " of %zu, its records take "
                       "%" PRIu64 " at %" PRIu64,
-                      header.index.bytes, header.index.offset, file.size(), least.index.bytes,
-                      least.index.offset);
+                      header.index.bytes, header.index.offset, file.size(), records, offset);
   }
   const Span<const std::byte> index = file.subspan(static_cast<size_t>(header.index.offset),
                                                    static_cast<size_t>(header.index.bytes));
@@ -186,13 +181,8 @@ Status CheckGroups(const StateView& view, const SessionPlan& plan, StateCounts* 
 Status SumFieldWords(Span<const std::byte> file, const StateHeader& header, uint64_t* out,
                      Diag* diag) {
   *out = 0;
-  StateCounts counts;
-  counts.version = header.version;
-  counts.n_groups = header.n_groups;
-  counts.n_sequences = header.n_sequences;
-  StateLayout least;
-  ARN_TRY(PlanState(counts, &least));
-  const uint64_t room = (header.index.bytes - least.index.bytes) / sizeof(uint32_t);
+  const uint64_t records = IndexRecordBytes(header.version, header.n_groups, header.n_sequences);
+  const uint64_t room = (header.index.bytes - records) / sizeof(uint32_t);
   const StateView view(file, header, 0);
   for (uint32_t s = 0; s < header.n_sequences; ++s) *out += view.Sequence(s).n_field_words;
   if (*out <= room) return Status::kOk;

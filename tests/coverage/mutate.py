@@ -1,37 +1,39 @@
 #!/usr/bin/env python3
 """Plants mistakes in a module's sources, one at a time, and counts those that its tests find.
 
-usage: tests/coverage/mutate.py MODULE [--sample N] [--seed S] [--list]
+usage: tests/coverage/mutate.py MODULE [--build FOLDER] [--sample N] [--seed S] [--part I/N]
+                                       [--list]
 
 MODULE is one of coverage.py's. A mistake is one changed token or one lost statement: < for <=, ==
 for !=, && for ||, + for -, a number and one more, a negated condition, an assignment or a call left
-out. Each is built in a copy of the tree (build/mutants, not optimised) and run against the module's
-tests: it is found if one fails, crashes or takes longer than a minute. Those that do not compile
-are not counted. Prints the score and every mistake that survived. Mistakes that nobody could see
-are listed in equivalent.txt with the reason, and do not count; a line there that is no mistake of
-the module any more is an error. The goal is 95 %; fails below LEAST_SCORE, whatever the sample.
+out. Each is compiled from a copy of its file, linked into the module's tests in place of what the
+library has, and run: it is found if a test fails, crashes or takes longer than a minute. Those that
+do not compile are not counted. Prints the score and every mistake that survived. Mistakes that
+nobody could see are listed in equivalent.txt with the reason, and do not count; a line there that
+is no mistake of the module any more is an error. The goal is 95 %; fails below LEAST_SCORE,
+whatever the sample.
 
-Third-party archives are those of build/release, or of the build that ARENITE_DEPS_BUILD names.
---sample N: N mistakes drawn by --seed instead of all. --list: prints the mistakes, builds nothing.
+--build: a folder in which the tests are built, with Ninja; build/coverage, which coverage.py makes.
+--sample N: N mistakes drawn by --seed instead of all. --part I/N: of these the I-th of N parts.
+--list: prints the mistakes, builds nothing.
 """
 
 import argparse
 import collections
-import filecmp
+import concurrent.futures
 import os
 import pathlib
 import random
 import re
 import resource
-import shutil
+import shlex
 import subprocess
 import sys
+import tempfile
 import time
 
-from coverage import MODULES, ROOT
+from coverage import BUILD, MODULES, ROOT
 
-WORK = ROOT / "build/mutants"
-TREE = WORK / "tree"
 EQUIVALENT = pathlib.Path(__file__).with_name("equivalent.txt")
 MOST_SECONDS = 60
 TIMED = "*EndsInTime*"  # limits of time, which hold for optimised builds
@@ -40,8 +42,8 @@ LEAST_SCORE = 50.0
 # The tests that hold each module, the quickest first.
 TESTS = {
     "bundle": ["runtime_bundle_test"],
-    "state": ["session_state_test", "session_kv_file_test", "state_fuzz_test"],
-    "planner": ["memory_plan_test", "runtime_unit_test", "capi_test", "session_test"],
+    "state": ["state_reader_test", "session_state_test"],
+    "planner": ["session_plan_test", "runtime_unit_test", "memory_plan_test"],
     "schema": ["json_schema_test", "constrain_test"],
     "template": ["chat_limits_test", "chat_reply_parser_test", "chat_reply_format_test",
                  "chat_given_text_test", "chat_numbers_test", "chat_kinds_test",
@@ -112,37 +114,74 @@ def mistakes_of(module):
           for after in changed_lines(line)]
 
 
-def copy_tree():
-  """Brings the copy up to date; a file that has not changed keeps its time, and is not rebuilt."""
-  names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                         cwd=ROOT, capture_output=True, text=True, check=True).stdout
-  for name in filter(None, names.split("\0")):
-    source, copy = ROOT / name, TREE / name
-    if not source.is_file() or (copy.exists() and filecmp.cmp(source, copy, shallow=False)):
-      continue
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, copy)
-  if not (TREE / ".deps").exists():
-    (TREE / ".deps").symlink_to(ROOT / ".deps")
+class Program:
+  """How a test program is compiled and linked in a build folder."""
 
+  def __init__(self, build, name):
+    self.build, self.name = build, name
+    commands = subprocess.run(["ninja", "-C", str(build), "-t", "commands", name],
+                              capture_output=True, text=True, check=True).stdout.splitlines()
+    self.compile_of = {}  # source: (the file that is compiled, its command)
+    for command in commands:
+      words = command.split(" && ")[-1].split(" -c ")
+      if len(words) != 2:
+        continue
+      compiled = build / words[1].strip()
+      if not compiled.is_file():
+        continue
+      for source in self._sources_of(compiled):
+        self.compile_of[source] = (compiled, shlex.split(command))
+    output = f"-o bin/tests/{name}"
+    self.link = next(c for c in commands if output + " " in c)
+    self.output = output
 
-def configure():
-  if (WORK / "build/build.ninja").exists():
-    return
-  archives = os.environ.get("ARENITE_DEPS_BUILD", ROOT / "build/release")
-  # One source an object: that is what is built again for a mistake.
-  environment = dict(os.environ, ARENITE_UNITY_BUILD="")
-  subprocess.run(
-      ["cmake", "-S", str(TREE), "-B", str(WORK / "build"), "-G", "Ninja",
-       "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DCMAKE_C_FLAGS_DEBUG=-O0",
-       "-DARENITE_TESTS=ON", "-DARENITE_VULKAN=OFF", "-DARENITE_SIMD=native",
-       "-DARENITE_INSTALL=OFF", f"-DARENITE_DEPS_BUILD={archives}"],
-      env=environment, check=True, stdout=subprocess.DEVNULL)
+  @staticmethod
+  def _sources_of(compiled):
+    """Returns the sources that a file of a unity build joins, or itself."""
+    joined = re.findall(r'^#include "(/.+)"$', compiled.read_text(errors="replace"), re.MULTILINE)
+    sources = joined if "Unity" in compiled.parts else [compiled]
+    return [os.path.relpath(pathlib.Path(s).resolve(), ROOT) for s in sources]
 
+  def compile(self, mistake, folder):
+    """Returns the object of a file with a mistake; None if there is none in this build."""
+    if mistake.file not in self.compile_of:
+      return None
+    compiled, command = self.compile_of[mistake.file]
+    changed = folder / pathlib.Path(mistake.file).name
+    lines = (ROOT / mistake.file).read_text().splitlines()
+    lines[mistake.number - 1] = mistake.after
+    changed.write_text("\n".join(lines) + "\n")
+    if compiled.resolve() != (ROOT / mistake.file).resolve():
+      text = compiled.read_text()
+      joined = folder / "joined.cc"
+      original = str((ROOT / mistake.file).resolve())
+      joined.write_text(re.sub(
+          r'"(/.+)"', lambda m: f'"{changed if os.path.realpath(m[1]) == original else m[1]}"',
+          text))
+      changed = joined
+    made = folder / "mistake.o"
+    # Without the cache, which would only grow, and the list of headers.
+    command = [w for w in command if not w.endswith("ccache")]
+    for flag, value in (("-o", str(made)), ("-c", str(changed)), ("-MF", str(folder / "d"))):
+      if flag in command:
+        command[command.index(flag) + 1] = value
+    result = subprocess.run(command, cwd=self.build, capture_output=True)
+    return made if result.returncode == 0 else None
 
-def builds(tests):
-  return subprocess.run(["ninja", "-C", str(WORK / "build"), *tests],
-                        capture_output=True).returncode == 0
+  def passes(self, made, folder):
+    """Links with an object in place of the library's; True if the tests pass."""
+    program = folder / self.name
+    link = self.link.replace(self.output, f"-o {program} {made or ''}")
+    if subprocess.run(link, shell=True, cwd=self.build, capture_output=True).returncode != 0:
+      sys.exit(f"mutate.py: {self.name} does not link")
+    command = [str(program), "--gtest_brief=1", "--gtest_fail_fast", f"--gtest_filter=-{TIMED}"]
+    environment = dict(os.environ, LLVM_PROFILE_FILE=os.devnull)
+    try:
+      result = subprocess.run(command, cwd=self.build, capture_output=True, env=environment,
+                              preexec_fn=limit_time, timeout=10 * MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+      return False
+    return result.returncode == 0
 
 
 def limit_time():
@@ -150,21 +189,14 @@ def limit_time():
   resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
 
 
-def verdict(tests):
-  """Returns what the tests say of the tree as it is: survived, found or does not compile."""
-  for test in tests:
-    if not builds([test]):
+def verdict(mistake, programs):
+  """Returns what the tests say of a mistake: survived, found or does not compile."""
+  with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    made = programs[0].compile(mistake, folder)
+    if made is None:
       return "does not compile"
-    command = [str(WORK / "build/bin/tests" / test), "--gtest_brief=1", "--gtest_fail_fast",
-               f"--gtest_filter=-{TIMED}"]
-    try:
-      result = subprocess.run(command, cwd=WORK / "build", capture_output=True,
-                              preexec_fn=limit_time, timeout=10 * MOST_SECONDS)
-    except subprocess.TimeoutExpired:
-      return "found"
-    if result.returncode != 0:
-      return "found"
-  return "survived"
+    return "survived" if all(p.passes(made, folder) for p in programs) else "found"
 
 
 def read_equivalent(mistakes):
@@ -185,27 +217,20 @@ def read_equivalent(mistakes):
   return found
 
 
-def try_all(mistakes, tests):
+def try_all(mistakes, programs):
   """Returns the counts by verdict; prints survivors as they are found."""
   counts = collections.Counter()
   start = time.monotonic()
-  for i, mistake in enumerate(mistakes, 1):
-    source = TREE / mistake.file
-    original = source.read_text()
-    lines = original.splitlines()
-    lines[mistake.number - 1] = mistake.after
-    source.write_text("\n".join(lines) + "\n")
-    try:
-      result = verdict(tests)
-    finally:
-      source.write_text(original)
-    counts[result] += 1
-    if result == "survived":
-      print(f"{mistake.file}:{mistake.number}: {mistake.before.strip()} => "
-            f"{mistake.after.strip()}", flush=True)
-    if i % 10 == 0:
-      print(f"  {i} of {len(mistakes)}, {time.monotonic() - start:.0f} s: {dict(counts)}",
-            file=sys.stderr, flush=True)
+  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    verdicts = pool.map(lambda mistake: verdict(mistake, programs), mistakes)
+    for i, (mistake, result) in enumerate(zip(mistakes, verdicts), 1):
+      counts[result] += 1
+      if result == "survived":
+        print(f"{mistake.file}:{mistake.number}: {mistake.before.strip()} => "
+              f"{mistake.after.strip()}", flush=True)
+      if i % 10 == 0:
+        print(f"  {i} of {len(mistakes)}, {time.monotonic() - start:.0f} s: {dict(counts)}",
+              file=sys.stderr, flush=True)
   return counts
 
 
@@ -215,6 +240,8 @@ def main():
   parser.add_argument("--sample", type=int)
   parser.add_argument("--seed", type=int, default=1)
   parser.add_argument("--list", action="store_true")
+  parser.add_argument("--build", type=pathlib.Path, default=BUILD)
+  parser.add_argument("--part", default="1/1")
   options = parser.parse_args()
   every = mistakes_of(options.module)
   equivalent = read_equivalent(every)
@@ -222,20 +249,23 @@ def main():
               if (m.file, m.before.strip(), m.after.strip()) not in equivalent]
   if options.sample is not None and options.sample < len(mistakes):
     mistakes = sorted(random.Random(options.seed).sample(mistakes, options.sample))
+  part, n_parts = (int(n) for n in options.part.split("/"))
+  mistakes = mistakes[part - 1::n_parts]
   if options.list:
     for m in mistakes:
       print(f"{m.file}:{m.number}: {m.after.strip()}")
     print(f"{len(mistakes)} of {len(every)}")
     return 0
 
-  copy_tree()
-  configure()
   tests = TESTS[options.module]
-  if not builds(tests):
-    sys.exit(f"mutate.py: {' '.join(tests)} do not build")
-  if (unchanged := verdict(tests)) != "survived":
-    sys.exit(f"mutate.py: without a mistake the tests say: {unchanged}")
-  counts = try_all(mistakes, tests)
+  build = options.build.resolve()
+  subprocess.run(["ninja", "-C", str(build), *tests], check=True, stdout=subprocess.DEVNULL)
+  programs = [Program(build, test) for test in tests]
+  with tempfile.TemporaryDirectory() as folder:
+    for program in programs:
+      if not program.passes(None, pathlib.Path(folder)):
+        sys.exit(f"mutate.py: {program.name} fails without a mistake")
+  counts = try_all(mistakes, programs)
   n = counts["survived"] + counts["found"]
   score = 100.0 * counts["found"] / max(n, 1)
   print(f"{options.module}: {n} of {len(every)} mistakes tried, {score:.1f} % found "

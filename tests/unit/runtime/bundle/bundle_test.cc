@@ -100,6 +100,7 @@ TEST(Bundle_Header, FilesOfOtherFormats_AreNamed) {
     EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes({begin.begin(), begin.end()}), size, &error));
     return error;
   };
+  EXPECT_EQ("not an Arenite bundle: the file does not begin with ARENITE", error_of("GGU", 3));
   for (const size_t size : {30u, 5000u}) {
     EXPECT_EQ("not an Arenite bundle: a GGUF file", error_of("GGUF\3\0\0\0"s, size));
     EXPECT_EQ("not an Arenite bundle: a safetensors file",
@@ -118,6 +119,27 @@ TEST(Bundle_Header, OneChangedByte_IsSeenByTheHash) {
     bytes.data()[at] ^= 0x10;
     std::string error;
     EXPECT_EQ(ARN_HASH_MISMATCH, Open(bytes, &error)) << at;
+  }
+}
+
+TEST(Bundle_Header, OtherSizes_AreDamage) {
+  BundleBytes bytes = MakeTinyBundle(TinyBundle());
+  BundleHeader header = HeaderOf(bytes);
+  header.header_bytes += 8;
+  SetHeader(&bytes, header);
+  std::string error;
+  EXPECT_EQ(ARN_HASH_MISMATCH, Open(bytes, &error));
+  EXPECT_EQ("the header is damaged (its hash does not match)", error);
+}
+
+TEST(Bundle_Header, DamagedIndex_IsSeenByTheHash) {
+  const BundleHeader header = HeaderOf(MakeTinyBundle(TinyBundle()));
+  for (const uint64_t at : {uint64_t{0}, header.index_bytes / 2, header.index_bytes - 1}) {
+    BundleBytes bytes = MakeTinyBundle(TinyBundle());
+    bytes.data()[header.index_offset + at] ^= 1;
+    std::string error;
+    EXPECT_EQ(ARN_HASH_MISMATCH, Open(bytes, &error)) << at;
+    EXPECT_EQ("the index is damaged (its hash does not match)", error);
   }
 }
 
@@ -383,6 +405,78 @@ TEST(Bundle_Signature, HeadersThatDoNotFit_AreRefused) {
     EXPECT_EQ(Status::kBadSignature, CheckSignature(bundle, key, &digests, &diag)) << words;
     EXPECT_NE(std::string::npos, std::string(diag.text()).find(words)) << diag.text();
   }
+}
+
+// Digests of blocks of 256 bytes: two segments in each.
+class SealedSegments : public testing::Test {
+ protected:
+  SealedSegments() {
+    const Bundle bundle = all_.Get();
+    const size_t n = bundle.segments.size();
+    digests_.resize((n + 255) / 256 * kDigestBytes);
+    for (size_t i = 0; i * 256 < n; ++i) {
+      BlockDigest(bundle.segments.subspan(i * 256, std::min<size_t>(256, n - i * 256)),
+                  digests_.data() + i * kDigestBytes);
+    }
+  }
+  Status Verify(AllSegments* all, BundleParts parts) {
+    const SignedDigests sealed = {
+        256, {reinterpret_cast<const std::byte*>(digests_.data()), digests_.size()}};
+    diag_.Clear();
+    return VerifySegments(all->Get(), parts, &sealed, &diag_);
+  }
+
+  AllSegments all_;
+  std::vector<uint8_t> digests_;
+  Diag diag_;
+};
+
+TEST_F(SealedSegments, DamageAnywhere_IsFoundInItsBlock) {
+  for (const BundleParts parts : {BundleParts::kAll, BundleParts::kTexts, BundleParts::kWeights}) {
+    EXPECT_EQ(Status::kOk, Verify(&all_, parts)) << diag_.text();
+  }
+  // Five weights: the last one shares its block with the first text.
+  ASSERT_EQ(5u, all_.n_weights);
+  for (size_t i = 0; i < all_.names.size(); ++i) {
+    AllSegments all;
+    all.Damage(i);
+    const std::string block = ": bytes " + std::to_string(i / 2 * 256) + ".." +
+                              std::to_string(i / 2 * 256 + 256) +
+                              " of the segment area are not what was signed";
+    for (const BundleParts parts : {BundleParts::kAll, BundleParts::kWeights}) {
+      EXPECT_EQ(Status::kHashMismatch, Verify(&all, parts)) << i;
+      EXPECT_EQ("weights" + block, diag_.text());
+    }
+    EXPECT_EQ(i < 4 ? Status::kOk : Status::kHashMismatch, Verify(&all, BundleParts::kTexts)) << i;
+    if (i >= 4) {
+      EXPECT_EQ("tokenizer and chat templates" + block, diag_.text());
+    }
+  }
+}
+
+TEST_F(SealedSegments, TextsOutsideTheArea_AreRefused) {
+  AllSegments outside([](size_t i, fbs::Segment* segment) {
+    if (i == 7) *segment = fbs::Segment(1 << 20, 100, segment->hash());
+  });
+  EXPECT_EQ(Status::kBundleTruncated, Verify(&outside, BundleParts::kTexts));
+  EXPECT_EQ(0u, std::string(diag_.text()).find("tokenizer.token_table: 100 bytes at 1048576"));
+  AllSegments empty(
+      [](size_t, fbs::Segment* segment) { *segment = fbs::Segment(0, 0, segment->hash()); });
+  EXPECT_EQ(Status::kOk, Verify(&empty, BundleParts::kTexts));
+  flatbuffers::FlatBufferBuilder fbb;
+  const std::vector<flatbuffers::Offset<fbs::ChatProgram>> programs = {
+      fbs::CreateChatProgramDirect(fbb, "default")};
+  const auto chat = fbs::CreateChatDirect(fbb, &programs);
+  fbs::BundleBuilder bundle(fbb);
+  bundle.add_chat(chat);
+  fbs::FinishBundleBuffer(fbb, bundle.Finish());
+  Bundle without = all_.Get();
+  without.index = fbs::GetBundle(fbb.GetBufferPointer());
+  const SignedDigests none = {256, {}};
+  EXPECT_EQ(Status::kOk, VerifySegments(without, BundleParts::kTexts, &none, &diag_));
+  digests_[0] ^= 1;  // of a block without texts
+  EXPECT_EQ(Status::kOk, Verify(&all_, BundleParts::kTexts));
+  EXPECT_EQ(Status::kHashMismatch, Verify(&all_, BundleParts::kWeights));
 }
 
 TEST(Bundle_Signature, DigestsAreOfEachBlock) {
