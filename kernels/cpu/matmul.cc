@@ -267,6 +267,7 @@ class PanelMatmul {
     tile.k = k_;
     tile.accumulate = accumulate;
     tile.panels = panels_ + begin * panel_bytes_;
+    tile.dtype = weight_.dtype;
     tile.n = Columns(begin, end);
     tile.c_stride = c_stride;
     for (uint32_t t = 0; t < tiles_.count(); ++t) {
@@ -318,6 +319,7 @@ class PanelMatmul {
     TileArgs tile = {};
     tile.k = k_;
     tile.panels = panels_ + begin * panel_bytes_;
+    tile.dtype = weight_.dtype;
     tile.n = n;
     tile.c_stride = n;
     tile.rows = 2 * n_rows;

@@ -30,6 +30,7 @@ struct TileArgs {
   uint32_t rows, n, k;
   bool accumulate;
   const std::byte* panels;
+  DType dtype;  // of the weights
   float* c;
   size_t c_stride;  // in elements
 };
