@@ -11,8 +11,9 @@ namespace {
 constexpr uint8_t kZeroCode = 1;
 constexpr uint16_t kOneInF16 = 0x3C00;
 
-// Returns the magnitude that all weights but zeros have; 0: only zeros, -1: several.
-float MagnitudeOf(const float* weights, size_t n) {
+}  // namespace
+
+float TernaryMagnitude(const float* weights, size_t n) {
   float magnitude = 0.0f;
   for (size_t i = 0; i < n; ++i) {
     const float value = std::fabs(weights[i]);
@@ -23,17 +24,15 @@ float MagnitudeOf(const float* weights, size_t n) {
   return magnitude;
 }
 
-}  // namespace
-
 bool EncodeTernaryRow(const float* weights, size_t cols, uint8_t* codes, int16_t* scales,
                       float* row_scale) {
   const size_t block = kTernaryCodes.block;
-  const float whole = MagnitudeOf(weights, cols);
+  const float whole = TernaryMagnitude(weights, cols);
   *row_scale = whole > 0.0f ? whole : 1.0f;
   for (size_t begin = 0; begin < cols; begin += block) {
     uint16_t bits = kOneInF16;
     if (whole < 0.0f) {
-      const float own = MagnitudeOf(weights + begin, std::min(block, cols - begin));
+      const float own = TernaryMagnitude(weights + begin, std::min(block, cols - begin));
       bits = F16FromF32(own);
       if (own < 0.0f || F32FromF16(bits) != own) return false;
     }

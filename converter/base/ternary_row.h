@@ -14,4 +14,8 @@ namespace arn::convert {
 bool EncodeTernaryRow(const float* weights, size_t cols, uint8_t* codes, int16_t* scales,
                       float* row_scale);
 
+// Returns the magnitude that all weights but zeros have; 0: only zeros, -1: several. A row without
+// several needs no scales of blocks.
+float TernaryMagnitude(const float* weights, size_t n);
+
 }  // namespace arn::convert

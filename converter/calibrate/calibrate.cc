@@ -97,7 +97,7 @@ class Calibrator {
     for (const StoredMatrix& stored : matrices) {
       const DType dtype = stored.weight.dtype;
       // Leaves out the embedding: as a lookup table it stays as close to its weights as possible.
-      if (!IsInteger(dtype) || dtype == DType::kTernary) continue;
+      if (!IsInteger(dtype) || IsTernary(dtype)) continue;
       if (stored.name != "embedding") stored_.emplace(stored.name, stored);
     }
     result_.bundle_ = copy_;

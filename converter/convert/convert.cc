@@ -180,6 +180,7 @@ class Conversion {
     if (!options_.tokenizer_only) {
       job.emplace(PlanWeights());
       requantised = CheckHeld(job->plan, options_.requantise);
+      ChooseTernary(&job->plan);
     }
     std::optional<TokenizerTables> tokenizer;
     if (!options_.no_tokenizer) {

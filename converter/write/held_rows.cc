@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "converter/base/error.h"
+#include "converter/base/ternary_row.h"
+#include "converter/write/source_rows.h"
 
 namespace arn::convert {
 namespace {
@@ -19,7 +21,28 @@ const char* WhyNotHeld(const SourcePart& part, DType dtype, DecodedTensor::Held 
   return dtype == DType::kInt4 ? "its scales are not bfloat16 numbers" : "it has levels of -128";
 }
 
+// Reads its values once.
+bool HasOneScalePerRow(const PlannedTensor& tensor) {
+  constexpr uint32_t kStep = 16;
+  std::vector<float> rows(size_t{kStep} * tensor.cols);
+  for (uint32_t first = 0; first < tensor.rows; first += kStep) {
+    const uint32_t n = std::min(kStep, tensor.rows - first);
+    ReadRows(tensor, first, n, rows.data());
+    for (uint32_t r = 0; r < n; ++r) {
+      if (TernaryMagnitude(rows.data() + size_t{r} * tensor.cols, tensor.cols) < 0.0f) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+void ChooseTernary(TensorPlan* plan) {
+  for (PlannedTensor& tensor : plan->tensors) {
+    if (tensor.dtype != DType::kTernary || !HasOneScalePerRow(tensor)) continue;
+    tensor.dtype = DType::kTernaryRows;
+  }
+}
 
 SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most) {
   size_t i = 0;
@@ -44,7 +67,7 @@ std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) 
   const PlannedTensor* first_tensor = nullptr;
   for (const PlannedTensor& tensor : plan.tensors) {
     // Leaves ternary rows to the writer, which sees their values.
-    if (!IsInteger(tensor.dtype) || tensor.dtype == DType::kTernary) continue;
+    if (!IsInteger(tensor.dtype) || IsTernary(tensor.dtype)) continue;
     const auto bad = std::find_if(tensor.parts.begin(), tensor.parts.end(), [&](const auto& part) {
       return part.weight->decoded != nullptr &&
              HeldBy(part, tensor.dtype) != DecodedTensor::Held::kExactly;

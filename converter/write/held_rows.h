@@ -28,4 +28,8 @@ DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype);
 // matrix's integer type. Throws ConvertError with the first of them unless `may_requantise`.
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise);
 
+// Leaves out the scales of blocks of the ternary matrices that need none: of those whose rows are
+// -1, 0 and 1 times one scale. Reads all of them.
+void ChooseTernary(TensorPlan* plan);
+
 }  // namespace arn::convert

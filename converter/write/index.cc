@@ -12,6 +12,7 @@ using flatbuffers::Vector;
 // The schema's enums have the same numbers as the code's enums; both are append-only.
 static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt4));
 static_assert(static_cast<int>(fbs::DType::Int3) == static_cast<int>(DType::kInt3));
+static_assert(static_cast<int>(fbs::DType::MAX) + 1 == static_cast<int>(kDTypeCount));
 static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
 static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKind::kLayer));
 static_assert(static_cast<int>(fbs::Activation::Mish) == static_cast<int>(Activation::kMish));

@@ -193,7 +193,7 @@ void MakeCodes(const PlannedTensor& tensor, const CodeType& type, const Method& 
     const bool is_requantised = IsRequantised(*run.part, type.dtype);
     for (uint32_t i = 0; i < run.rows; ++i, ++r, next()) {
       const float* row = typed->floats.data() + r * cols;
-      if (type.dtype == DType::kTernary) {
+      if (IsTernary(type.dtype)) {
         if (!EncodeTernaryRow(row, cols, out.codes, out.scales, out.row_scale)) {
           FailNotTernary(run, run.first_row + i, row, cols);
         }

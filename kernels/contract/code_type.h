@@ -27,6 +27,7 @@ inline constexpr bool kHasLowBits = true;
 enum class BlockScale : uint8_t {
   kF16,   // its bits
   kInt8,  // a whole number, not -128
+  kNone,  // not at all: it is 1, and a block is as many columns as a sum of whole numbers takes
 };
 
 inline constexpr float kLeastSymmetricRange = 1e-5f;
@@ -46,22 +47,33 @@ struct CodeType {
   bool takes_symmetric_rows;
 
   constexpr uint32_t n_levels() const { return 1u << bits; }
-  constexpr uint32_t scale_bytes() const { return scale == BlockScale::kF16 ? 2 : 1; }
+  constexpr uint32_t scale_bytes() const {
+    return scale == BlockScale::kF16 ? 2 : scale == BlockScale::kInt8 ? 1 : 0;
+  }
+  // Returns whether each level is the code plus the first one.
+  constexpr bool HasSteps() const {
+    uint32_t code = 0;
+    while (code < n_levels() && levels[code] == levels[0] + static_cast<int>(code)) ++code;
+    return code == n_levels();
+  }
   constexpr uint64_t Padded(uint64_t cols) const { return AlignUp(cols, kCodeUnit); }
   constexpr uint64_t Blocks(uint64_t cols) const { return CeilDiv(cols, block); }
 };
 
-// Blocks of 256 are those of GGUF's TQ1_0 and TQ2_0. BitNet has one scale per matrix: that of the
-// rows, with blocks of 1.
-inline constexpr CodeType kTernaryCodes = {DType::kTernary,  2,   {-1, 0, 1, 0, -1, 0, 1, 0}, 256,
+// Blocks of 256 are those of GGUF's TQ1_0 and TQ2_0. No weight has the code 3.
+inline constexpr CodeType kTernaryCodes = {DType::kTernary,  2,   {-1, 0, 1, 2, -1, 0, 1, 2}, 256,
                                            BlockScale::kF16, true};
+// One scale per row, as BitNet has one per matrix.
+inline constexpr CodeType kTernaryRowCodes = {
+    DType::kTernaryRows, 2, {-1, 0, 1, 2, -1, 0, 1, 2}, 256, BlockScale::kNone, true};
 // Denser near 0, as weights are, and longer on one side: blocks of 32 seldom have extremes on both.
 inline constexpr CodeType kInt2Codes = {
     DType::kInt2, 2, {-40, -13, 5, 26, -40, -13, 5, 26}, 32, BlockScale::kInt8, false};
 inline constexpr CodeType kInt3Codes = {
     DType::kInt3, 3, {-60, -38, -23, -10, 3, 16, 31, 49}, 32, BlockScale::kInt8, false};
 
-inline constexpr const CodeType* kCodeTypes[] = {&kTernaryCodes, &kInt2Codes, &kInt3Codes};
+inline constexpr const CodeType* kCodeTypes[] = {&kTernaryCodes, &kTernaryRowCodes, &kInt2Codes,
+                                                 &kInt3Codes};
 
 // Returns null for other types.
 constexpr const CodeType* FindCodeType(DType dtype) {
@@ -78,6 +90,7 @@ constexpr float CodeValue(int8_t level, float block_scale, float row_scale) {
 
 // Returns a block's scale from how it is stored, in 16 bits (RowMatrix::scales).
 inline float BlockScaleOf(const CodeType& type, int16_t stored) {
+  if (type.scale == BlockScale::kNone) return 1.0f;
   return type.scale == BlockScale::kF16 ? F32FromF16(static_cast<uint16_t>(stored))
                                         : static_cast<float>(stored);
 }

@@ -233,6 +233,7 @@ class PanelMatmul {
     tile.k = k_;
     tile.accumulate = accumulate;
     tile.panels = Panels(begin);
+    tile.dtype = weight_.dtype;
     tile.n = Columns(begin, end);
     tile.c_stride = c_stride;
     for (uint32_t t = 0; t < tiles_.count(); ++t) {
@@ -284,6 +285,7 @@ class PanelMatmul {
     TileArgs tile = {};
     tile.k = k_;
     tile.panels = Panels(begin);
+    tile.dtype = weight_.dtype;
     tile.n = n;
     tile.c_stride = n;
     tile.rows = 2 * n_rows;

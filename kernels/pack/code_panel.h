@@ -5,7 +5,7 @@
 //   f32[16]  negated sums of the levels times the scales of their blocks
 //   f32[16]  scales of the rows
 //   f32[16]  bias
-//   [blocks][16]  scales of the blocks, f16 or int8, padded to 64 bytes
+//   [blocks][16]  scales of the blocks, f16 or int8, padded to 64 bytes; none with kNone
 //   [units]  codes of 32 columns: `bits` vectors of 64 bytes
 // Byte 4 r + i of a vector has codes of row r and of columns 4 q + i, for several quads q of the
 // unit's eight:
@@ -30,11 +30,13 @@ struct CodePanel {
   static constexpr uint32_t kScales = 3 * kRowScales;
 
   constexpr CodePanel(const CodeType& type, uint64_t cols)
-      : codes_offset(kScales + AlignUp(type.Blocks(cols) * kCodeColumns * type.scale_bytes(),
+      : scale_bytes(type.scale_bytes()),
+        codes_offset(kScales + AlignUp(type.Blocks(cols) * kCodeColumns * type.scale_bytes(),
                                        uint64_t{kCodeVector})),
         unit_bytes(uint64_t{type.bits} * kCodeVector),
         bytes(codes_offset + CeilDiv(cols, kCodeUnit) * unit_bytes) {}
 
+  uint64_t scale_bytes;   // of a block of a row
   uint64_t codes_offset;  // from the start of the panel
   uint64_t unit_bytes;
   uint64_t bytes;

@@ -55,10 +55,11 @@ T Get(const std::byte* from, uint64_t index) {
 
 void PutScale(const CodeType& type, std::byte* scales, uint64_t index, int16_t stored) {
   if (type.scale == BlockScale::kF16) return Put(scales, index, stored);
-  Put(scales, index, static_cast<int8_t>(stored));
+  if (type.scale == BlockScale::kInt8) Put(scales, index, static_cast<int8_t>(stored));
 }
 
 int16_t ScaleAt(const CodeType& type, const std::byte* scales, uint64_t index) {
+  if (type.scale == BlockScale::kNone) return 1;
   return type.scale == BlockScale::kF16 ? Get<int16_t>(scales, index) : Get<int8_t>(scales, index);
 }
 

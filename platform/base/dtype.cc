@@ -9,6 +9,7 @@ const char* DTypeName(DType dtype) {
     case DType::kBf16: return "bf16";
     case DType::kInt8: return "int8";
     case DType::kInt4: return "int4";
+    case DType::kTernaryRows:
     case DType::kTernary: return "ternary";
     case DType::kInt2: return "int2";
     case DType::kInt3: return "int3";

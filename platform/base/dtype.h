@@ -16,10 +16,11 @@ enum class DType : uint8_t {
   kTernary = 5,
   kInt2 = 6,
   kInt3 = 7,
+  kTernaryRows = 8,
 };
-inline constexpr uint32_t kDTypeCount = 8;
+inline constexpr uint32_t kDTypeCount = 9;
 
-// "f32", "f16", "bf16", "int8", "int4", "ternary", "int2", "int3"
+// "f32", "f16", "bf16", "int8", "int4", "int2", "int3"; "ternary" for both ternary types
 const char* DTypeName(DType dtype);
 
 // Returns the bytes of one element; 0 for types without whole-byte elements.
@@ -29,5 +30,9 @@ constexpr uint32_t ElementBytes(DType dtype) {
 
 // True for integers times scales. Matmuls with such weights quantise their inputs to int8.
 constexpr bool IsInteger(DType dtype) { return dtype >= DType::kInt8; }
+
+constexpr bool IsTernary(DType dtype) {
+  return dtype == DType::kTernary || dtype == DType::kTernaryRows;
+}
 
 }  // namespace arn

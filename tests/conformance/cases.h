@@ -15,13 +15,15 @@ struct MatrixShape {
 };
 // [outputs, inputs]: hidden 172, vocabulary 1021, tails of every tile, one column, one row.
 inline constexpr MatrixShape kMatrixShapes[] = {
-    {1, 1}, {3, 8}, {16, 32}, {17, 33}, {172, 172}, {344, 172}, {172, 460}, {1021, 172}, {40, 1280},
+    {1, 1},     {3, 8},     {16, 32},    {17, 33},   {172, 172},
+    {344, 172}, {172, 460}, {1021, 172}, {40, 1280}, {20, 2113},
 };
 // Rows of activations: one token, around the height of each micro-kernel, a chunk.
 inline constexpr uint32_t kRowCounts[] = {1, 2, 5, 7, 16, 33};
 
-inline constexpr DType kWeightTypes[] = {DType::kF32,  DType::kF16,     DType::kBf16, DType::kInt8,
-                                         DType::kInt4, DType::kTernary, DType::kInt2, DType::kInt3};
+inline constexpr DType kWeightTypes[] = {DType::kF32,         DType::kF16,  DType::kBf16,
+                                         DType::kInt8,        DType::kInt4, DType::kTernary,
+                                         DType::kTernaryRows, DType::kInt2, DType::kInt3};
 inline constexpr DType kKvTypes[] = {DType::kF32, DType::kF16, DType::kInt8};
 
 // Returns every layout in which a bundle may store a matrix of `dtype`.

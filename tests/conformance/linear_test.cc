@@ -62,7 +62,7 @@ std::vector<double> SymmetricActivations(const std::vector<float>& x, uint32_t r
 
 std::vector<double> ExactMatmul(const Matrix& w, const std::vector<float>& x, uint32_t rows) {
   std::vector<double> a(x.begin(), x.end());
-  if (w.dtype == DType::kTernary) {
+  if (IsTernary(w.dtype)) {
     a = SymmetricActivations(x, rows, w.cols);
   } else if (IsInteger(w.dtype)) {
     a = QuantizedActivations(x, rows, w.cols);

@@ -50,8 +50,9 @@ std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
          std::to_string(shape.cols);
 }
 
-constexpr DType kAllTypes[] = {DType::kF32,  DType::kF16,     DType::kBf16, DType::kInt8,
-                               DType::kInt4, DType::kTernary, DType::kInt2, DType::kInt3};
+constexpr DType kAllTypes[] = {DType::kF32,  DType::kF16,         DType::kBf16,
+                               DType::kInt8, DType::kInt4,        DType::kTernary,
+                               DType::kInt2, DType::kTernaryRows, DType::kInt3};
 
 TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
   std::mt19937 rng(1);
@@ -186,7 +187,7 @@ TEST(PackTest, Panels_Of16Bits_LieAsTheFormatSays) {
 // A weight of 1 bit set at a known place of every vector, as code_panel.h says.
 TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
   if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
-  for (const DType dtype : {DType::kInt2, DType::kInt3, DType::kTernary}) {
+  for (const DType dtype : {DType::kInt2, DType::kInt3, DType::kTernary, DType::kTernaryRows}) {
     const CodeType& type = *FindCodeType(dtype);
     const uint32_t n_codes = type.n_levels();
     constexpr uint32_t kRows = 17, kCols = 40;
@@ -209,7 +210,9 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
     const WeightLayout layout = {WeightOrder::kPanels, 16, 4, 1, 0};
     uint64_t bytes = 0;
     ASSERT_TRUE(PackedBytes(dtype, layout, kRows, kCols, &bytes));
-    const uint32_t panel_bytes = 3 * 64 + 64 + 2 * type.bits * 64;
+    const bool has_scales = type.scale != BlockScale::kNone;
+    const uint32_t codes_at = 3 * 64 + (has_scales ? 64 : 0);
+    const uint32_t panel_bytes = codes_at + 2 * type.bits * 64;
     ASSERT_EQ(bytes, 2 * panel_bytes);
     AlignedBytes packed(bytes);
     PackRows(m.View(), layout, packed.data());
@@ -222,12 +225,12 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
       };
       EXPECT_EQ(at(64), static_cast<float>(r) + 0.5f);
       EXPECT_EQ(at(128), -static_cast<float>(r));
-      for (uint32_t b = 0; b < type.Blocks(kCols); ++b) {
+      for (uint32_t b = 0; has_scales && b < type.Blocks(kCols); ++b) {
         const uint32_t width = type.scale_bytes();
         EXPECT_EQ(static_cast<uint32_t>(panel[192 + (b * 16 + r % 16) * width]), 1 + r + b);
       }
       for (uint32_t c = 0; c < kCols; ++c) {
-        const std::byte* unit = panel + 256 + c / 32 * type.bits * 64;
+        const std::byte* unit = panel + codes_at + c / 32 * type.bits * 64;
         const uint32_t quad = c % 32 / 4, byte = r % 16 * 4 + c % 4;
         const auto bit = [&](uint32_t vector, uint32_t shift) {
           return static_cast<uint32_t>(unit[vector * 64 + byte]) >> shift & 1;

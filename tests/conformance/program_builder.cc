@@ -59,7 +59,8 @@ void FillCodes(const CodeType& type, std::mt19937* rng, Matrix* m) {
   const float unit = 2.0f / std::sqrt(static_cast<float>(m->cols)) / static_cast<float>(largest);
   for (uint32_t r = 0; r < m->rows; ++r) {
     const bool is_f16 = type.scale == BlockScale::kF16;
-    const float row_scale = scale(*rng) * (is_f16 ? 1.0f : unit / 127.0f);
+    const float whole_unit = type.scale == BlockScale::kNone ? unit : unit / 127.0f;
+    const float row_scale = scale(*rng) * (is_f16 ? 1.0f : whole_unit);
     m->row_scales.push_back(row_scale);
     for (uint64_t b = 0; b < type.Blocks(m->cols); ++b) {
       const auto stored =
@@ -138,6 +139,7 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
           break;
         }
         case DType::kTernary:
+        case DType::kTernaryRows:
         case DType::kInt2:
         case DType::kInt3: break;  // above
       }

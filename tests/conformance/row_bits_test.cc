@@ -99,6 +99,7 @@ TEST_P(RowBitsTest, Bf16) { ExpectSameBits(DType::kBf16, false); }
 TEST_P(RowBitsTest, Int8) { ExpectSameBits(DType::kInt8, false); }
 TEST_P(RowBitsTest, Int4) { ExpectSameBits(DType::kInt4, false); }
 TEST_P(RowBitsTest, Ternary) { ExpectSameBits(DType::kTernary, false); }
+TEST_P(RowBitsTest, TernaryRows) { ExpectSameBits(DType::kTernaryRows, false); }
 TEST_P(RowBitsTest, Int2) { ExpectSameBits(DType::kInt2, false); }
 TEST_P(RowBitsTest, Int3) { ExpectSameBits(DType::kInt3, false); }
 TEST_P(RowBitsTest, Int3_SplitRows) { ExpectSameBits(DType::kInt3, true); }

@@ -109,7 +109,7 @@ TEST_P(TernaryTest, Matrices_TakeTwoBits) {
     if (std::string(info.dtype) != "ternary") continue;
     ++n_ternary;
     const uint64_t padded = (info.cols + 31) / 32 * 32;
-    EXPECT_EQ(info.stored_bits, uint64_t{info.rows} * (2 * padded + 16 + 32)) << info.name;
+    EXPECT_EQ(info.stored_bits, uint64_t{info.rows} * (2 * padded + 32)) << info.name;
   }
   EXPECT_EQ(4 * 3u, n_ternary);  // qkv, attention_out, gate_up and down of three layers
 }

@@ -54,6 +54,7 @@ constexpr size_t kTileVectors = HWY_ARCH_ARM_A64 ? 2 : 1;
 // How products are added. kOffset: of the activations from their zero points, as bytes of kByte.
 #if HWY_ARCH_X86
 struct PlainDot {
+  static constexpr bool kHasWideTables = false;
   static constexpr int32_t kOffset = 128;
   static HWY_INLINE Codes Activations(int32_t quad) {
     return hn::BitCast(DU8(), hn::Set(DI32(), quad));
@@ -66,7 +67,12 @@ struct PlainDot {
   }
 };
 #if HWY_TARGET == HWY_AVX3
+// CPUs with this instruction that Highway's AVX3_DL counts have tables of 64 bytes too.
 struct VnniDot : PlainDot {
+  static constexpr bool kHasWideTables = true;
+  static HWY_INLINE Levels LookUp(Levels table, Codes indices) {
+    return Levels{vnni::LookUp64(table.raw, indices.raw)};
+  }
   static HWY_INLINE void Add(Codes a, Levels w, VI* sum) {
     vnni::AddProducts(a.raw, w.raw, &sum->raw);
   }
@@ -74,6 +80,7 @@ struct VnniDot : PlainDot {
 #endif
 #else
 struct PlainDot {
+  static constexpr bool kHasWideTables = false;
   static constexpr int32_t kOffset = 0;
   static HWY_INLINE Levels Activations(int32_t quad) {
     return hn::Xor(hn::BitCast(DI8(), hn::Set(DI32(), quad)), hn::Set(DI8(), -128));
@@ -103,24 +110,51 @@ struct Quad {
   static constexpr size_t kValue = kNumber;
 };
 
-// The levels of a unit's codes, quad by quad.
-template <const CodeType& kType>
+// Levels by 6 bits of which a code has `bits`, those named by `places`, its lowest bit first.
+struct alignas(64) LevelTable {
+  constexpr LevelTable(const CodeType& type, const uint32_t (&places)[3]) {
+    for (uint32_t i = 0; i < 64; ++i) {
+      uint32_t code = 0;
+      for (uint32_t bit = 0; bit < type.bits; ++bit) code |= (i >> places[bit] & 1) << bit;
+      levels[i] = type.levels[code];
+    }
+  }
+  int8_t levels[64] = {};
+};
+
+// Where codes of 2 bits lie in a byte, multiplied by 1, 4 and 16; the fourth is shifted.
+constexpr size_t kFields = 4;
+
+// A unit's codes, quad by quad: as levels, or as they lie.
+template <const CodeType& kType, class Dot>
 class Lookup {
  public:
   HWY_INLINE Lookup() {
-    HWY_ALIGN int8_t low[16], high[16];
-    for (uint32_t i = 0; i < 16; ++i) {
-      low[i] = kType.levels[i % kType.n_levels()];
-      high[i] = kType.levels[i / 4];
+    if constexpr (Dot::kHasWideTables) {
+      low_ = hn::Load(DI8(), kLow.levels);
+      high_ = hn::Load(DI8(), kHigh.levels);
+      third_ = hn::Load(DI8(), kThird.levels);
+    } else {
+      HWY_ALIGN int8_t low[16], high[16];
+      for (uint32_t i = 0; i < 16; ++i) {
+        low[i] = kType.levels[i % kType.n_levels()];
+        high[i] = kType.levels[i / 4];
+      }
+      low_ = hn::LoadDup128(DI8(), low);
+      high_ = hn::LoadDup128(DI8(), high);
     }
-    low_ = hn::LoadDup128(DI8(), low);
-    high_ = hn::LoadDup128(DI8(), high);
   }
 
-  // Calls add(quad, levels) for every quad, a Quad: sums that it chooses stay in registers.
-  template <class Add>
+  // Calls add(quad, levels) for every quad, a Quad: sums that it chooses stay in registers. With
+  // kTakesFields, levels are the codes times 1, 4, 16 and 1.
+  template <bool kTakesFields, class Add>
   HWY_INLINE void ForQuads(const std::byte* unit, const Add& add) const {
-    if constexpr (kType.bits == 2) {
+    if constexpr (kTakesFields) {
+      FourFields<0>(unit, add);
+      FourFields<4>(unit, add);
+    } else if constexpr (Dot::kHasWideTables) {
+      WideQuads(unit, add);
+    } else if constexpr (kType.bits == 2) {
       FourQuads<0>(unit, add);
       FourQuads<4>(unit, add);
     } else {
@@ -136,6 +170,48 @@ class Lookup {
   }
 
  private:
+  // The topmost code is shifted: in its place, sums of two products would not fit 16 bits.
+  template <size_t kFirst, class Add>
+  HWY_INLINE void FourFields(const std::byte* unit, const Add& add) const {
+    const Codes four = Load(unit, kFirst / 4);
+    add(Quad<kFirst>(), Field(four, 0x03));
+    add(Quad<kFirst + 1>(), Field(four, 0x0C));
+    add(Quad<kFirst + 2>(), Field(four, 0x30));
+    add(Quad<kFirst + 3>(), Field(Shift<6>(four), 0x03));
+  }
+  static HWY_INLINE Levels Field(Codes codes, int mask) {
+    return hn::BitCast(DI8(), hn::And(codes, hn::Set(DU8(), static_cast<uint8_t>(mask))));
+  }
+  // An index is a byte with other codes beside its own, which the table ignores.
+  template <class Add>
+  HWY_INLINE void WideQuads(const std::byte* unit, const Add& add) const {
+    if constexpr (kType.bits == 2) {
+      FourWide<0>(unit, add);
+      FourWide<4>(unit, add);
+    } else {
+      const Codes a = Load(unit, 0), b = Load(unit, 1), c = Load(unit, 2);
+      TwoWide<0>(low_, a, add);
+      TwoWide<2>(low_, b, add);
+      TwoWide<4>(low_, c, add);
+      const Codes spread =
+          hn::IfVecThenElse(hn::Set(DU8(), 0x88), a,
+                            hn::IfVecThenElse(hn::Set(DU8(), 0x44), Shift<1>(b), Shift<2>(c)));
+      TwoWide<6>(high_, spread, add);
+    }
+  }
+  template <size_t kFirst, class Add>
+  HWY_INLINE void FourWide(const std::byte* unit, const Add& add) const {
+    const Codes four = Load(unit, kFirst / 4);
+    add(Quad<kFirst>(), Dot::LookUp(low_, four));
+    add(Quad<kFirst + 1>(), Dot::LookUp(high_, four));
+    add(Quad<kFirst + 2>(), Dot::LookUp(third_, four));
+    add(Quad<kFirst + 3>(), Dot::LookUp(third_, Shift<2>(four)));
+  }
+  template <size_t kFirst, class Add>
+  HWY_INLINE void TwoWide(Levels table, Codes both, const Add& add) const {
+    add(Quad<kFirst>(), Dot::LookUp(table, both));
+    add(Quad<kFirst + 1>(), Dot::LookUp(table, Shift<4>(both)));
+  }
   // Half bytes have two codes of 2 bits: a table for each.
   template <size_t kFirst, class Add>
   HWY_INLINE void FourQuads(const std::byte* unit, const Add& add) const {
@@ -166,13 +242,20 @@ class Lookup {
   }
   static HWY_INLINE Codes UpperHalf(Codes codes) { return hn::And(Shift<4>(codes), HalfMask()); }
 
-  Levels low_, high_;
+  // With 3 bits kHigh is for codes spread over three vectors.
+  static constexpr LevelTable kLow = {kType, {0, 1, 2}};
+  static constexpr LevelTable kHigh =
+      kType.bits == 2 ? LevelTable(kType, {2, 3, 3}) : LevelTable(kType, {3, 2, 1});
+  static constexpr LevelTable kThird = {kType, {4, 5, 5}};
+
+  Levels low_, high_, third_;
 };
 
 // Loads the scales of kLanes columns of a block.
 template <const CodeType& kType>
-HWY_INLINE VF BlockScales(const std::byte* from) {
+HWY_INLINE VF BlockScales(const std::byte* from, uint64_t scale_bytes) {
   if constexpr (kType.scale == BlockScale::kF16) {
+    if (scale_bytes == 0) return hn::Set(DF(), 1.0f);
     return hn::PromoteTo(DF(), hn::LoadU(hn::Rebind<hwy::float16_t, DF>(),
                                          reinterpret_cast<const hwy::float16_t*>(from)));
   } else {
@@ -180,6 +263,20 @@ HWY_INLINE VF BlockScales(const std::byte* from) {
     const auto bytes = hn::LoadU(d, reinterpret_cast<const int8_t*>(from));
     return hn::ConvertTo(DF(), hn::PromoteTo(DI32(), bytes));
   }
+}
+
+// Returns the sum of the activations of a single row's columns [0, n), a multiple of kCodeUnit, as
+// Dot takes them.
+template <class Dot>
+HWY_INLINE int32_t SumOf(const uint8_t* a, uint32_t n) {
+  const hn::CappedTag<uint8_t, kCodeUnit> d8;
+  const hn::Repartition<uint64_t, decltype(d8)> d64;
+  auto sums = hn::Zero(d64);
+  for (uint32_t i = 0; i < n; i += HWY_MAX_LANES_D(decltype(d8))) {
+    sums = hn::Add(sums, hn::SumsOf8(hn::LoadU(d8, a + i)));
+  }
+  return static_cast<int32_t>(hn::ReduceSum(d64, sums)) -
+         (128 - Dot::kOffset) * static_cast<int32_t>(n);
 }
 
 // Computes columns [first, first + kVectors * kLanes) of a panel with n valid columns.
@@ -197,18 +294,24 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     const auto offset = static_cast<float>(args.quantized[r].zero_point + Dot::kOffset);
     for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Mul(load(0, v), hn::Set(df, offset));
   }
-  const Lookup<kType> lookup;
+  const Lookup<kType, Dot> lookup;
   const auto* a = static_cast<const uint8_t*>(args.a);
-  const std::byte* scales = panel + CodePanel::kScales + first * kType.scale_bytes();
+  // Ternary rows may have no scales of blocks.
+  const uint64_t scale_bytes =
+      kType.scale == BlockScale::kF16 ? shape.scale_bytes : kType.scale_bytes();
+  const std::byte* scales = panel + CodePanel::kScales + first * scale_bytes;
   const std::byte* unit = panel + shape.codes_offset + first * 4;
   const uint32_t units = args.k / kCodeUnit;
   // A single row waits for memory. Its instructions per byte are so many that few loads are under
   // way at once, and the hardware does not see far enough ahead through two areas of a panel.
   const std::byte* ahead = panel + kAhead;
   const uint64_t ahead_step = CeilDiv(shape.bytes, units);
+  // A single row has no second use for levels that were looked up, so consecutive ones are the
+  // codes plus the first level, which is multiplied by the sum of the activations.
+  constexpr bool kTakesFields = kRows == 1 && kType.HasSteps();
   // A single vector of a single row has several sums, so that they do not wait for each other.
-  constexpr uint32_t kChains = kRows * kVectors > 1 ? 1 : kType.block > kCodeUnit ? 4 : 2;
-  for (uint32_t u = 0; u < units; scales += kCodeColumns * kType.scale_bytes()) {
+  constexpr uint32_t kChains = kTakesFields ? kFields : kRows * kVectors > 1 ? 1 : 2;
+  for (uint32_t u = 0; u < units; scales += kCodeColumns * scale_bytes) {
     VI dots[kChains][kRows][kVectors];
     HWY_UNROLL(4)
     for (uint32_t i = 0; i < kChains; ++i) {
@@ -219,6 +322,10 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
       }
     }
     const uint32_t end = HWY_MIN(u + kType.block / kCodeUnit, units);
+    VI first_levels = hn::Zero(di32);
+    if constexpr (kTakesFields) {
+      first_levels = hn::Set(di32, kType.levels[0] * SumOf<Dot>(a, (end - u) * kCodeUnit));
+    }
     for (; u < end; ++u, unit += shape.unit_bytes, a += size_t{kCodeUnit} * kRows) {
       if constexpr (kRows == 1) {
         for (uint64_t i = 0; i <= kType.bits; ++i) __builtin_prefetch(ahead + i * kCodeVector);
@@ -226,24 +333,33 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
       }
       HWY_UNROLL(4)
       for (size_t v = 0; v < kVectors; ++v) {
-        lookup.ForQuads(unit + v * kLanes * 4, [&](auto quad, Levels levels) HWY_ATTR {
+        const auto add = [&](auto quad, Levels levels) HWY_ATTR {
           constexpr size_t kQuad = decltype(quad)::kValue;
+          constexpr size_t kChain = kQuad % kChains;
           HWY_UNROLL(16)
           for (uint32_t r = 0; r < kRows; ++r) {
             int32_t word;
             std::memcpy(&word, a + (kQuad * kRows + r) * 4, sizeof word);
-            Dot::Add(Dot::Activations(word), levels, &dots[kQuad % kChains][r][v]);
+            Dot::Add(Dot::Activations(word), levels, &dots[kChain][r][v]);
           }
-        });
+        };
+        lookup.template ForQuads<kTakesFields>(unit + v * kLanes * 4, add);
       }
     }
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
-      const VF scale = BlockScales<kType>(scales + v * kLanes * kType.scale_bytes());
+      const VF scale = BlockScales<kType>(scales + v * kLanes * scale_bytes, scale_bytes);
       HWY_UNROLL(16)
       for (uint32_t r = 0; r < kRows; ++r) {
         VI dot = dots[0][r][v];
-        for (uint32_t i = 1; i < kChains; ++i) dot = hn::Add(dot, dots[i][r][v]);
+        if constexpr (kTakesFields) {
+          // Exact: all bits that are lost are zeros.
+          const VI fields =
+              hn::Add(hn::ShiftRight<2>(dots[1][r][v]), hn::ShiftRight<4>(dots[2][r][v]));
+          dot = hn::Add(hn::Add(dot, dots[3][r][v]), hn::Add(fields, first_levels));
+        } else {
+          for (uint32_t i = 1; i < kChains; ++i) dot = hn::Add(dot, dots[i][r][v]);
+        }
         sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dot), scale, sums[r][v]);
       }
     }
@@ -267,7 +383,9 @@ void RunCodes(const TileArgs& args) {
     if (args.rows > kRows) return RunCodes<kType, Dot, kRows + 1>(args);
   }
   constexpr size_t kVectors = kRows == 1 ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
-  const CodePanel shape(kType, args.k);
+  // Both ternary types have the same codes.
+  const bool has_scales = kType.dtype != DType::kTernary || args.dtype == DType::kTernary;
+  const CodePanel shape(has_scales ? kType : kTernaryRowCodes, args.k);
   const std::byte* panel = args.panels;
   for (uint32_t column = 0; column < args.n; column += kCodeColumns, panel += shape.bytes) {
     const size_t n = HWY_MIN(kCodeColumns, args.n - column);
@@ -279,7 +397,7 @@ void RunCodes(const TileArgs& args) {
 
 template <class Dot>
 TileFn Choose(DType dtype) {
-  if (dtype == DType::kTernary) return RunCodes<kTernaryCodes, Dot>;
+  if (IsTernary(dtype)) return RunCodes<kTernaryCodes, Dot>;
   return dtype == DType::kInt2 ? RunCodes<kInt2Codes, Dot> : RunCodes<kInt3Codes, Dot>;
 }
 }  // namespace

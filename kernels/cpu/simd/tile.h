@@ -52,6 +52,7 @@ struct TileArgs {
   uint32_t rows, n, k;
   bool accumulate;
   const std::byte* panels;
+  DType dtype;  // of the weights
   float* c;
   size_t c_stride;           // in elements
   const TileChange* change;  // of one row, if TileKernel::adds_changes; or null

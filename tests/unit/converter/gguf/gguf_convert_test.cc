@@ -366,7 +366,8 @@ TEST_F(GgufTest, RopeScaling_GivesTheSameFrequencies) {
   EXPECT_FLOAT_EQ(0.1f * std::log(4.0f) + 1, yarn.amplitude);
 }
 
-// TQ2_0, by hand: bit pairs of 256 elements, then an f16 scale that differs between blocks.
+// TQ2_0, by hand: bit pairs of 256 elements, then an f16 scale that differs between blocks, but for
+// the output projections.
 TEST_F(GgufTest, TernaryTensors_ArriveInTwoBits) {
   TinyCheckpoint tiny;
   tiny.hidden = 256;
@@ -375,7 +376,7 @@ TEST_F(GgufTest, TernaryTensors_ArriveInTwoBits) {
   tiny.kv_heads = 2;
   tiny.head_dim = 64;
   test::TinyTensors tensors = test::MakeTinyTensors(tiny);
-  std::vector<float> down;  // of layer 0
+  std::vector<float> down, out;  // of layer 0
   GgufWriter writer;
   AddSizes("llama", tiny, &writer);
   test::TinyTensors others;
@@ -387,14 +388,17 @@ TEST_F(GgufTest, TernaryTensors_ArriveInTwoBits) {
     std::vector<uint8_t> blocks;
     const uint64_t count = tensor.shape[0] * tensor.shape[1];
     for (uint64_t block = 0; block < count / 256; ++block) {
-      const uint16_t scale = F16FromF32(0.01f + 0.001f * static_cast<float>(block % 7));
+      const bool is_out = name.find("self_attn.o_proj") != std::string::npos;
+      const bool is_first = name.find("layers.0.") != std::string::npos;
+      const uint16_t scale =
+          F16FromF32(0.01f + 0.001f * static_cast<float>(is_out ? 0 : block % 7));
       std::vector<uint8_t> bytes(66);
       for (uint64_t e = 0; e < 256; ++e) {
         const uint64_t code = (e * 5 + block) % 3;
         bytes[e / 128 * 32 + e % 32] |= static_cast<uint8_t>(code << (e % 128 / 32 * 2));
-        if (name.find("layers.0.mlp.down") != std::string::npos) {
-          down.push_back((static_cast<float>(code) - 1.0f) * F32FromF16(scale));
-        }
+        const float value = (static_cast<float>(code) - 1.0f) * F32FromF16(scale);
+        if (is_first && name.find("mlp.down") != std::string::npos) down.push_back(value);
+        if (is_first && is_out) out.push_back(value);
       }
       std::memcpy(bytes.data() + 64, &scale, 2);
       blocks.insert(blocks.end(), bytes.begin(), bytes.end());
@@ -410,6 +414,9 @@ TEST_F(GgufTest, TernaryTensors_ArriveInTwoBits) {
   const uint32_t index = bundle.model().layers()->Get(0)->down();
   EXPECT_EQ(bundle.model().tensors()->Get(index)->dtype(), fbs::DType::Ternary);
   EXPECT_EQ(down, bundle.values(index));
+  const uint32_t without_scales = bundle.model().layers()->Get(0)->attention_out();
+  EXPECT_EQ(bundle.model().tensors()->Get(without_scales)->dtype(), fbs::DType::TernaryRows);
+  EXPECT_EQ(out, bundle.values(without_scales));
 }
 
 TEST_F(GgufTest, QuantisedTensors_AreTheirValues) {

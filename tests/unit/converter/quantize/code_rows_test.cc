@@ -57,9 +57,11 @@ TEST(EncodeTernaryRow, OneScale_OfAnyF32_IsKept) {
   for (const size_t cols : {1, 31, 172, 1280}) {
     for (const float scale : {0.1f, 3e-20f, 7e15f}) {
       const std::vector<float> w = Signs(cols, scale);
-      Row row(kTernaryCodes, cols);
-      ASSERT_TRUE(EncodeTernary(w, &row));
-      EXPECT_EQ(w, row.values());
+      for (const CodeType* type : {&kTernaryCodes, &kTernaryRowCodes}) {
+        Row row(*type, cols);
+        ASSERT_TRUE(EncodeTernary(w, &row));
+        EXPECT_EQ(w, row.values());
+      }
     }
   }
 }
@@ -71,6 +73,14 @@ TEST(EncodeTernaryRow, BlocksWithScalesOfF16_AreKept) {
   Row row(kTernaryCodes, w.size());
   ASSERT_TRUE(EncodeTernary(w, &row));
   EXPECT_EQ(w, row.values());
+}
+
+TEST(TernaryMagnitude, SaysWhetherARowHasOne) {
+  const float several[] = {0.5f, 0.0f, -0.25f}, one[] = {0.0f, -0.5f, 0.5f},
+              zeros[] = {0.0f, -0.0f};
+  EXPECT_EQ(-1.0f, TernaryMagnitude(several, 3));
+  EXPECT_EQ(0.5f, TernaryMagnitude(one, 3));
+  EXPECT_EQ(0.0f, TernaryMagnitude(zeros, 2));
 }
 
 TEST(EncodeTernaryRow, OtherRows_AreRefused) {
