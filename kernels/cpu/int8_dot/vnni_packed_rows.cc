@@ -106,11 +106,12 @@ template <uint32_t kBits, uint32_t kRowBytes, uint32_t kQueries, uint32_t kVecto
 ARN_VBMI_INLINE void AddVectors(const DotWeights& weights, uint32_t query,
                                 const int8_t* const* strips, uint32_t n_quads, uint32_t row_bytes,
                                 uint32_t part, uint32_t j, size_t stride, float* sums) {
-  // Byte 4 c + t of the result is byte c of token t.
+  // Byte 4 c + t of the result is byte c of token t. Rows of 32 bytes come in two vectors.
+  constexpr bool kTwoVectors = kRowBytes == 2 * kPackedRowUnit;
   const __m512i order = _mm512_add_epi8(
       _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                          _mm512_set1_epi32(0x01010101)),
-      _mm512_set1_epi32(0x30201000));
+      _mm512_set1_epi32(kTwoVectors ? 0x60402000 : 0x30201000));
   __m512i high[kQueries][kVectors], low[kQueries][kVectors];
   for (uint32_t q = 0; q < kQueries; ++q) {
     for (uint32_t c = 0; c < kVectors; ++c) high[q][c] = low[q][c] = _mm512_setzero_si512();
@@ -123,8 +124,16 @@ ARN_VBMI_INLINE void AddVectors(const DotWeights& weights, uint32_t query,
     const int8_t* rows = strips[i / 2] + (i % 2 == 0 ? 0 : size_t{4} * row_bytes);
     __m512i v[kVectors];
     for (uint32_t c = 0; c < kVectors; ++c) {
-      const __m512i bytes = LoadPart<kRowBytes>(rows, row_bytes, part + c);
-      v[c] = _mm512_and_si512(_mm512_srl_epi16(_mm512_permutexvar_epi8(order, bytes), shift), mask);
+      __m512i bytes;
+      if constexpr (kTwoVectors) {
+        const __m512i at = _mm512_or_si512(
+            order, _mm512_set1_epi8(static_cast<char>((part + c) * kPackedRowUnit)));
+        bytes = _mm512_permutex2var_epi8(_mm512_loadu_si512(rows), at,
+                                         _mm512_loadu_si512(rows + kVectorBytes));
+      } else {
+        bytes = _mm512_permutexvar_epi8(order, LoadPart<kRowBytes>(rows, row_bytes, part + c));
+      }
+      v[c] = _mm512_and_si512(_mm512_srl_epi16(bytes, shift), mask);
     }
     for (uint32_t q = 0; q < kQueries; ++q) {
       const __m512i h = Quad(from_high + q * kDotTokens + 4 * i);

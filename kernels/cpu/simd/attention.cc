@@ -256,11 +256,15 @@ class TileRunner {
       }
       tile.Store(scores);
     }
-    for (uint32_t q = seen.begin; q < seen.end; ++q) {
-      TileScores<kDotTokens> tile;
-      tile.Load(s_.scores + size_t{q} * kDotTokens);
-      s_.w_factors[q] = QuantizeWeights(dot, tile, s_.w_high + size_t{q} * kDotTokens,
-                                        s_.w_low + size_t{q} * kDotTokens);
+    for (uint32_t q = seen.begin; q < seen.end; q += 4) {
+      const size_t at = size_t{q} * kDotTokens;
+      const auto load = [&](uint32_t j) HWY_ATTR {
+        TileScores<kDotTokens> tile;
+        tile.Load(s_.scores + at + size_t{j} * kDotTokens);
+        return tile;
+      };
+      QuantizeWeightRows(dot, Min(seen.end - q, 4u), load, s_.w_high + at, s_.w_low + at, nullptr,
+                         s_.w_factors + q);
     }
     const DotWeights weights = {s_.w_high + first * kDotTokens, s_.w_low + first * kDotTokens,
                                 s_.w_factors + first, n_seen};

@@ -14,6 +14,7 @@
 #include "kernels/contract/kv_page.h"
 #include "kernels/cpu/simd/attention_scratch.h"
 #include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/cpu/simd/reduce_four-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/math/round.h"
 
@@ -93,6 +94,10 @@ class Int8Pages {
     for (uint32_t at = held; at < end && (*page & kQuantisedPage) == kind; ++page, slot = 0) {
       const uint32_t n = Min(end - at, page_tokens - slot);
       const uint64_t bytes = (*page & ~kQuantisedPage) * pages.page_stride;
+      // Rows too, whose rest comes later: the translations of a page's addresses are awaited at
+      // once.
+      PrefetchBytes(pages.k.Row(bytes, slot), 1);
+      PrefetchBytes(pages.v.Row(bytes, slot), 1);
       pages.k.PrefetchScales(bytes, slot, n);
       pages.v.PrefetchScales(bytes, slot, n);
       for (uint32_t t = slot; t < slot + n; t += kKvStrip, ++strip) {
@@ -223,26 +228,28 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
   return max / kLargest;
 }
 
-// Scale of the integers that stand for weights up to `max`, and its inverse.
-struct WeightScale {
-  float factor, inverse;
-  HWY_INLINE WeightScale(const Int8Dot& dot, float max) {
-    const auto most = static_cast<float>(dot.weight_max);
-    const bool nothing = !(max > most / 1e38f);
-    factor = nothing ? 0.0f : max / most;
-    inverse = nothing ? 0.0f : most / max;
+// Scales of the integers that stand for the weights of four rows, by each row's largest, and their
+// inverses.
+struct WeightScales {
+  alignas(16) float factors[4], inverse[4];
+
+  template <class V4>
+  HWY_INLINE WeightScales(float weight_max, V4 max) {
+    const hn::DFromV<V4> d4;
+    const auto most = hn::Set(d4, weight_max);
+    const auto is_some = hn::Gt(max, hn::Set(d4, weight_max / 1e38f));
+    hn::Store(hn::IfThenElseZero(is_some, hn::Div(max, most)), d4, factors);
+    hn::Store(hn::IfThenElseZero(is_some, hn::Div(most, max)), d4, inverse);
   }
 };
 
-// Quantises the weights times the scales of their values to 16 bits in two planes. Returns the
-// factor.
-HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
-                                 uint8_t* high, uint8_t* low) {
+// Quantises the weights times the scales of their values to 16 bits in two planes.
+HWY_INLINE void QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
+                                float inverse, uint8_t* high, uint8_t* low) {
   const D d;
   const hn::Repartition<uint16_t, D> d16;
   const hn::Repartition<uint8_t, D> d8;
-  const WeightScale scale(dot, weights.Largest());
-  const V by = hn::Set(d, scale.inverse), round = hn::Set(d, kRoundToInteger);
+  const V by = hn::Set(d, inverse), round = hn::Set(d, kRoundToInteger);
   const auto nearest = [&](V w) HWY_ATTR { return hn::BitCast(d16, hn::MulAdd(w, by, round)); };
   const auto rounding = hn::Set(d16, dot.weights_signed ? 128 : 0);
   // Four vectors at a time: two of each 4 bytes are kept, and each plane takes one of them.
@@ -256,17 +263,15 @@ HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens
     // The low byte is the same, signed or unsigned.
     hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, low);
   }
-  return scale.factor;
 }
 
 // The same, as words; weight_max is at most 32767.
-HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
-                                 int16_t* words) {
+HWY_INLINE void QuantizeWeights(const TileScores<kDotTokens>& weights, float inverse,
+                                int16_t* words) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Repartition<int16_t, D> d16;
-  const WeightScale scale(dot, weights.Largest());
-  const V by = hn::Set(d, scale.inverse), round = hn::Set(d, kRoundToInteger);
+  const V by = hn::Set(d, inverse), round = hn::Set(d, kRoundToInteger);
   const auto zero = hn::BitCast(di, round);
   const auto nearest = [&](V w) HWY_ATTR {
     return hn::Sub(hn::BitCast(di, hn::MulAdd(w, by, round)), zero);
@@ -275,7 +280,29 @@ HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens
     hn::StoreU(hn::OrderedDemote2To(d16, nearest(weights.v[i]), nearest(weights.v[i + 1])), d16,
                words);
   }
-  return scale.factor;
+}
+
+// Quantises n <= 4 rows of weights, kDotTokens apart, to words, or if they are null to planes.
+// load(j): row j as a TileScores. factors[n]: weight = factor * integer.
+template <class Load>
+HWY_INLINE void QuantizeWeightRows(const Int8Dot& dot, uint32_t n, const Load& load, uint8_t* high,
+                                   uint8_t* low, int16_t* words, float* factors) {
+  V largest[4];
+  for (uint32_t j = 0; j < 4; ++j) {
+    largest[j] = j < n ? load(j).LargestByLane() : hn::Zero(D());
+  }
+  const WeightScales scales(
+      static_cast<float>(dot.weight_max),
+      ReduceFour(largest, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }));
+  for (uint32_t j = 0; j < n; ++j) {
+    const size_t at = size_t{j} * kDotTokens;
+    factors[j] = scales.factors[j];
+    if (HWY_ARCH_X86 && words != nullptr) {
+      QuantizeWeights(load(j), scales.inverse[j], words + at);
+    } else {
+      QuantizeWeights(dot, load(j), scales.inverse[j], high + at, low + at);
+    }
+  }
 }
 
 }  // namespace arn::cpu::HWY_NAMESPACE

@@ -192,17 +192,27 @@ HWY_INLINE void LoadScores(const QuantisedTile& tile, uint32_t query,
   }
 }
 
-// Multiplies kTokens weights by their scales. Returns the sum of weight * least, which is added to
-// all channels of the range.
+// Returns the weights of a tile times the scales of their values.
 template <size_t kTokens>
-HWY_INLINE float ScaleWeights(const float* scale, const float* least, TileScores<kTokens>* w) {
+HWY_INLINE TileScores<kTokens> ScaledWeights(const float* weights, const float* scale) {
+  const D d;
+  TileScores<kTokens> w;
+  w.Load(weights);
+  for (size_t i = 0; i < w.kVectors; ++i) {
+    w.v[i] = hn::Mul(w.v[i], hn::LoadU(d, scale + i * kLanes));
+  }
+  return w;
+}
+
+// Returns by lane the sums of weight * least, which is added to all channels of the range.
+template <size_t kTokens>
+HWY_INLINE V SumLeast(const float* weights, const float* least) {
   const D d;
   V sum = hn::Zero(d);
-  for (size_t i = 0; i < w->kVectors; ++i) {
-    sum = hn::MulAdd(w->v[i], hn::LoadU(d, least + i * kLanes), sum);
-    w->v[i] = hn::Mul(w->v[i], hn::LoadU(d, scale + i * kLanes));
+  for (size_t i = 0; i < kTokens; i += kLanes) {
+    sum = hn::MulAdd(hn::LoadU(d, weights + i), hn::LoadU(d, least + i), sum);
   }
-  return hn::ReduceSum(d, sum);
+  return sum;
 }
 
 // x[n] += y, rounded up to whole vectors.
@@ -256,26 +266,39 @@ HWY_INLINE void AddQuantisedValues(const QuantisedTile& tile) {
   const uint32_t together = Max(1u, kTileQueries / tile.n);
   for (uint32_t first = 0; first < n_ranges; first += together) {
     const uint32_t end = Min(n_ranges, first + together);
-    for (uint32_t g = first; g < end; ++g) {
-      const uint32_t channel = g * range, n_channels = Min(range, dim - channel);
-      for (uint32_t i = 0; i < tile.n; ++i) {
+    // Row (g - first) * tile.n + i has query i's weights of range g. Four rows at a time: their
+    // largest and their sums are reduced together.
+    const uint32_t n_rows = (end - first) * tile.n;
+    for (uint32_t g = first, i = 0, done = 0; done < n_rows; done += 4) {
+      const uint32_t n = Min(n_rows - done, 4u);
+      const float *weights_of[4] = {}, *scale_of[4] = {};
+      float* sums_of[4] = {};
+      uint32_t n_channels[4] = {};
+      V constants[4];
+      for (uint32_t j = 0; j < 4; ++j) {
+        constants[j] = hn::Zero(d);
+        if (j >= n) continue;
         const uint32_t q = tile.first + i;
-        const size_t row = size_t{g - first} * tile.n + i;
-        TileScores<kDotTokens> w;
-        w.Load(s.scores + size_t{q} * kDotTokens);
-        if (bits == 0) {
-          for (size_t v = 0; v < w.kVectors; ++v) {
-            w.v[v] = hn::Mul(w.v[v], hn::LoadU(d, scale + v * kLanes));
-          }
-        } else {
-          const float constant = ScaleWeights(scale + g * kDotTokens, least + g * kDotTokens, &w);
-          AddToAll(constant, n_channels, s.sums + size_t{q} * s.stride + channel);
+        weights_of[j] = s.scores + size_t{q} * kDotTokens;
+        scale_of[j] = scale + g * kDotTokens;
+        if (bits != 0) {
+          constants[j] = SumLeast<kDotTokens>(weights_of[j], least + g * kDotTokens);
         }
-        s.w_factors[row] =
-            HWY_ARCH_X86 && words != nullptr
-                ? QuantizeWeights(dot, w, words + row * kDotTokens)
-                : QuantizeWeights(dot, w, s.w_high + row * kDotTokens, s.w_low + row * kDotTokens);
+        sums_of[j] = s.sums + size_t{q} * s.stride + size_t{g} * range;
+        n_channels[j] = Min(range, dim - g * range);
+        if (++i == tile.n) ++g, i = 0;
       }
+      const auto load = [&](uint32_t j) HWY_ATTR {
+        return ScaledWeights<kDotTokens>(weights_of[j], scale_of[j]);
+      };
+      const size_t at = size_t{done} * kDotTokens;
+      QuantizeWeightRows(dot, n, load, s.w_high + at, s.w_low + at,
+                         words == nullptr ? nullptr : words + at, s.w_factors + done);
+      if (bits == 0) continue;
+      alignas(16) float constant[4];
+      hn::Store(ReduceFour(constants, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); }),
+                hn::BlockDFromD<D>(), constant);
+      for (uint32_t j = 0; j < n; ++j) AddToAll(constant[j], n_channels[j], sums_of[j]);
     }
     for (uint32_t g = first; g < end; ++g) {
       const uint32_t channel = g * range, n_channels = Min(range, dim - channel);
@@ -385,11 +408,10 @@ HWY_INLINE void AddSlots(const QuantisedSlots& slots, const KvHeadBlock& block, 
     const size_t n_channels = AlignUp(Min(range, dim - channel), kLanes);
     // Stores the scaled weights after the tile's own, which use at most half of the row.
     for (uint32_t q = 0; q < slots.n_queries; ++q) {
-      TileScores<kFloatTokens> w;
-      w.Load(weights + size_t{q} * kDotTokens);
-      const float constant = ScaleWeights(scale + g * kFloatTokens, least + g * kFloatTokens, &w);
-      w.Store(weights + size_t{q} * kDotTokens + kFloatTokens);
-      AddToAll(constant, n_channels, sums + size_t{q} * s.stride + channel);
+      float* of = weights + size_t{q} * kDotTokens;
+      const V least_sums = SumLeast<kFloatTokens>(of, least + g * kFloatTokens);
+      ScaledWeights<kFloatTokens>(of, scale + g * kFloatTokens).Store(of + kFloatTokens);
+      AddToAll(hn::ReduceSum(D(), least_sums), n_channels, sums + size_t{q} * s.stride + channel);
     }
     AddValueRows(weights + kFloatTokens, slots.n_queries, {v + channel, s.stride}, slots.n,
                  n_channels, s.stride, sums + channel);

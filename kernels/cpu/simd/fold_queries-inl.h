@@ -16,6 +16,7 @@
 #include "kernels/cpu/simd/attention_scratch.h"
 #include "kernels/cpu/simd/kv_ranges-inl.h"
 #include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/cpu/simd/reduce_four-inl.h"
 #include "kernels/math/round.h"
 #include "platform/base/arith.h"
 
@@ -74,27 +75,6 @@ HWY_INLINE void StoreWords(size_t stride, const Integer& integer, int16_t* words
     hn::StoreU(hn::OrderedDemote2To(d16, integer(i), integer(i + kLanes)), d16, words + i);
   }
   if (i < stride) hn::StoreU(hn::DemoteTo(half, integer(i)), half, words + i);
-}
-
-// Reduces four vectors: lane i of the result is all lanes of v[i], combined by op.
-template <class V4, class Op>
-HWY_INLINE hn::Vec<hn::BlockDFromD<hn::DFromV<V4>>> ReduceFour(const V4 (&v)[4], const Op& op) {
-  if constexpr (HWY_MAX_LANES_V(V4) > 4) {
-    const hn::Half<hn::DFromV<V4>> half;
-    hn::Vec<decltype(half)> h[4];
-    for (int i = 0; i < 4; ++i) h[i] = op(hn::LowerHalf(half, v[i]), hn::UpperHalf(half, v[i]));
-    return ReduceFour(h, op);
-  } else {
-    const hn::DFromV<V4> d;
-    const hn::RepartitionToWide<hn::RebindToUnsigned<decltype(d)>> d64;  // ARMv7 has no doubles
-    hn::Vec<decltype(d64)> pairs[2];
-    for (int i = 0; i < 2; ++i) {
-      const auto a = v[2 * i], b = v[2 * i + 1];
-      pairs[i] = hn::BitCast(d64, op(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
-    }
-    return op(hn::BitCast(d, hn::InterleaveLower(d64, pairs[0], pairs[1])),
-              hn::BitCast(d, hn::InterleaveUpper(d64, pairs[0], pairs[1])));
-  }
 }
 
 // Queries that share each load of the ranges: at most 4.

@@ -44,12 +44,12 @@ struct TileScores {
     const D d;
     for (size_t i = 0; i < kVectors; ++i) hn::StoreU(v[i], d, to + i * kLanes);
   }
-  HWY_INLINE float Largest() const {
-    const D d;
+  HWY_INLINE V LargestByLane() const {
     V largest = v[0];
     for (size_t i = 1; i < kVectors; ++i) largest = hn::Max(largest, v[i]);
-    return hn::ReduceMax(d, largest);
+    return largest;
   }
+  HWY_INLINE float Largest() const { return hn::ReduceMax(D(), LargestByLane()); }
   // Masks tokens outside [begin, end).
   HWY_INLINE void Hide(size_t begin, size_t end) {
     if (begin == 0 && end == kTokens) return;
