@@ -1,5 +1,4 @@
-// vpdpbusd and vpermb for kernels compiled for AVX-512 with VNNI and VBMI, whatever the compiler
-// flags.
+// vpdpbusd for kernels compiled for AVX-512 with VNNI, whatever the compiler flags.
 #pragma once
 
 #if defined(__x86_64__)
@@ -17,15 +16,6 @@ namespace arn::cpu::vnni {
 __attribute__((target("avx512f"), always_inline)) inline void AddProducts(__m512i a, __m512i b,
                                                                           __m512i* sum) {
   asm("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
-}
-
-// Returns bytes of the table: those at the low 6 bits of each index. Only the assembler needs
-// VBMI support. REQUIRES: the caller has checked the CPU for VBMI.
-__attribute__((target("avx512f"), always_inline)) inline __m512i LookUp64(__m512i table,
-                                                                          __m512i indices) {
-  __m512i found;
-  asm("vpermb %1, %2, %0" : "=v"(found) : "v"(table), "v"(indices));
-  return found;
 }
 
 }  // namespace arn::cpu::vnni

@@ -54,7 +54,6 @@ constexpr size_t kTileVectors = HWY_ARCH_ARM_A64 ? 2 : 1;
 // How products are added. kOffset: of the activations from their zero points, as bytes of kByte.
 #if HWY_ARCH_X86
 struct PlainDot {
-  static constexpr bool kHasWideTables = false;
   static constexpr int32_t kOffset = 128;
   static HWY_INLINE Codes Activations(int32_t quad) {
     return hn::BitCast(DU8(), hn::Set(DI32(), quad));
@@ -67,12 +66,7 @@ struct PlainDot {
   }
 };
 #if HWY_TARGET == HWY_AVX3
-// CPUs with this instruction that Highway's AVX3_DL counts have tables of 64 bytes too.
 struct VnniDot : PlainDot {
-  static constexpr bool kHasWideTables = true;
-  static HWY_INLINE Levels LookUp(Levels table, Codes indices) {
-    return Levels{vnni::LookUp64(table.raw, indices.raw)};
-  }
   static HWY_INLINE void Add(Codes a, Levels w, VI* sum) {
     vnni::AddProducts(a.raw, w.raw, &sum->raw);
   }
@@ -80,7 +74,6 @@ struct VnniDot : PlainDot {
 #endif
 #else
 struct PlainDot {
-  static constexpr bool kHasWideTables = false;
   static constexpr int32_t kOffset = 0;
   static HWY_INLINE Levels Activations(int32_t quad) {
     return hn::Xor(hn::BitCast(DI8(), hn::Set(DI32(), quad)), hn::Set(DI8(), -128));
@@ -110,39 +103,21 @@ struct Quad {
   static constexpr size_t kValue = kNumber;
 };
 
-// Levels by 6 bits of which a code has `bits`, those named by `places`, its lowest bit first.
-struct alignas(64) LevelTable {
-  constexpr LevelTable(const CodeType& type, const uint32_t (&places)[3]) {
-    for (uint32_t i = 0; i < 64; ++i) {
-      uint32_t code = 0;
-      for (uint32_t bit = 0; bit < type.bits; ++bit) code |= (i >> places[bit] & 1) << bit;
-      levels[i] = type.levels[code];
-    }
-  }
-  int8_t levels[64] = {};
-};
-
 // Where codes of 2 bits lie in a byte, multiplied by 1, 4 and 16; the fourth is shifted.
 constexpr size_t kFields = 4;
 
 // A unit's codes, quad by quad: as levels, or as they lie.
-template <const CodeType& kType, class Dot>
+template <const CodeType& kType>
 class Lookup {
  public:
   HWY_INLINE Lookup() {
-    if constexpr (Dot::kHasWideTables) {
-      low_ = hn::Load(DI8(), kLow.levels);
-      high_ = hn::Load(DI8(), kHigh.levels);
-      third_ = hn::Load(DI8(), kThird.levels);
-    } else {
-      HWY_ALIGN int8_t low[16], high[16];
-      for (uint32_t i = 0; i < 16; ++i) {
-        low[i] = kType.levels[i % kType.n_levels()];
-        high[i] = kType.levels[i / 4];
-      }
-      low_ = hn::LoadDup128(DI8(), low);
-      high_ = hn::LoadDup128(DI8(), high);
+    HWY_ALIGN int8_t low[16], high[16];
+    for (uint32_t i = 0; i < 16; ++i) {
+      low[i] = kType.levels[i % kType.n_levels()];
+      high[i] = kType.levels[i / 4];
     }
+    low_ = hn::LoadDup128(DI8(), low);
+    high_ = hn::LoadDup128(DI8(), high);
   }
 
   // Calls add(quad, levels) for every quad, a Quad: sums that it chooses stay in registers. With
@@ -152,8 +127,6 @@ class Lookup {
     if constexpr (kTakesFields) {
       FourFields<0>(unit, add);
       FourFields<4>(unit, add);
-    } else if constexpr (Dot::kHasWideTables) {
-      WideQuads(unit, add);
     } else if constexpr (kType.bits == 2) {
       FourQuads<0>(unit, add);
       FourQuads<4>(unit, add);
@@ -181,36 +154,6 @@ class Lookup {
   }
   static HWY_INLINE Levels Field(Codes codes, int mask) {
     return hn::BitCast(DI8(), hn::And(codes, hn::Set(DU8(), static_cast<uint8_t>(mask))));
-  }
-  // An index is a byte with other codes beside its own, which the table ignores.
-  template <class Add>
-  HWY_INLINE void WideQuads(const std::byte* unit, const Add& add) const {
-    if constexpr (kType.bits == 2) {
-      FourWide<0>(unit, add);
-      FourWide<4>(unit, add);
-    } else {
-      const Codes a = Load(unit, 0), b = Load(unit, 1), c = Load(unit, 2);
-      TwoWide<0>(low_, a, add);
-      TwoWide<2>(low_, b, add);
-      TwoWide<4>(low_, c, add);
-      const Codes spread =
-          hn::IfVecThenElse(hn::Set(DU8(), 0x88), a,
-                            hn::IfVecThenElse(hn::Set(DU8(), 0x44), Shift<1>(b), Shift<2>(c)));
-      TwoWide<6>(high_, spread, add);
-    }
-  }
-  template <size_t kFirst, class Add>
-  HWY_INLINE void FourWide(const std::byte* unit, const Add& add) const {
-    const Codes four = Load(unit, kFirst / 4);
-    add(Quad<kFirst>(), Dot::LookUp(low_, four));
-    add(Quad<kFirst + 1>(), Dot::LookUp(high_, four));
-    add(Quad<kFirst + 2>(), Dot::LookUp(third_, four));
-    add(Quad<kFirst + 3>(), Dot::LookUp(third_, Shift<2>(four)));
-  }
-  template <size_t kFirst, class Add>
-  HWY_INLINE void TwoWide(Levels table, Codes both, const Add& add) const {
-    add(Quad<kFirst>(), Dot::LookUp(table, both));
-    add(Quad<kFirst + 1>(), Dot::LookUp(table, Shift<4>(both)));
   }
   // Half bytes have two codes of 2 bits: a table for each.
   template <size_t kFirst, class Add>
@@ -242,13 +185,7 @@ class Lookup {
   }
   static HWY_INLINE Codes UpperHalf(Codes codes) { return hn::And(Shift<4>(codes), HalfMask()); }
 
-  // With 3 bits kHigh is for codes spread over three vectors.
-  static constexpr LevelTable kLow = {kType, {0, 1, 2}};
-  static constexpr LevelTable kHigh =
-      kType.bits == 2 ? LevelTable(kType, {2, 3, 3}) : LevelTable(kType, {3, 2, 1});
-  static constexpr LevelTable kThird = {kType, {4, 5, 5}};
-
-  Levels low_, high_, third_;
+  Levels low_, high_;
 };
 
 // Loads the scales of kLanes columns of a block.
@@ -294,7 +231,7 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     const auto offset = static_cast<float>(args.quantized[r].zero_point + Dot::kOffset);
     for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Mul(load(0, v), hn::Set(df, offset));
   }
-  const Lookup<kType, Dot> lookup;
+  const Lookup<kType> lookup;
   const auto* a = static_cast<const uint8_t*>(args.a);
   // Ternary rows may have no scales of blocks.
   const uint64_t scale_bytes =
@@ -307,8 +244,9 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
   const std::byte* ahead = panel + kAhead;
   const uint64_t ahead_step = CeilDiv(shape.bytes, units);
   // A single row has no second use for levels that were looked up, so consecutive ones are the
-  // codes plus the first level, which is multiplied by the sum of the activations.
-  constexpr bool kTakesFields = kRows == 1 && kType.HasSteps();
+  // codes plus the first level, which is multiplied by the sum of the activations. On ARM a lookup
+  // takes no longer than a mask.
+  constexpr bool kTakesFields = HWY_ARCH_X86 && kRows == 1 && kType.HasSteps();
   // A single vector of a single row has several sums, so that they do not wait for each other.
   constexpr uint32_t kChains = kTakesFields ? kFields : kRows * kVectors > 1 ? 1 : 2;
   for (uint32_t u = 0; u < units; scales += kCodeColumns * scale_bytes) {
