@@ -20,10 +20,9 @@ enum PlanSlice : uint32_t {
   kRoutesSlice,     // rows sorted by expert
 };
 
-// Layout of kQuantizedSlice: one entry per row plus kExtraQuantizedRows per part (MatrixRows; other
-// matmuls are one), then the int8 rows. With
-// split rows (Program::splits_rows) there are twice as many, each row followed by its residual, and
-// then the residuals as f32.
+// Layout of kQuantizedSlice: one entry per row plus kExtraQuantizedRows per part (MatrixRows; a
+// matmul of its own is one part), then the int8 rows. With split rows (Program::splits_rows) there
+// are twice as many, each row followed by its residual, and then the residuals as f32.
 struct QuantizedLayout {
   uint64_t stride_bytes = 0;  // stride between rows of integers
   uint64_t rows_offset = 0;

@@ -92,10 +92,11 @@ struct AroundMatmul {
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
             float* out, const AroundMatmul& around = {});
+
 // Rows of a matmul's input and output, and the matrix that multiplies them.
 struct MatrixRows {
   WeightId weight;
-  uint32_t index;  // of different ones among the parts, below kMaxMatrixRows
+  uint32_t index;  // of the part, below kMaxMatrixRows; parts that share their input share it
   uint32_t first_in, first_out, n_rows;
 };
 inline constexpr uint32_t kMaxMatrixRows = 32;
@@ -112,6 +113,7 @@ struct RowFill {
 void ConvertEach(const State& state, Span<const MatrixRows> parts, const float* x,
                  const RowFill& fill);
 void MultiplyEach(const State& state, Span<const MatrixRows> parts, const float* x, float* out);
+
 // Quantises the input of a matmul, as it would; valid until the next one.
 QuantizedInput QuantizeInput(const State& state, WeightId weight, const float* x, uint32_t rows);
 
