@@ -41,7 +41,7 @@ LEAST_SCORE = 50.0
 
 # The tests that hold each module, the quickest first.
 TESTS = {
-    "bundle": ["runtime_bundle_test"],
+    "bundle": ["runtime_bundle_test", "converter_sign_test"],
     "state": ["state_reader_test", "session_state_test"],
     "planner": ["session_plan_test", "runtime_unit_test", "memory_plan_test"],
     "schema": ["json_schema_test", "constrain_test"],

@@ -364,6 +364,15 @@ TEST(Bundle_Signature, BlocksAreTheSmallestThatFit) {
   EXPECT_EQ(kMinSignedBlockBytes, SignedBlockBytes(0));
 }
 
+// Makes the signature and the segment area those of blocks of one byte, as many as there is room
+// for before the segments, and some more.
+void FillRoom(uint32_t more, SignatureHeader* header, Bundle* bundle) {
+  const uint64_t room = bundle->segments_offset - kSignatureOffset - sizeof *header;
+  header->block_bytes = 1;
+  header->n_blocks = static_cast<uint32_t>(room / kDigestBytes) + more;
+  bundle->segments = bundle->segments.subspan(0, header->n_blocks);
+}
+
 TEST(Bundle_Signature, HeadersThatDoNotFit_AreRefused) {
   const TinyBundle options;
   using Change = void (*)(SignatureHeader*, Bundle*);
@@ -383,6 +392,8 @@ TEST(Bundle_Signature, HeadersThatDoNotFit_AreRefused) {
          h->n_blocks = static_cast<uint32_t>(b->segments.size());
        },
        "digests of blocks of 1 bytes"},
+      {[](SignatureHeader* h, Bundle* b) { FillRoom(1, h, b); }, "digests of blocks of 1 bytes"},
+      {[](SignatureHeader* h, Bundle* b) { FillRoom(0, h, b); }, "the signature does not match"},
       {[](SignatureHeader* h, Bundle*) { h->public_key[0] = 0xAB; }, "the key ab000000.., not"},
       {[](SignatureHeader*, Bundle*) {}, "the signature does not match"},
   };
@@ -463,6 +474,13 @@ TEST_F(SealedSegments, TextsOutsideTheArea_AreRefused) {
   AllSegments empty(
       [](size_t, fbs::Segment* segment) { *segment = fbs::Segment(0, 0, segment->hash()); });
   EXPECT_EQ(Status::kOk, Verify(&empty, BundleParts::kTexts));
+  AllSegments of_one_byte([this](size_t i, fbs::Segment* segment) {
+    const uint64_t bytes = i == 7 ? 1 : i < all_.n_weights ? segment->bytes() : 0;
+    *segment = fbs::Segment(bytes == 0 ? 0 : segment->offset(), bytes, segment->hash());
+  });
+  EXPECT_EQ(Status::kOk, Verify(&of_one_byte, BundleParts::kTexts)) << diag_.text();
+  of_one_byte.Damage(7);
+  EXPECT_EQ(Status::kHashMismatch, Verify(&of_one_byte, BundleParts::kTexts));
   flatbuffers::FlatBufferBuilder fbb;
   const std::vector<flatbuffers::Offset<fbs::ChatProgram>> programs = {
       fbs::CreateChatProgramDirect(fbb, "default")};
@@ -510,6 +528,27 @@ TEST(Bundle_Signature, DigestsAreOfEachBlock) {
     EXPECT_EQ("part: bytes 256..512 of the segment area are not what was signed",
               std::string(diag.text()));
   }
+}
+
+TEST(Bundle_Index, TheShortestThatIsWhole_IsRead) {
+  const BundleBytes whole = MakeTinyBundle(TinyBundle());
+  flatbuffers::FlatBufferBuilder fbb;
+  fbs::FinishBundleBuffer(fbb, fbs::BundleBuilder(fbb).Finish());
+  BundleHeader header = HeaderOf(whole);
+  header.index_bytes = fbb.GetSize();
+  header.index_hash = Xxh64(fbb.GetBufferPointer(), fbb.GetSize());
+  std::vector<uint8_t> file(whole.data(), whole.data() + header.index_offset);
+  file.insert(file.end(), fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize());
+  BundleBytes bytes(file);
+  SetHeader(&bytes, header);
+  Bundle bundle;
+  Diag diag;
+  EXPECT_EQ(Status::kOk, OpenBundle({reinterpret_cast<const std::byte*>(bytes.data()), file.size()},
+                                    &bundle, &diag))
+      << fbb.GetSize() << " bytes: " << diag.text();
+  EXPECT_EQ(nullptr, bundle.index->model());
+  std::string error;
+  EXPECT_EQ(ARN_BAD_BUNDLE, Open(bytes, &error));
 }
 
 TEST(Bundle_Segments, DamagedWeights_AreFoundWhenAskedFor) {
