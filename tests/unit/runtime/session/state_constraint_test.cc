@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,35 @@ TEST(StateConstraintTest, ReadsWhatIsWritten) {
   EXPECT_TRUE(options.calls.name == StringView("f"));
   EXPECT_TRUE(options.calls.is_single);
   EXPECT_EQ(ReplyStart::kInText, options.calls.start);
+}
+
+// docs/state-format.md
+TEST(StateConstraintTest, WordsAreThoseOfTheFormat) {
+  SavedConstraint calls = ToolCalls();
+  calls.options.constraint.text = "[{}]";
+  calls.options.constraint.calls.name = "nine_char";
+  const std::vector<uint32_t> words = Write(calls);
+  const std::vector<uint32_t> wanted = {131072, 12, 17, 2 + 16 + 32, 4, 3, 2, 1 << 20, 4, 9};
+  ASSERT_EQ(14u, words.size());
+  EXPECT_EQ(wanted, std::vector<uint32_t>(words.begin(), words.begin() + 10));
+  const std::string texts("[{}]nine_char\0\0\0", 16);
+  EXPECT_EQ(0, std::memcmp(words.data() + 10, texts.data(), texts.size()));
+
+  using Set = void (*)(SavedConstraint*);
+  constexpr Set kFlags[] = {
+      [](SavedConstraint* c) { c->is_cut = true; },
+      [](SavedConstraint* c) { c->options.constraint.any_order = true; },
+      [](SavedConstraint* c) { c->options.constraint.any_whitespace = true; },
+      [](SavedConstraint* c) { c->options.constraint.any_spelling = true; },
+      [](SavedConstraint* c) { c->options.chooses_forced = true; },
+      [](SavedConstraint* c) { c->options.constraint.calls.is_single = true; },
+  };
+  for (uint32_t bit = 0; bit < std::size(kFlags); ++bit) {
+    SavedConstraint constraint;
+    constraint.owner = kSequence;
+    kFlags[bit](&constraint);
+    EXPECT_EQ(1u << bit, Write(constraint)[3]);
+  }
 }
 
 TEST(StateConstraintTest, ReadsAForksAndASchemasFlags) {
