@@ -125,6 +125,10 @@ inline const std::vector<std::vector<SequenceShape>> kRuns = {
 // Largest error relative to the largest magnitude of the expected values (at least 1e-3).
 inline constexpr double kTolerance = 2e-6;           // element-wise ops, sums of up to 1280 terms
 inline constexpr double kAttentionTolerance = 1e-5;  // adds a softmax
+// Of sums of n terms: their rounding grows with them.
+constexpr double SumTolerance(uint32_t n) {
+  return n <= 1280 ? kTolerance : kTolerance * static_cast<double>(n) / 1280;
+}
 // The integer path over int8 pages quantises queries and weights to 15 bits: scores of 10 are off
 // by up to 3e-4, and so are the weights. (Quantising the keys to int8 costs about 100 times that.)
 inline constexpr double kInt8AttentionTolerance = 5e-4;
