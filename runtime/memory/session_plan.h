@@ -66,15 +66,15 @@ struct SessionOptions {
   KvType encoder_type = KvType::kInt8;  // of an encoder's keys and values; never quantised
   bool has_encoder_type = false;        // false: they are as active pages of k_type and v_type
   uint32_t kv_residual = 0;    // most recent tokens, never quantised; 0: kDefaultKvResidual
-  uint32_t kv_group_size = 0;  // tokens (K), channels (V) per quantisation group; 0:
-                               // kDefaultKvGroupSize
+  uint32_t kv_group_size = 0;  // tokens (K), channels (V) per quantisation group; 0: the default
+                               // of kv_page_tokens, or a page
   bool k_by_token = false;     // quantised pages: as in KvGroup
   bool v_by_channel = false;
   uint32_t context_tokens = 0;     // 0: the model's, at most kDefaultContextTokens
   uint32_t prefill_chunk = 0;      // 0: kDefaultPrefillChunk, or what a device chooses
   uint32_t n_threads = 0;          // 0: the number of performance CPUs
   uint32_t n_prefill_threads = 0;  // 0: n_threads
-  uint32_t kv_page_tokens = 0;     // 0: kDefaultKvPageTokens
+  uint32_t kv_page_tokens = 0;     // 0: kDefaultKvPageTokens; int4 keys: kDefaultInt4KvPageTokens
   uint32_t encoder_rows = 0;       // 0: the model's; for token ids at most kDefaultEncoderTokens
   bool all_logits = false;
   uint32_t max_sequences = 0;  // 0: 1
@@ -131,8 +131,8 @@ inline constexpr uint32_t kDefaultContextTokens = 4096;
 inline constexpr uint32_t kDefaultEncoderTokens = 512;
 inline constexpr uint32_t kDefaultPrefillChunk = 128;
 inline constexpr uint32_t kDefaultKvPageTokens = 32;
+inline constexpr uint32_t kDefaultInt4KvPageTokens = 64;
 inline constexpr uint32_t kDefaultKvResidual = 128;
-inline constexpr uint32_t kDefaultKvGroupSize = 32;
 inline constexpr uint32_t kMaxPrefillChunk = 4096;
 inline constexpr uint32_t kDefaultGuesses = 15;
 inline constexpr uint32_t kMinKvPageTokens = 8;

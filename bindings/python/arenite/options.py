@@ -104,7 +104,7 @@ class SessionOptions:
   n_threads: int = 0
   """0: the number of performance cores."""
   kv_page_tokens: int = 0
-  """A power of two, 8..1024; 0: 32."""
+  """A power of two, 8..1024; 0: 32, with INT4 keys 64."""
   all_logits: bool = False
   """1: reserves logits for every position of a chunk (Session.prefill_logits)."""
   max_sequences: int = 0
@@ -130,7 +130,7 @@ class SessionOptions:
   """INT4, INT2: most recent tokens that stay int8; 0: 128."""
   kv_group_size: int = 0
   """INT4, INT2: quantisation group size in tokens (keys) and channels (values), a divisor of
-  kv_page_tokens; 0: 32 or a page."""
+  kv_page_tokens; 0: its default or a page."""
   encoder_rows: int = 0
   """Models with an encoder: encoder rows reserved per sequence; 0: the model's maximum, for token
   ids at most 512."""

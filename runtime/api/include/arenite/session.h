@@ -103,7 +103,7 @@ typedef struct arn_session_options {
   uint32_t prefill_chunk;  /* tokens per prefill step; 0: 128. On a GPU, without all_logits and
                               speculation, 0: up to 512, as the device wants */
   uint32_t n_threads;      /* 0: the number of performance cores */
-  uint32_t kv_page_tokens; /* a power of two, 8..1024; 0: 32 */
+  uint32_t kv_page_tokens; /* a power of two, 8..1024; 0: 32, with INT4 keys 64 */
   uint32_t all_logits;     /* 1: reserves logits for every position of a chunk
                               (arn_session_prefill_logits) */
   uint32_t max_sequences;  /* 0: 1 */
@@ -124,7 +124,7 @@ typedef struct arn_session_options {
   uint32_t kv_value_type;     /* ARN_KV_..., or ARN_KV_AS_KEYS */
   uint32_t kv_residual;       /* INT4, INT2: most recent tokens that stay int8; 0: 128 */
   uint32_t kv_group_size;     /* INT4, INT2: quantisation group size in tokens (keys) and channels
-                                 (values), a divisor of kv_page_tokens; 0: 32 or a page */
+                                 (values), a divisor of kv_page_tokens; 0: its default or a page */
   uint32_t encoder_rows;      /* Models with an encoder: encoder rows reserved per sequence; 0: the
                                 model's maximum, for token ids at most 512. */
   uint32_t n_prefill_threads; /* for runs with more than one token of a sequence; 0: n_threads */

@@ -19,7 +19,7 @@ public final class SessionOptions {
   public int prefillChunk;
   /** 0: the number of performance cores */
   public int nThreads;
-  /** a power of two, 8..1024; 0: 32 */
+  /** a power of two, 8..1024; 0: 32, with INT4 keys 64 */
   public int kvPageTokens;
   /** 1: reserves logits for every position of a chunk (arn_session_prefill_logits) */
   public boolean allLogits;
@@ -51,7 +51,7 @@ public final class SessionOptions {
   public int kvResidual;
   /**
    * INT4, INT2: quantisation group size in tokens (keys) and channels (values), a divisor of
-   * kv_page_tokens; 0: 32 or a page
+   * kv_page_tokens; 0: its default or a page
    */
   public int kvGroupSize;
   /**
