@@ -137,6 +137,15 @@ class Lowering {
   void SetQuantized(uint8_t modes, Slice slice, uint64_t rows);
   // Ends a matmul of few rows with the norm of the next step.
   void EndWithNorm(const Step& norm, Mode mode, Dispatch* d);
+  // Ends it with kAct, or with kGatedAct, whose gates are the first half of the outputs.
+  void EndWithActivation(const Step& act, Mode mode, Dispatch* d);
+  // Ends it with kQkvRope, head by head.
+  void EndWithRotation(const Step& step, Dispatch* d);
+  // Lets the last workgroup to end quantise the rows, of push->next_words.
+  void EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush* push);
+  // Sets the constants of rope_head.glsl.
+  void SetRotation(const QkvRopeParams& p, Dispatch* d) const;
+  Fusion FusionAt(uint32_t step) const;
   // Lets subgroups of one workgroup have outputs of their own, so that more invocations do what
   // ends the rows.
   void SetTeams(Dispatch* d) const;
@@ -219,10 +228,11 @@ class Lowering {
   const Traits traits_;
   const uint64_t range_rows_;
   DispatchSink* sink_ = nullptr;
-  bool quantizes_ = false;     // the current step quantises what it writes (IsQuantizedNext)
-  bool is_quantized_ = false;  // the previous step did, for this one
-  Fusion fusion_;              // of the current step
-  uint8_t done_modes_ = 0;     // of runs in which the previous step's dispatch did this one's work
+  bool quantizes_ = false;      // the current step quantises what it writes (IsQuantizedNext)
+  bool is_quantized_ = false;   // the previous step did, for this one
+  bool follows_embed_ = false;  // the steps before this one are kEmbed and kRopeAngles
+  Fusion fusion_;               // of the current step
+  uint8_t done_modes_ = 0;      // of runs in which the previous step's dispatch did this one's work
   // Where the rows of the next integer matmul are, and how many there is room for, by mode.
   struct QuantizedRows {
     Slice slice;

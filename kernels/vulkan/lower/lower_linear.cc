@@ -91,17 +91,69 @@ void Lowering::EndWithNorm(const Step& norm, Mode mode, Dispatch* d) {
   push.normed_at = BindAt(d, 6, PlaceOf(program_.values[norm.out].slice));
   push.norm_at = BindAt(d, 7, PlaceOfVector(p.weight));
   if (is_layer) push.norm_bias_at = BindAt(d, 8, PlaceOfVector(p.bias));
-  if (IsQuantizedNext(norm)) {
-    const QuantizedRows& in = quantized_rows_[static_cast<uint32_t>(mode)];
-    const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
-    const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
-    d->constants[kMatmulQuantizesId] = 1;
-    push.next_at = BindAt(d, 9, PlaceOf(out));
-    push.next_values_at = QuantizedHeadWords(kFewRows);
-    push.next_words = QuantizedWords(program_.values[norm.out].width);
-    SetQuantized(BitOf(mode), out, kFewRows);
+  if (IsQuantizedNext(norm)) EndWithQuantised(norm.out, mode, d, &push);
+  d->SetPush(push);
+}
+
+void Lowering::EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush* push) {
+  const QuantizedRows& in = quantized_rows_[static_cast<uint32_t>(mode)];
+  const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
+  const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
+  d->constants[kMatmulQuantizesId] = 1;
+  push->next_at = BindAt(d, 9, PlaceOf(out));
+  push->next_values_at = QuantizedHeadWords(kFewRows);
+  push->next_words = QuantizedWords(program_.values[rows].width);
+  SetQuantized(BitOf(mode), out, kFewRows);
+}
+
+void Lowering::EndWithActivation(const Step& act, Mode mode, Dispatch* d) {
+  const auto* gated = act.If<GatedActParams>();
+  const ValueId out = gated != nullptr ? act.out : act.in;
+  auto push = d->Push<MatmulPush>();
+  if (gated != nullptr) {
+    d->constants[kMatmulActivatesId] = kActivatesPairs;
+    d->constants[kMatmulActivationId] = static_cast<uint32_t>(gated->activation);
+    Bind(d, 2, PlaceOfValue(out));
+    push.limit = gated->activation_limit;
+    push.out_stride = Width(out);
+  } else {
+    d->constants[kMatmulActivatesId] = kActivatesOutputs;
+    d->constants[kMatmulActivationId] = static_cast<uint32_t>(act.Get<ActParams>().activation);
+  }
+  if (IsQuantizedNext(act)) {
+    SetTeams(d);
+    EndWithQuantised(out, mode, d, &push);
   }
   d->SetPush(push);
+}
+
+void Lowering::EndWithRotation(const Step& step, Dispatch* d) {
+  const auto& p = step.Get<QkvRopeParams>();
+  const KvGroup& group = program_.kv_groups[program_.kinds[p.kind].group];
+  d->constants[kMatmulRotatesId] = 1;
+  SetRotation(p, d);
+  auto push = d->Push<MatmulPush>();
+  push.epsilon = p.epsilon;
+  // Windows onto the pages, but for the norms.
+  for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(d, binding, Place());
+  const WeightId norms[] = {p.q_norm, p.k_norm, p.v_norm};
+  uint32_t MatmulPush::*const starts[] = {&MatmulPush::ARN_ROPE_Q_NORM_AT,
+                                          &MatmulPush::ARN_ROPE_K_NORM_AT,
+                                          &MatmulPush::ARN_ROPE_V_NORM_AT};
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (norms[i] != kNoWeight) push.*starts[i] = BindAt(d, 7 + i, PlaceOfVector(norms[i]));
+  }
+  const KvPool pool = PoolOf(group.active, group.keys_only);
+  push.ARN_ROPE_POOL_AT = pool.at + p.group_layer * pool.layer_stride;
+  push.ARN_ROPE_PAGE_STRIDE = pool.page_stride;
+  push.ARN_ROPE_V_AT = pool.v_at;
+  push.ARN_ROPE_K_SCALES_AT = pool.k_scales_at;
+  push.ARN_ROPE_V_SCALES_AT = pool.v_scales_at;
+  push.ARN_ROPE_GROUP = program_.kinds[p.kind].group;
+  d->SetPush(push);
+  if (d->constants[kQkvRotaryDimId] == 0) return;
+  const DType dtype = static_cast<DType>(d->constants[kMatmulTypeId]);
+  Bind(d, arn::IsInteger(dtype) ? 1 : 5, PlaceOfValue(p.angles));
 }
 
 void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
@@ -212,6 +264,10 @@ Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out
     d.joins_previous = d.joins_previous || is_tiled;
   } else if (fusion_.ending == Ending::kNorm && (fusion_.modes & d.modes) != 0) {
     EndWithNorm(matmul.step[1], kernel, &d);
+  } else if (fusion_.ending == Ending::kActivation && (fusion_.modes & d.modes) != 0) {
+    EndWithActivation(matmul.step[1], kernel, &d);
+  } else if (fusion_.ending == Ending::kRotation && (fusion_.modes & d.modes) != 0) {
+    EndWithRotation(matmul.step[1], &d);
   }
   return Add(d);
 }
