@@ -54,6 +54,12 @@ RowWork Of(const NormPush& push, const uint32_t* c) {
   row.reductions = 1 + is_layer;
   row.weights = n * kFloat * (1 + is_layer);
   if (c[kRowQuantizesId] == 1) AddQuantised(n, push.row_words, &row);
+  if (c[kNormIsLostId] == 1) {
+    // Not written, nor read again: computed twice.
+    row.loaded += n * kFloat * (1 + is_layer);
+    row.stored -= n * kFloat;
+    row.least -= n * kFloat;
+  }
   return row;
 }
 

@@ -70,19 +70,15 @@ bool MayActivate(const Program& program, const Step& step) {
 uint8_t OutputActivationModes(const Program& program, const Step& step, const Step& next) {
   return IsPlainActivation(step, next) && MayActivate(program, step) &&
                  HasPlainRows(program, next.in)
-             ? kFewModes
+             ? kAllModes
              : 0;
 }
 
 uint8_t PairActivationModes(const Program& program, const Step& step, const Step& next) {
-  // Workgroups write while others read the matmul's input: integer weights have it quantised,
-  // elsewhere.
-  const bool overwrites = !IsInteger(program.weights[step.Get<LinearParams>().weight].dtype) &&
-                          Overlap(program.values[step.in].slice, program.values[next.out].slice);
-  return next.in == step.out && !overwrites && MayActivate(program, step) &&
-                 HasPlainRows(program, next.in) && HasPlainRows(program, next.out) &&
-                 !IsReadFrom(program, next.in, &next + 1)
-             ? kFewModes
+  return next.in == step.out && ActivatedRows(program, step) != kNoValue &&
+                 MayActivate(program, step) && HasPlainRows(program, next.in) &&
+                 HasPlainRows(program, next.out) && !IsReadFrom(program, next.in, &next + 1)
+             ? kAllModes
              : 0;
 }
 
@@ -133,15 +129,36 @@ Fusion FusionOf(const Program& program, uint32_t step) {
 }
 
 bool IsReadFrom(const Program& program, ValueId id, const Step* first) {
+  const auto owner = [&](ValueId v) {
+    return v == kNoValue || program.values[v].view_of == kNoValue ? v : program.values[v].view_of;
+  };
+  const ValueId bytes = owner(id);
   for (const Step* step = first; step != program.steps.data() + program.steps.size(); ++step) {
     const StepOperands operands = OperandsOf(*step);
-    if (step->in == id) return true;
+    if (owner(step->in) == bytes) return true;
     for (uint32_t i = 0; i < operands.n_values; ++i) {
-      if (operands.values[i] == id) return true;
+      if (owner(operands.values[i]) == bytes) return true;
     }
     if (step->out == id) return operands.accumulates;
   }
-  return false;
+  // What the caller reads.
+  return owner(program.final_rows) == bytes || owner(ResultOf(program)) == bytes;
+}
+
+ValueId ActivatedRows(const Program& program, const Step& matmul) {
+  const Step* act = &matmul + 1;
+  // Workgroups write while others read the matmul's input: integer weights have it quantised,
+  // elsewhere.
+  if (IsInteger(program.weights[matmul.Get<LinearParams>().weight].dtype) ||
+      !Overlap(program.values[matmul.in].slice, program.values[act->out].slice)) {
+    return act->out;
+  }
+  const Step* reader = act + 1;
+  const bool is_alone =
+      reader != program.steps.data() + program.steps.size() && reader->op() == Op::kLinear &&
+      reader->in == act->out && !IsReadFrom(program, act->out, reader + 1) &&
+      !Overlap(program.values[matmul.out].slice, program.values[reader->out].slice);
+  return is_alone ? matmul.out : kNoValue;
 }
 
 bool FeedsIntegerMatmul(const Program& program, const Step& step) {

@@ -174,6 +174,11 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
     // Angles depend on the run alone, and embeddings do too.
     const Op op = program_.steps[i].op();
     follows_embed_ = op == Op::kEmbed || (follows_embed_ && op == Op::kRopeAngles);
+    if (fusion_.ending == Ending::kActivation && program_.steps[i + 1].op() == Op::kGatedAct) {
+      activated_ = ActivatedRows(program_, program_.steps[i]);
+    } else if (op != Op::kGatedAct) {
+      activated_ = kNoValue;
+    }
     is_quantized_ = quantizes_;
     done_modes_ = fusion_.modes;
   }
@@ -313,14 +318,19 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
   push.group_weights = p.group;
   push.epsilon = p.epsilon;
   if (quantizes_) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
+  d.constants[kNormIsLostId] = IsLost(step) ? 1 : 0;
   d.SetPush(push);
   return Add(d);
+}
+
+bool Lowering::IsLost(const Step& norm) const {
+  return quantizes_ && traits_.fuses && !norm.Get<NormParams>().accumulate &&
+         !IsReadFrom(program_, norm.out, &norm + 2);
 }
 
 Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place in, Place out,
                                uint32_t n, uint32_t row_factor, WeightId parameters) {
   Dispatch d = Begin(Shader::kGatedAct, step);
-  d.modes &= static_cast<uint8_t>(~done_modes_);
   SetRow(&d, n);
   d.row_factor = row_factor;
   d.constants[kActivationId] = static_cast<uint32_t>(p.activation);
@@ -343,16 +353,14 @@ Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place 
 }
 
 Status Lowering::Lower(const Step& step, const GatedActParams& p) {
+  if (done_modes_ == kAllModes) return AddQuantizeOfActivated(step);
   const Value& out = program_.values[step.out];
   return AddActivation(step, p, PlaceOfValue(step.in), PlaceOfValue(step.out), out.width,
                        out.row_factor);
 }
 
 Status Lowering::Lower(const Step& step, const ActParams& p) {
-  if (done_modes_ == kAllModes) {
-    quantizes_ = false;
-    return Status::kOk;
-  }
+  if (done_modes_ == kAllModes) return AddQuantizeOfActivated(step);
   const Value& x = program_.values[step.in];
   return AddActivation(step, {p.activation}, Place(), PlaceOfValue(step.in), x.width, x.row_factor,
                        p.parameters);

@@ -108,23 +108,39 @@ void Lowering::EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush
 
 void Lowering::EndWithActivation(const Step& act, Mode mode, Dispatch* d) {
   const auto* gated = act.If<GatedActParams>();
-  const ValueId out = gated != nullptr ? act.out : act.in;
+  const ValueId out = gated != nullptr ? ActivatedRows(program_, (&act)[-1]) : act.in;
   auto push = d->Push<MatmulPush>();
   if (gated != nullptr) {
     d->constants[kMatmulActivatesId] = kActivatesPairs;
     d->constants[kMatmulActivationId] = static_cast<uint32_t>(gated->activation);
     Bind(d, 2, PlaceOfValue(out));
     push.limit = gated->activation_limit;
-    push.out_stride = Width(out);
+    push.out_stride = Width(act.out);
   } else {
     d->constants[kMatmulActivatesId] = kActivatesOutputs;
     d->constants[kMatmulActivationId] = static_cast<uint32_t>(act.Get<ActParams>().activation);
   }
-  if (IsQuantizedNext(act)) {
+  if (mode != Mode::kMany && IsQuantizedNext(act)) {
     SetTeams(d);
-    EndWithQuantised(out, mode, d, &push);
+    EndWithQuantised(gated != nullptr ? act.out : act.in, mode, d, &push);
   }
   d->SetPush(push);
+}
+
+Status Lowering::AddQuantizeOfActivated(const Step& act) {
+  // Activations behind convolutions are quantised by the matmul's own dispatch.
+  quantizes_ = quantizes_ && (&act)[-1].op() == Op::kLinear;
+  if (!quantizes_) return Status::kOk;
+  const Value& rows = program_.values[act.out != kNoValue ? act.out : act.in];
+  Dispatch d = Begin(Shader::kQuantize, act);
+  d.modes = BitOf(Mode::kMany);
+  BindValue(&d, 1, activated_ != kNoValue ? activated_ : act.in);
+  SetRow(&d, rows.width);
+  QuantizePush push = {};
+  push.n = rows.width;
+  Quantize(&d, &push, MaxRowsOf(program_, rows));
+  d.SetPush(push);
+  return Add(d);
 }
 
 void Lowering::EndWithRotation(const Step& step, Dispatch* d) {
@@ -289,7 +305,8 @@ Status Lowering::Lower(const Step& step, const LinearParams& p) {
   Matmul matmul;
   matmul.step = &step;
   matmul.weight = p.weight;
-  matmul.in = PlaceOfValue(step.in);
+  const bool is_activated = activated_ != kNoValue && (&step)[-1].out == step.in;
+  matmul.in = PlaceOfValue(is_activated ? activated_ : step.in);
   matmul.out = PlaceOfValue(step.out);
   matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
   matmul.row_factor = program_.values[step.out].row_factor;
@@ -336,6 +353,7 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
     matmul.first_row = first;
     matmul.most_rows = n;
     matmul.is_quantized = IsInteger(program_.weights[p.weight]);
+    d.constants[kNormIsLostId] = matmul.is_quantized ? 1 : 0;
     if (matmul.is_quantized) Quantize(&d, &push, matmul.max_rows);
     d.SetPush(push);
     ARN_TRY(Add(d));

@@ -9,9 +9,6 @@ layout(constant_id = kMatmulNormsId) const uint NORMS = 0;
 layout(constant_id = kMatmulNormIsLayerId) const uint NORM_IS_LAYER = 0;
 layout(constant_id = kMatmulNormAddsId) const uint NORM_ADDS = 0;
 layout(constant_id = kMatmulQuantizesId) const uint QUANTIZES = 0;
-// The activation that follows (kAct, kGatedAct): kActivatesOutputs, kActivatesPairs; 0: none.
-layout(constant_id = kMatmulActivatesId) const uint ACTIVATES = 0;
-layout(constant_id = kMatmulActivationId) const uint ACTIVATION = 0;
 // 1: kQkvRope follows. A workgroup's outputs are in one head.
 layout(constant_id = kMatmulRotatesId) const uint ROTATES = 0;
 
@@ -62,11 +59,10 @@ uint first_out() {
 uint team_lane() { return gl_LocalInvocationIndex; }
 uint first_out() { return gl_WorkGroupID.x * N_NEXT; }
 #endif
-uint gates() { return ACTIVATES == kActivatesPairs ? push.n_outs / 2 : push.n_outs; }
-bool has_out(uint first, uint n) { return first + n % N_NEXT < gates(); }
+bool has_out(uint first, uint n) { return first + n % N_NEXT < n_written(); }
 // The n-th output of a team whose first one is `first`; after the last one, that.
 uint known_out(uint first, uint n) {
-  return min(first + n % N_NEXT, gates() - 1) + n / N_NEXT * gates();
+  return min(first + n % N_NEXT, n_written() - 1) + n / N_NEXT * n_written();
 }
 
 // Adds each of the N_ROW * N_OUT values over the invocations of a team, all between the same
@@ -116,17 +112,9 @@ vec4 out_quad(uint at) { return vec4(y[at], y[at + 1], y[at + 2], y[at + 3]); }
 void put_outputs(float sums[SUMS], uint first, uint first_row, uint rows) {
   [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
     [[unroll]] for (uint n = 0; n < N_NEXT; ++n) {
-      uint row = first_row + m, i = m * N_OUT + n, to = first + n;
+      uint row = first_row + m, i = m * N_OUT + n;
       if (team_lane() != 0 || row >= rows || !has_out(first, n)) continue;
-      if (ACTIVATES == 0) {
-        put(row, to, sums[i]);
-        continue;
-      }
-      float value = sums[i] + row_bias(row_head(to)), up = 1.0;
-      if (ACTIVATES == kActivatesPairs) {
-        up = sums[(i + N_NEXT) % SUMS] + row_bias(row_head(to + gates()));
-      }
-      y[push.out_at + row * push.out_stride + to] = gated(ACTIVATION, value, up, push.limit);
+      put_activated(row, first + n, sums[i], sums[(i + N_NEXT) % SUMS]);
     }
   }
 }

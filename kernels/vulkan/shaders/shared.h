@@ -25,7 +25,7 @@ const uint kRowHeadWords = 4;
 const uint kWidthId = 0, kOneSubgroupId = 31;
 const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
 // norm.comp. Gather: output row i reads row logit_row(i).
-const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
+const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3, kNormIsLostId = 6;
 const uint kActivationId = 1, kActIsGatedId = 2;
 const uint kRopeHasAxesId = 1;
 const uint kMultiplyHasValueId = 1, kMultiplyHasScaleId = 2;
