@@ -141,7 +141,7 @@ bool IsReadFrom(const Program& program, ValueId id, const Step* first) {
     }
     if (step->out == id) return operands.accumulates;
   }
-  // What the caller reads.
+  // True if the caller reads it.
   return owner(program.final_rows) == bytes || owner(ResultOf(program)) == bytes;
 }
 
