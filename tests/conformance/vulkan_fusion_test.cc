@@ -86,16 +86,17 @@ uint32_t DispatchesOfALayer(DType dtype, Mode mode, bool fuses) {
   uint32_t n_layers = 0, n = 0;
   for (const vulkan::Dispatch& d : all.dispatches) {
     if ((d.modes & vulkan::BitOf(mode)) == 0) continue;
-    if (d.shader == Shader::kQkvRope) ++n_layers;
-    n += n_layers == 1;  // from a layer's rotation to the next one's
+    n_layers +=
+        d.shader == Shader::kAttention && d.constants[vulkan::kAttentionIsMergeId] == 0 ? 1 : 0;
+    n += n_layers == 1;  // from a layer's attention to the next one's
   }
   return n;
 }
 
-TEST(VulkanFusionTest, DenseLayer_OfFewRows_HasSevenDispatches) {
+TEST(VulkanFusionTest, DenseLayer_OfFewRows_HasFiveDispatches) {
   for (const Mode mode : {Mode::kOne, Mode::kFew}) {
-    EXPECT_EQ(7u, DispatchesOfALayer(DType::kInt8, mode, true));
-    EXPECT_EQ(7u, DispatchesOfALayer(DType::kF16, mode, true));
+    EXPECT_EQ(5u, DispatchesOfALayer(DType::kInt8, mode, true));
+    EXPECT_EQ(5u, DispatchesOfALayer(DType::kF16, mode, true));
     EXPECT_EQ(11u, DispatchesOfALayer(DType::kInt8, mode, false));
     EXPECT_EQ(10u, DispatchesOfALayer(DType::kF16, mode, false));
   }
@@ -207,6 +208,45 @@ TEST(VulkanFusionTest, NormThatOverwritesTheMatmulsInput_EndsSingleRowsOfFloats)
   }
 }
 
+// A matmul, and a gated activation of its outputs.
+struct GatedPair {
+  explicit GatedPair(DType dtype) {
+    std::mt19937 rng(12);
+    const ValueId in = builder.AddValue(32), outs = builder.AddValue(64);
+    const ValueId activated = builder.AddValue(32), added = builder.AddValue(64);
+    builder.AddStep(LinearParams{.weight = AddRandom(&builder, dtype, 64, 32, &rng)}, in, outs);
+    builder.AddStep(GatedActParams(), outs, activated);
+    builder.AddStep(MultiplyParams{.by = added}, in, kNoValue);
+    program = builder.Build(&layout);
+    values.assign(program.values.begin(), program.values.end());
+    steps.assign(program.steps.begin(), program.steps.end());
+    program.values = {values.data(), values.size()};
+    program.steps = {steps.data(), steps.size()};
+  }
+  uint8_t Modes() const { return vulkan::FusionOf(program, 0).modes; }
+
+  ProgramBuilder builder{2, kMaxRows, 64};
+  Layout layout;
+  Program program;
+  std::vector<Value> values;
+  std::vector<Step> steps;
+};
+
+TEST(VulkanFusionTest, ActivationBehindAMatmul_EndsItUnlessItsInputsAreRead) {
+  for (const DType dtype : {DType::kF32, DType::kInt8}) {
+    EXPECT_EQ(vulkan::kAllModes, GatedPair(dtype).Modes());
+    GatedPair other(dtype);
+    other.steps[2].in = 1;
+    EXPECT_EQ(0, other.Modes()) << "gates that a later step reads";
+    GatedPair read(dtype);
+    read.steps[2].Get<MultiplyParams>().by = 1;
+    EXPECT_EQ(0, read.Modes()) << "gates that a later step multiplies by";
+    GatedPair overwriting(dtype);
+    overwriting.values[2].slice = overwriting.values[0].slice;
+    EXPECT_EQ(dtype == DType::kF32 ? 0 : vulkan::kAllModes, overwriting.Modes());
+  }
+}
+
 TEST(VulkanFusionTest, OtherRows_HaveADispatchOfTheirOwn) {
   EXPECT_EQ(0, Pair(DType::kInt8, 66).Find().modes) << "no vectors of four";
   EXPECT_EQ(0, Pair(DType::kInt8, 64, {.group = 32}).Find().modes) << "a norm of groups";
@@ -239,7 +279,10 @@ struct Chains {
         {DType::kInt8, DType::kInt8, 71, NormKind::kRms, false},
     };
     for (const Case& c : kCases) {
-      const ValueId in = Add(kIn), x = Add(c.width), normed = Add(c.width), out = Add(kOut);
+      // Rows of a norm that are quantised for all that reads them are not written.
+      const bool is_lost = IsInteger(c.second) && !c.accumulates;
+      const ValueId in = Add(kIn), x = Add(c.width), out = Add(kOut);
+      const ValueId normed = is_lost ? builder.AddValue(c.width) : Add(c.width);
       AddLinear(c.first, in, x, c.width, kIn, true, &rng);
       NormParams norm;
       norm.kind = c.kind;
@@ -268,6 +311,85 @@ struct Chains {
     AddLinear(DType::kInt8, attended, Add(kOut), kOut, kHeads * kHeadDim, false, &rng);
     AddGates(&rng);
     AddConvolution(&rng);
+    AddActivations(&rng);
+    AddRotations(&rng);
+  }
+  // Matmuls that end with activations. Gates, and what they gate, are in no value then: they are
+  // not compared. The last has no vectors of four.
+  void AddActivations(std::mt19937* rng) {
+    struct Activated {
+      DType first, second;
+      uint32_t width;
+      GatedActParams act;
+      bool is_gated;
+    };
+    const Activated kActivated[] = {
+        {DType::kInt8, DType::kInt8, 172, {}, true},
+        {DType::kInt4, DType::kF32, 60, {Activation::kClampedSwiglu, 0.4f}, true},
+        {DType::kF16, DType::kInt8, 64, {Activation::kGeluTanh}, true},
+        {DType::kInt8, DType::kInt4, 96, {Activation::kRelu}, false},
+        {DType::kF32, DType::kF32, 44, {Activation::kGelu}, false},
+        {DType::kInt8, DType::kInt8, 54, {}, true},
+    };
+    for (const Activated& c : kActivated) {
+      const uint32_t n_outs = c.width * (c.is_gated ? 2 : 1);
+      const ValueId in = Add(kIn), outs = builder.AddValue(n_outs);
+      AddLinear(c.first, in, outs, n_outs, kIn, false, rng);
+      ValueId activated = outs;
+      if (c.is_gated) {
+        activated = Add(c.width);
+        builder.AddStep(c.act, outs, activated);
+      } else {
+        values.push_back(outs);
+        builder.AddStep(ActParams{.activation = c.act.activation}, outs, kNoValue);
+      }
+      AddLinear(c.second, activated, Add(kOut), kOut, c.width, false, rng);
+    }
+  }
+  // Matmuls that end with the rotation and storage of their heads, and attention behind them.
+  void AddRotations(std::mt19937* rng) {
+    struct Rotated {
+      DType weights, pages;
+      uint32_t head_dim, rotary_dim;
+      bool has_norms, norm_follows;
+    };
+    constexpr Rotated kRotated[] = {
+        {DType::kInt8, DType::kInt8, 24, 24, false, false},
+        {DType::kF16, DType::kF16, 72, 40, true, false},
+        {DType::kInt4, DType::kF32, 16, 0, true, true},
+    };
+    for (const Rotated& c : kRotated) {
+      AttentionKind kind;
+      kind.n_heads = kHeads;
+      kind.n_kv_heads = 2;
+      kind.head_dim = c.head_dim;
+      kind.attention_scale = 0.2f;
+      kind.qk_norm_follows_rope = c.norm_follows;
+      kind.rope = kNoRope;
+      QkvRopeParams rope;
+      rope.epsilon = 1e-5f;
+      if (c.rotary_dim != 0) {
+        kind.rope = builder.AddRope(c.rotary_dim, 10000.0f);
+        rope.angles = builder.AddValue(c.rotary_dim);
+        builder.AddStep(RopeAnglesParams{.rope = static_cast<uint16_t>(kind.rope)}, kNoValue,
+                        rope.angles);
+      }
+      const auto norm = [&] { return builder.AddVector(RandomFloats(c.head_dim, 1.0f, rng)); };
+      if (c.has_norms) {
+        rope.q_norm = norm();
+        rope.k_norm = norm();
+        if (c.norm_follows) rope.v_norm = norm();
+      }
+      const auto id = static_cast<uint16_t>(builder.AddAttention(kind, c.pages, 2, 8, 32));
+      AttentionParams attend;
+      rope.kind = attend.kind = id;
+      rope.group_layer = attend.group_layer = 1;
+      const uint32_t width = (kHeads + 4) * c.head_dim;
+      const ValueId in = Add(kIn), qkv = Add(width), attended = Add(kHeads * c.head_dim);
+      AddLinear(c.weights, in, qkv, width, kIn, false, rng);
+      builder.AddStep(rope, qkv, kNoValue);
+      builder.AddStep(attend, qkv, attended);
+    }
   }
   // Gates with a norm of groups, of whole rows and without one, and matmuls behind them. The last
   // has no vectors of four.
@@ -360,7 +482,11 @@ INSTANTIATE_TEST_SUITE_P(
     Backends, VulkanEndingsTest,
     testing::Values(FusionCase{VulkanBackend(), "All"},
                     FusionCase{vulkan::RestrictedBackend(vulkan::Restriction::kTeams), "Teams"},
-                    FusionCase{vulkan::VariantBackend(5), "SharedMemory"}),
+                    FusionCase{vulkan::VariantBackend(5), "SharedMemory"},
+                    FusionCase{vulkan::VariantBackend(1), "Tiles64x64"},
+                    FusionCase{vulkan::VariantBackend(2), "Tiles64x32"},
+                    FusionCase{vulkan::VariantBackend(3), "Tiles32x64"},
+                    FusionCase{vulkan::VariantBackend(6), "MatricesOrFirst"}),
     [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace

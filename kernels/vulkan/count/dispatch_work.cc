@@ -54,6 +54,12 @@ RowWork Of(const NormPush& push, const uint32_t* c) {
   row.reductions = 1 + is_layer;
   row.weights = n * kFloat * (1 + is_layer);
   if (c[kRowQuantizesId] == 1) AddQuantised(n, push.row_words, &row);
+  if (c[kNormIsLostId] == 1) {
+    // Not written, nor read again: computed twice.
+    row.loaded += n * kFloat * (1 + is_layer);
+    row.stored -= n * kFloat;
+    row.least -= n * kFloat;
+  }
   return row;
 }
 
@@ -68,12 +74,8 @@ RowWork Of(const GatedActPush& push, const uint32_t* c) {
   return row;
 }
 
-RowWork OfQkvRope(const Dispatch& d) {
-  const uint32_t* c = d.constants;
+RowWork OfRotation(const uint32_t* c, uint64_t key_heads, uint64_t value_heads) {
   const uint64_t heads = c[kQkvHeadsId], dim = c[kKvHeadDimId];
-  // None if another layer's are used; no values if the keys are them.
-  const uint64_t key_heads = Min<uint64_t>(d.groups_x - heads, c[kQkvKvHeadsId]);
-  const uint64_t value_heads = d.groups_x - heads - key_heads;
   RowWork row;
   const auto add_heads = [&](uint64_t n, bool has_norm, bool turns) {
     row.loaded += n * kFloat * (dim + (has_norm ? dim : 0) + (turns ? c[kQkvRotaryDimId] : 0));
@@ -95,6 +97,13 @@ RowWork OfQkvRope(const Dispatch& d) {
     if (type == kTypeInt8) row.reductions += n;
   }
   return row;
+}
+
+RowWork OfQkvRope(const Dispatch& d) {
+  // None if another layer's are used; no values if the keys are them.
+  const uint64_t kv_heads = d.groups_x - d.constants[kQkvHeadsId];
+  const uint64_t key_heads = Min<uint64_t>(kv_heads, d.constants[kQkvKvHeadsId]);
+  return OfRotation(d.constants, key_heads, kv_heads - key_heads);
 }
 
 RowWork Of(const RoutePush& push, const uint32_t* c) {
@@ -246,6 +255,11 @@ KernelWork Of(const ChoosePush& push, const uint32_t* c) {
 }
 
 }  // namespace
+
+KernelWork RotationWork(const Dispatch& d, uint32_t rows, uint64_t key_heads,
+                        uint64_t value_heads) {
+  return OfRows(OfRotation(d.constants, key_heads, value_heads), rows);
+}
 
 KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) {
   const uint32_t* c = d.constants;

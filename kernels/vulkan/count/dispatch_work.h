@@ -22,6 +22,10 @@ KernelWork MatmulWork(const Dispatch& dispatch, uint32_t rows, const WorkContext
 KernelWork HeadLinearWork(const Dispatch& dispatch, uint32_t rows);
 KernelWork AttentionWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
 
+// Returns the work of shaders/rope_head.glsl: heads of rows, whose elements are read and written.
+KernelWork RotationWork(const Dispatch& dispatch, uint32_t rows, uint64_t key_heads,
+                        uint64_t value_heads);
+
 // Bytes that the last workgroup to end stores in its counter (shaders/arrivals.glsl).
 inline constexpr uint64_t kArrivalBytes = 4;
 

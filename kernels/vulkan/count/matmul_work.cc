@@ -42,10 +42,12 @@ class Matmul {
     // Each invocation looks up the expert, those of other bindings' experts too.
     if (n_chosen_ != 0) w.loaded += uint64_t{d_.groups_x} * rows_ * width * 4;
     AddOutputs(experts_rows_, &w);
-    if (c_[kMatmulNormsId] == 1) {
+    if (c_[kMatmulNormsId] == 1) AddNorm(&w);
+    if (c_[kMatmulActivatesId] != 0 && c_[kMatmulQuantizesId] == 1) AddQuantised(&w);
+    if (c_[kMatmulNormsId] == 1 || c_[kMatmulQuantizesId] == 1) {
       w.stored += row_groups * kArrivalBytes;
-      AddNorm(&w);
     }
+    if (c_[kMatmulRotatesId] == 1) AddRotation(row_groups, &w);
     return w;
   }
 
@@ -126,6 +128,25 @@ class Matmul {
     w->least += rows_ * (row * (1 + adds) + next) + row * (1 + is_layer);
     w->reductions += rows_ * (1 + is_layer + 2 * quantises);
   }
+  // Adds the quantisation that ends the rows, which are read again for their least and largest
+  // element, and for the values.
+  void AddQuantised(KernelWork* w) const {
+    const uint64_t next = QuantisedRowBytes(push_.next_words);
+    w->loaded += rows_ * 2 * uint64_t{push_.out_stride} * kFloat;
+    w->stored += rows_ * next;
+    w->least += rows_ * next;
+    w->reductions += rows_ * 2;
+  }
+  // Adds the rotation that ends the heads, whose elements are those of the outputs.
+  void AddRotation(uint64_t row_groups, KernelWork* w) const {
+    const uint64_t kv_heads = c_[kQkvStoresId] == 1 ? c_[kQkvKvHeadsId] : 0;
+    const uint64_t heads = c_[kQkvHeadsId] + 2 * kv_heads;
+    const KernelWork rotation = RotationWork(d_, rows_, kv_heads, kv_heads);
+    w->loaded += rotation.loaded;
+    w->stored += rotation.stored + row_groups * heads * kArrivalBytes;
+    w->least += rotation.least - 2 * rows_ * heads * c_[kKvHeadDimId] * kFloat;
+    w->reductions += rotation.reductions;
+  }
   void AddProducts(uint64_t n, KernelWork* w) const {
     (is_integer_ ? w->int_products : w->float_products) += n;
   }
@@ -136,13 +157,15 @@ class Matmul {
     const uint64_t heads = type_ == kTypeInt8 ? 20 : type_ == kTypeInt4 ? 16 : 4;
     const uint64_t n_outs = push_.n_outs, elements = out_rows * n_outs;
     w->loaded += elements * (heads + (accumulates ? kFloat : 0));
-    w->stored += elements * kFloat;
+    // Gates and what they gate become one output.
+    const uint64_t stored = elements / (c_[kMatmulActivatesId] == kActivatesPairs ? 2 : 1);
+    w->stored += stored * kFloat;
     const uint64_t matrix =
         n_outs * (push_.row_quads * uint64_t{kQuad} + 4 * kRowHeadWords + 4 * push_.block_words);
     const uint64_t in_rows = CeilDiv(out_rows, uint64_t{c_[kMatmulRowsAnInputId]});
     w->far_bytes = n_matrices_ * n_outs * push_.row_quads * kQuad;
     w->least =
-        n_matrices_ * matrix + elements * kFloat * (accumulates ? 2 : 1) +
+        n_matrices_ * matrix + stored * kFloat * (accumulates ? 2 : 1) +
         in_rows * (is_integer_ ? QuantisedRowBytes(push_.x_words) : uint64_t{push_.cols} * kFloat);
   }
 

@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint8_t kOneRow = BitOf(Mode::kOne);
 constexpr uint8_t kFewModes = kOneRow | BitOf(Mode::kFew);
+// Outputs of a workgroup in any variant, and of a matmul whose workgroups have no more than that.
+constexpr uint32_t kMostOuts = 8, kMostRotatedOuts = 65536;
 
 bool Overlap(const Slice& a, const Slice& b) {
   return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
@@ -51,8 +53,50 @@ uint8_t GateModes(const Program& program, const Step& step, const Step&) {
   return FeedsIntegerMatmul(program, step) && HasPlainRows(program, step.in) ? kFewModes : 0;
 }
 
+bool IsPlainActivation(const Step& step, const Step& next) {
+  return next.in == step.out && next.Get<ActParams>().parameters == kNoWeight;
+}
+
 uint8_t ActivationModes(const Program&, const Step& step, const Step& next) {
-  return next.in == step.out && next.Get<ActParams>().parameters == kNoWeight ? kAllModes : 0;
+  return IsPlainActivation(step, next) ? kAllModes : 0;
+}
+
+// True if an activation may take the place of the matmul's outputs.
+bool MayActivate(const Program& program, const Step& step) {
+  const auto& p = step.Get<LinearParams>();
+  return !p.accumulate && IsInOneDispatch(program.weights[p.weight]);
+}
+
+uint8_t OutputActivationModes(const Program& program, const Step& step, const Step& next) {
+  return IsPlainActivation(step, next) && MayActivate(program, step) &&
+                 HasPlainRows(program, next.in)
+             ? kAllModes
+             : 0;
+}
+
+uint8_t PairActivationModes(const Program& program, const Step& step, const Step& next) {
+  return next.in == step.out && ActivatedRows(program, step) != kNoValue &&
+                 MayActivate(program, step) && HasPlainRows(program, next.in) &&
+                 HasPlainRows(program, next.out) && !IsReadFrom(program, next.in, &next + 1)
+             ? kAllModes
+             : 0;
+}
+
+uint8_t RotationModes(const Program& program, const Step& step, const Step& next) {
+  const auto& linear = step.Get<LinearParams>();
+  const auto& p = next.Get<QkvRopeParams>();
+  const Weight& weight = program.weights[linear.weight];
+  const AttentionKind& kind = program.kinds[p.kind];
+  const bool is_plain = kind.group != kNoGroup && !program.kv_groups[kind.group].keys_only &&
+                        !program.kv_groups[kind.group].is_encoder && kind.n_kv_heads != 0 &&
+                        kind.query_temperature == 0.0f && kind.qkv_clip == 0.0f;
+  const uint64_t n_heads = kind.n_heads + (p.shares_kv ? 0 : 2 * uint64_t{kind.n_kv_heads});
+  return next.in == step.out && is_plain && !NormsSpanHeads(program, p) &&
+                 kind.head_dim % kMostOuts == 0 && weight.rows <= kMostRotatedOuts &&
+                 n_heads * kind.head_dim <= weight.rows && MayActivate(program, step) &&
+                 HasPlainRows(program, next.in)
+             ? kFewModes
+             : 0;
 }
 
 struct Rule {
@@ -62,6 +106,9 @@ struct Rule {
 };
 constexpr Rule kRules[] = {
     {Op::kLinear, Op::kNorm, Ending::kNorm, NormModes},
+    {Op::kLinear, Op::kGatedAct, Ending::kActivation, PairActivationModes},
+    {Op::kLinear, Op::kAct, Ending::kActivation, OutputActivationModes},
+    {Op::kLinear, Op::kQkvRope, Ending::kRotation, RotationModes},
     {Op::kAttention, Op::kLinear, Ending::kQuantize, QuantizeModes},
     {Op::kGate, Op::kLinear, Ending::kQuantize, GateModes},
     {Op::kConv, Op::kAct, Ending::kActivation, ActivationModes},
@@ -79,6 +126,39 @@ Fusion FusionOf(const Program& program, uint32_t step) {
     if (modes != 0) return {rule.ending, modes};
   }
   return {};
+}
+
+bool IsReadFrom(const Program& program, ValueId id, const Step* first) {
+  const auto owner = [&](ValueId v) {
+    return v == kNoValue || program.values[v].view_of == kNoValue ? v : program.values[v].view_of;
+  };
+  const ValueId bytes = owner(id);
+  for (const Step* step = first; step != program.steps.data() + program.steps.size(); ++step) {
+    const StepOperands operands = OperandsOf(*step);
+    if (owner(step->in) == bytes) return true;
+    for (uint32_t i = 0; i < operands.n_values; ++i) {
+      if (owner(operands.values[i]) == bytes) return true;
+    }
+    if (step->out == id) return operands.accumulates;
+  }
+  // True if the caller reads it.
+  return owner(program.final_rows) == bytes || owner(ResultOf(program)) == bytes;
+}
+
+ValueId ActivatedRows(const Program& program, const Step& matmul) {
+  const Step* act = &matmul + 1;
+  // Workgroups write while others read the matmul's input: integer weights have it quantised,
+  // elsewhere.
+  if (IsInteger(program.weights[matmul.Get<LinearParams>().weight].dtype) ||
+      !Overlap(program.values[matmul.in].slice, program.values[act->out].slice)) {
+    return act->out;
+  }
+  const Step* reader = act + 1;
+  const bool is_alone =
+      reader != program.steps.data() + program.steps.size() && reader->op() == Op::kLinear &&
+      reader->in == act->out && !IsReadFrom(program, act->out, reader + 1) &&
+      !Overlap(program.values[matmul.out].slice, program.values[reader->out].slice);
+  return is_alone ? matmul.out : kNoValue;
 }
 
 bool FeedsIntegerMatmul(const Program& program, const Step& step) {

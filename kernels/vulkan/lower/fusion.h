@@ -1,7 +1,7 @@
 // Which steps share a dispatch. In runs of few rows the last workgroup of a step's dispatch to end
-// does what follows with the rows that all of them have written (shaders/arrivals.glsl); runs of
-// many rows have a dispatch for each. Activations of what an invocation has written are shared in
-// any run.
+// does what follows with the rows, or the heads, that all of them have written
+// (shaders/arrivals.glsl); runs of many rows have a dispatch for each. Activations of what an
+// invocation has written are shared in any run.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,9 @@ enum class Ending : uint8_t {
   kNone,
   kNorm,        // the whole next step, a norm of the rows, with the quantisation that it may do
   kQuantize,    // the quantisation of the rows for the next step, a matmul
-  kActivation,  // the whole next step, an activation of the elements
+  kActivation,  // the whole next step, an activation of the elements; behind a matmul of few rows
+                // with the quantisation that it may do
+  kRotation,    // the whole next step, kQkvRope
 };
 
 struct Fusion {
@@ -28,6 +30,12 @@ Fusion FusionOf(const Program& program, uint32_t step);
 // True if the next step is a matmul of integer weights whose input is what this step writes, with
 // one row for each of its rows.
 bool FeedsIntegerMatmul(const Program& program, const Step& step);
+// Returns the value whose bytes the rows of kGatedAct take, where it ends the matmul before it: its
+// own, or those of the gates, if the rows would overwrite the matmul's input and the next step, a
+// matmul, is all that reads them. kNoValue: there is none.
+ValueId ActivatedRows(const Program& program, const Step& matmul);
+// True if a step from the first on reads what the value has before it.
+bool IsReadFrom(const Program& program, ValueId id, const Step* first);
 // True if the norm is over whole rows.
 bool IsWholeNorm(const Program& program, const Step& norm);
 

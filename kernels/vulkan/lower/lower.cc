@@ -69,8 +69,8 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
 }
 
 bool Lowering::IsQuantizedNext(const Step& step) const {
-  const bool writes_rows =
-      step.op() == Op::kGatedAct || (step.op() == Op::kNorm && IsWholeNorm(program_, step));
+  const bool writes_rows = step.op() == Op::kGatedAct || step.op() == Op::kAct ||
+                           (step.op() == Op::kNorm && IsWholeNorm(program_, step));
   return writes_rows && FeedsIntegerMatmul(program_, step);
 }
 
@@ -154,6 +154,14 @@ Status Lowering::Add(const Dispatch& dispatch) {
   return Status::kOk;
 }
 
+Fusion Lowering::FusionAt(uint32_t step) const {
+  const Fusion fusion = traits_.fuses ? FusionOf(program_, step) : Fusion();
+  if (fusion.ending != Ending::kRotation || traits_.n_windows == 1) return fusion;
+  const auto& p = program_.steps[step + 1].Get<QkvRopeParams>();
+  const bool has_norm = p.q_norm != kNoWeight || p.k_norm != kNoWeight || p.v_norm != kNoWeight;
+  return has_norm ? Fusion() : fusion;  // in the bindings of other windows
+}
+
 Status Lowering::Run(DispatchSink* sink, Diag* diag) {
   sink_ = sink;
   diag_ = diag;
@@ -161,8 +169,16 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
     ARN_TRY(sink->BeginStep(i));
     ARN_TRY(CheckRanges(program_.steps[i]));
     quantizes_ = IsQuantizedNext(program_.steps[i]);
-    fusion_ = traits_.fuses ? FusionOf(program_, i) : Fusion();
+    fusion_ = FusionAt(i);
     ARN_TRY(LowerStep(program_.steps[i]));
+    // Angles depend on the run alone, and embeddings do too.
+    const Op op = program_.steps[i].op();
+    follows_embed_ = op == Op::kEmbed || (follows_embed_ && op == Op::kRopeAngles);
+    if (fusion_.ending == Ending::kActivation && program_.steps[i + 1].op() == Op::kGatedAct) {
+      activated_ = ActivatedRows(program_, program_.steps[i]);
+    } else if (op != Op::kGatedAct) {
+      activated_ = kNoValue;
+    }
     is_quantized_ = quantizes_;
     done_modes_ = fusion_.modes;
   }
@@ -272,6 +288,7 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
   }
   if (rope.inv_freq.empty()) return Status::kOk;
   Dispatch d = Begin(Shader::kRopeAngles, step);
+  d.joins_previous = follows_embed_;
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, static_cast<WeightId>(program_.weights.size() + p.rope));
   d.constants[kRopeHasAxesId] = rope.axes.empty() ? 0 : 1;
@@ -301,8 +318,14 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
   push.group_weights = p.group;
   push.epsilon = p.epsilon;
   if (quantizes_) Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
+  d.constants[kNormIsLostId] = IsLost(step) ? 1 : 0;
   d.SetPush(push);
   return Add(d);
+}
+
+bool Lowering::IsLost(const Step& norm) const {
+  return quantizes_ && traits_.fuses && !norm.Get<NormParams>().accumulate &&
+         !IsReadFrom(program_, norm.out, &norm + 2);
 }
 
 Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place in, Place out,
@@ -319,7 +342,8 @@ Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place 
   push.n = n;
   push.limit = p.activation_limit;
   if (quantizes_) {
-    Quantize(&d, &push, MaxRowsOf(program_, program_.values[step.out]));
+    const ValueId written = step.out != kNoValue ? step.out : step.in;
+    Quantize(&d, &push, MaxRowsOf(program_, program_.values[written]));
   } else {
     d.constants[kWidthId] = kWidth;
     d.groups_x = static_cast<uint32_t>(CeilDiv(n, 4 * kWidth));
@@ -329,13 +353,14 @@ Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place 
 }
 
 Status Lowering::Lower(const Step& step, const GatedActParams& p) {
+  if (done_modes_ == kAllModes) return AddQuantizeOfActivated(step);
   const Value& out = program_.values[step.out];
   return AddActivation(step, p, PlaceOfValue(step.in), PlaceOfValue(step.out), out.width,
                        out.row_factor);
 }
 
 Status Lowering::Lower(const Step& step, const ActParams& p) {
-  if (done_modes_ == kAllModes) return Status::kOk;
+  if (done_modes_ == kAllModes) return AddQuantizeOfActivated(step);
   const Value& x = program_.values[step.in];
   return AddActivation(step, {p.activation}, Place(), PlaceOfValue(step.in), x.width, x.row_factor,
                        p.parameters);

@@ -130,6 +130,8 @@ class Lowering {
   Status AddQuantize(const Matmul& matmul);
   // True if the kernel that writes the step's rows also quantises them for the next step.
   bool IsQuantizedNext(const Step& step) const;
+  // True if nothing reads what the norm writes but a matmul that has it quantised.
+  bool IsLost(const Step& norm) const;
   // Lets a kernel quantise its rows of push->n elements. matmul_rows: of the matmul's input, in any
   // run.
   template <typename Push>
@@ -137,6 +139,17 @@ class Lowering {
   void SetQuantized(uint8_t modes, Slice slice, uint64_t rows);
   // Ends a matmul of few rows with the norm of the next step.
   void EndWithNorm(const Step& norm, Mode mode, Dispatch* d);
+  // Ends a matmul with kAct, or with kGatedAct, whose gates are the first half of the outputs.
+  void EndWithActivation(const Step& act, Mode mode, Dispatch* d);
+  // Quantises the rows of an activation that ended a matmul of many rows, for the next one.
+  Status AddQuantizeOfActivated(const Step& act);
+  // Ends a matmul of few rows with kQkvRope, head by head.
+  void EndWithRotation(const Step& step, Dispatch* d);
+  // Lets the last workgroup to end quantise the rows, of push->next_words.
+  void EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush* push);
+  // Sets the constants of rope_head.glsl.
+  void SetRotation(const QkvRopeParams& p, Dispatch* d) const;
+  Fusion FusionAt(uint32_t step) const;
   // Lets subgroups of one workgroup have outputs of their own, so that more invocations do what
   // ends the rows.
   void SetTeams(Dispatch* d) const;
@@ -219,10 +232,12 @@ class Lowering {
   const Traits traits_;
   const uint64_t range_rows_;
   DispatchSink* sink_ = nullptr;
-  bool quantizes_ = false;     // the current step quantises what it writes (IsQuantizedNext)
-  bool is_quantized_ = false;  // the previous step did, for this one
-  Fusion fusion_;              // of the current step
-  uint8_t done_modes_ = 0;     // of runs in which the previous step's dispatch did this one's work
+  bool quantizes_ = false;        // the current step quantises what it writes (IsQuantizedNext)
+  bool is_quantized_ = false;     // the previous step did, for this one
+  bool follows_embed_ = false;    // the steps before this one are kEmbed and kRopeAngles
+  Fusion fusion_;                 // of the current step
+  ValueId activated_ = kNoValue;  // ActivatedRows() of the steps before this one
+  uint8_t done_modes_ = 0;  // of runs in which the previous step's dispatch did this one's work
   // Where the rows of the next integer matmul are, and how many there is room for, by mode.
   struct QuantizedRows {
     Slice slice;

@@ -65,6 +65,26 @@ Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, 
   return Add(d);
 }
 
+void Lowering::SetRotation(const QkvRopeParams& p, Dispatch* d) const {
+  const AttentionKind& kind = program_.kinds[p.kind];
+  const bool has_pages = kind.group != kNoGroup, spans_heads = NormsSpanHeads(program_, p);
+  const bool rotates = kind.rope != kNoRope;
+  uint32_t* c = d->constants;
+  c[kQkvHeadsId] = kind.n_heads;
+  c[kQkvKvHeadsId] = kind.n_kv_heads;
+  c[kQkvRotaryDimId] = rotates ? program_.ropes[kind.rope].rotary_dim : 0;
+  c[kQkvHasQNormId] = p.q_norm != kNoWeight && !spans_heads ? 1 : 0;
+  c[kQkvHasKNormId] = p.k_norm != kNoWeight && !spans_heads ? 1 : 0;
+  c[kQkvHasVNormId] = p.v_norm != kNoWeight ? 1 : 0;
+  c[kQkvStoresId] = has_pages && !p.shares_kv ? 1 : 0;
+  c[kQkvNormFollowsId] = kind.qk_norm_follows_rope ? 1 : 0;
+  if (has_pages) {
+    SetKvFormat(d, program_.kv_groups[kind.group]);
+  } else {
+    SetNoPages(d, kind);
+  }
+}
+
 Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   const AttentionKind& kind = program_.kinds[p.kind];
   const bool has_pages = kind.group != kNoGroup;
@@ -78,30 +98,20 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
     }
   }
   Dispatch d = Begin(Shader::kQkvRope, step);
-  const bool rotates = kind.rope != kNoRope && program_.ropes[kind.rope].rotary_dim != 0;
-  d.constants[kQkvHeadsId] = kind.n_heads;
-  d.constants[kQkvKvHeadsId] = kind.n_kv_heads;
-  d.constants[kQkvRotaryDimId] = rotates ? program_.ropes[kind.rope].rotary_dim : 0;
-  d.constants[kQkvHasQNormId] = p.q_norm != kNoWeight && !spans_heads ? 1 : 0;
-  d.constants[kQkvHasKNormId] = p.k_norm != kNoWeight && !spans_heads ? 1 : 0;
-  d.constants[kQkvHasVNormId] = p.v_norm != kNoWeight ? 1 : 0;
-  d.constants[kQkvStoresId] = has_pages && !p.shares_kv ? 1 : 0;
-  d.constants[kQkvNormFollowsId] = kind.qk_norm_follows_rope ? 1 : 0;
+  d.modes &= static_cast<uint8_t>(~done_modes_);
+  SetRotation(p, &d);
   BindVector(&d, 1, p.v_norm);
   BindValue(&d, 2, step.in);
   BindVector(&d, 3, p.q_norm);
   BindVector(&d, 4, p.k_norm);
-  if (rotates) BindValue(&d, 5, p.angles);
+  if (d.constants[kQkvRotaryDimId] != 0) BindValue(&d, 5, p.angles);
   uint32_t stored = p.shares_kv ? 0 : 2;
   QkvRopePush push = {};
   if (has_pages) {
     if (program_.kv_groups[kind.group].keys_only) stored = Min(stored, 1u);
-    SetKvFormat(&d, program_.kv_groups[kind.group]);
     SetPools(program_.kv_groups[kind.group], &push);
     push.layer = p.group_layer;
     push.group = kind.group;
-  } else {
-    SetNoPages(&d, kind);
   }
   push.stride = Width(step.in);
   push.epsilon = p.epsilon;

@@ -91,17 +91,85 @@ void Lowering::EndWithNorm(const Step& norm, Mode mode, Dispatch* d) {
   push.normed_at = BindAt(d, 6, PlaceOf(program_.values[norm.out].slice));
   push.norm_at = BindAt(d, 7, PlaceOfVector(p.weight));
   if (is_layer) push.norm_bias_at = BindAt(d, 8, PlaceOfVector(p.bias));
-  if (IsQuantizedNext(norm)) {
-    const QuantizedRows& in = quantized_rows_[static_cast<uint32_t>(mode)];
-    const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
-    const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
-    d->constants[kMatmulQuantizesId] = 1;
-    push.next_at = BindAt(d, 9, PlaceOf(out));
-    push.next_values_at = QuantizedHeadWords(kFewRows);
-    push.next_words = QuantizedWords(program_.values[norm.out].width);
-    SetQuantized(BitOf(mode), out, kFewRows);
+  if (IsQuantizedNext(norm)) EndWithQuantised(norm.out, mode, d, &push);
+  d->SetPush(push);
+}
+
+void Lowering::EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush* push) {
+  const QuantizedRows& in = quantized_rows_[static_cast<uint32_t>(mode)];
+  const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
+  const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
+  d->constants[kMatmulQuantizesId] = 1;
+  push->next_at = BindAt(d, 9, PlaceOf(out));
+  push->next_values_at = QuantizedHeadWords(kFewRows);
+  push->next_words = QuantizedWords(program_.values[rows].width);
+  SetQuantized(BitOf(mode), out, kFewRows);
+}
+
+void Lowering::EndWithActivation(const Step& act, Mode mode, Dispatch* d) {
+  const auto* gated = act.If<GatedActParams>();
+  const ValueId out = gated != nullptr ? ActivatedRows(program_, (&act)[-1]) : act.in;
+  auto push = d->Push<MatmulPush>();
+  if (gated != nullptr) {
+    d->constants[kMatmulActivatesId] = kActivatesPairs;
+    d->constants[kMatmulActivationId] = static_cast<uint32_t>(gated->activation);
+    Bind(d, 2, PlaceOfValue(out));
+    push.limit = gated->activation_limit;
+    push.out_stride = Width(act.out);
+  } else {
+    d->constants[kMatmulActivatesId] = kActivatesOutputs;
+    d->constants[kMatmulActivationId] = static_cast<uint32_t>(act.Get<ActParams>().activation);
+  }
+  if (mode != Mode::kMany && IsQuantizedNext(act)) {
+    SetTeams(d);
+    EndWithQuantised(gated != nullptr ? act.out : act.in, mode, d, &push);
   }
   d->SetPush(push);
+}
+
+Status Lowering::AddQuantizeOfActivated(const Step& act) {
+  // Activations behind convolutions are quantised by the matmul's own dispatch.
+  quantizes_ = quantizes_ && (&act)[-1].op() == Op::kLinear;
+  if (!quantizes_) return Status::kOk;
+  const Value& rows = program_.values[act.out != kNoValue ? act.out : act.in];
+  Dispatch d = Begin(Shader::kQuantize, act);
+  d.modes = BitOf(Mode::kMany);
+  BindValue(&d, 1, activated_ != kNoValue ? activated_ : act.in);
+  SetRow(&d, rows.width);
+  QuantizePush push = {};
+  push.n = rows.width;
+  Quantize(&d, &push, MaxRowsOf(program_, rows));
+  d.SetPush(push);
+  return Add(d);
+}
+
+void Lowering::EndWithRotation(const Step& step, Dispatch* d) {
+  const auto& p = step.Get<QkvRopeParams>();
+  const KvGroup& group = program_.kv_groups[program_.kinds[p.kind].group];
+  d->constants[kMatmulRotatesId] = 1;
+  SetRotation(p, d);
+  auto push = d->Push<MatmulPush>();
+  push.epsilon = p.epsilon;
+  // Windows onto the pages, but for the norms.
+  for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(d, binding, Place());
+  const WeightId norms[] = {p.q_norm, p.k_norm, p.v_norm};
+  uint32_t MatmulPush::*const starts[] = {&MatmulPush::ARN_ROPE_Q_NORM_AT,
+                                          &MatmulPush::ARN_ROPE_K_NORM_AT,
+                                          &MatmulPush::ARN_ROPE_V_NORM_AT};
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (norms[i] != kNoWeight) push.*starts[i] = BindAt(d, 7 + i, PlaceOfVector(norms[i]));
+  }
+  const KvPool pool = PoolOf(group.active, group.keys_only);
+  push.ARN_ROPE_POOL_AT = pool.at + p.group_layer * pool.layer_stride;
+  push.ARN_ROPE_PAGE_STRIDE = pool.page_stride;
+  push.ARN_ROPE_V_AT = pool.v_at;
+  push.ARN_ROPE_K_SCALES_AT = pool.k_scales_at;
+  push.ARN_ROPE_V_SCALES_AT = pool.v_scales_at;
+  push.ARN_ROPE_GROUP = program_.kinds[p.kind].group;
+  d->SetPush(push);
+  if (d->constants[kQkvRotaryDimId] == 0) return;
+  const DType dtype = static_cast<DType>(d->constants[kMatmulTypeId]);
+  Bind(d, arn::IsInteger(dtype) ? 1 : 5, PlaceOfValue(p.angles));
 }
 
 void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
@@ -212,6 +280,10 @@ Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out
     d.joins_previous = d.joins_previous || is_tiled;
   } else if (fusion_.ending == Ending::kNorm && (fusion_.modes & d.modes) != 0) {
     EndWithNorm(matmul.step[1], kernel, &d);
+  } else if (fusion_.ending == Ending::kActivation && (fusion_.modes & d.modes) != 0) {
+    EndWithActivation(matmul.step[1], kernel, &d);
+  } else if (fusion_.ending == Ending::kRotation && (fusion_.modes & d.modes) != 0) {
+    EndWithRotation(matmul.step[1], &d);
   }
   return Add(d);
 }
@@ -233,7 +305,8 @@ Status Lowering::Lower(const Step& step, const LinearParams& p) {
   Matmul matmul;
   matmul.step = &step;
   matmul.weight = p.weight;
-  matmul.in = PlaceOfValue(step.in);
+  const bool is_activated = activated_ != kNoValue && (&step)[-1].out == step.in;
+  matmul.in = PlaceOfValue(is_activated ? activated_ : step.in);
   matmul.out = PlaceOfValue(step.out);
   matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
   matmul.row_factor = program_.values[step.out].row_factor;
@@ -280,6 +353,7 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
     matmul.first_row = first;
     matmul.most_rows = n;
     matmul.is_quantized = IsInteger(program_.weights[p.weight]);
+    d.constants[kNormIsLostId] = matmul.is_quantized ? 1 : 0;
     if (matmul.is_quantized) Quantize(&d, &push, matmul.max_rows);
     d.SetPush(push);
     ARN_TRY(Add(d));

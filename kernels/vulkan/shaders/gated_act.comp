@@ -35,10 +35,7 @@ float xielu(float x) {
 // The only place that computes activations: each is many instructions. up: 1 if nothing is gated.
 float value_of(float gate, float up) {
   if (ACTIVATION == kXielu) return xielu(gate) * up;
-  if (ACTIVATION != kClampedSwiglu) return activated(ACTIVATION, gate) * up;
-  gate = min(gate, push.limit);
-  up = clamp(up, -push.limit, push.limit);
-  return gate / (1.0 + exp_f32(-1.702 * gate)) * (up + 1.0);
+  return gated(ACTIVATION, gate, up, push.limit);
 }
 
 void main() {

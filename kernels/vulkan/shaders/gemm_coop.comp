@@ -12,19 +12,22 @@
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
-#include "tile_rows.glsl"
-#include "tile_words.glsl"
 
 // Shape of a matrix: rows, outputs, and summed columns.
 layout(constant_id = kMatmulCoopMId) const uint COOP_M = 8;
 layout(constant_id = kMatmulCoopNId) const uint COOP_N = 8;
 layout(constant_id = kMatmulCoopKId) const uint COOP_K = 8;
+#include "tile_rows.glsl"
+#include "tile_words.glsl"
+
 layout(constant_id = kMatmulSubgroupsId) const uint SUBGROUPS = 2;
 layout(constant_id = kMatmulSubgroupsNId) const uint SUBGROUPS_N = 2;
 
 const uint SUBGROUP_M = TILE_M / (SUBGROUPS / SUBGROUPS_N), SUBGROUP_N = TILE_N / SUBGROUPS_N;
 const uint PER_M = SUBGROUP_M / COOP_M, PER_N = SUBGROUP_N / COOP_N;
 const uint COOPS = 4 * kBlockWords / COOP_K;
+// Outputs that a matrix of sums has; of pairs, its other half is what they gate.
+const uint OUTS = ACTIVATES == kActivatesPairs ? COOP_N / 2 : COOP_N;
 
 // Scales of the outputs for each block, the same in COOP_M rows.
 const uint SCALE_PITCH = TILE_N + 4;
@@ -48,9 +51,16 @@ void store_scales(uint first, uint block) {
   }
 }
 
+// The scaled sum of an output, whose element of the strip is at `from`.
+float sum_at(uint from, uint row, uint out_row) {
+  float sum = TYPE == kTypeInt4 ? uintBitsToFloat(tiles[from])
+                                : float(int(tiles[from]) - zero_part(row, out_row));
+  return scaled(row, out_row, sum);
+}
+
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
+  uint first = first_out(), first_row = tile_of_group().y * TILE_M;
   uint n_blocks = first_row < rows ? push.x_words / kBlockWords : 0;
   uint my_n = gl_SubgroupID % SUBGROUPS_N * SUBGROUP_N;
   uint my_m = gl_SubgroupID / SUBGROUPS_N * SUBGROUP_M;
@@ -109,14 +119,14 @@ void main() {
                      gl_CooperativeMatrixLayoutRowMajor);
       }
       subgroupBarrier();
-      for (uint i = lane % lanes; i < COOP_M * COOP_N; i += lanes) {
-        uint at = my_m + COOP_M * m + i / COOP_N, to = first + my_n + COOP_N * n + i % COOP_N;
-        uint from = strip + i / COOP_N * STRIP_PITCH + i % COOP_N;
-        if (first_row + at < rows && to < push.n_outs) {
+      for (uint i = lane % lanes; i < COOP_M * OUTS; i += lanes) {
+        uint at = my_m + COOP_M * m + i / OUTS;
+        uint to = first + (my_n + COOP_N * n) / (COOP_N / OUTS) + i % OUTS;
+        uint from = strip + i / OUTS * STRIP_PITCH + i % OUTS;
+        if (first_row + at < rows && to < n_written()) {
           uint row = row_of(first_row, at);
-          float sum = TYPE == kTypeInt4 ? uintBitsToFloat(tiles[from])
-                                        : float(int(tiles[from]) - zero_part(row, to));
-          put(row, to, scaled(row, to, sum));
+          float gated_sum = OUTS == COOP_N ? 0.0 : sum_at(from + OUTS, row, to + n_written());
+          put_activated(row, to, sum_at(from, row, to), gated_sum);
         }
       }
       subgroupBarrier();

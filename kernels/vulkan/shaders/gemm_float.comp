@@ -42,7 +42,7 @@ void fetch(uint first, uint first_row, uint rows, uint k) {
   }
   [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
     uint at = gl_LocalInvocationIndex + i * WIDTH;
-    uint row = min(first + at / W_QUADS, push.n_outs - 1);
+    uint row = known_out(first, at / W_QUADS);
     uint quad = min(k / (4 * VECTORS) + at % W_QUADS, push.row_quads - 1);
     next_w[i] = weight_quads[weights_from() / 4 + row * push.row_quads + quad];
   }
@@ -70,7 +70,7 @@ void store_tiles() {
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
+  uint first = first_out(), first_row = tile_of_group().y * TILE_M;
   uint cols = first_row < rows ? push.cols : 0;
   uint my_n = lane % LANES_N, my_m = lane / LANES_N;
   float sums[PER_M * PER_N];
@@ -95,10 +95,10 @@ void main() {
     barrier();
   }
   [[unroll]] for (uint m = 0; m < PER_M; ++m) {
-    [[unroll]] for (uint n = 0; n < PER_N; ++n) {
-      uint at = my_m + LANES_M * m, to = first + my_n + LANES_N * n;
-      if (first_row + at < rows && to < push.n_outs) {
-        put(row_of(first_row, at), to, sums[PER_N * m + n]);
+    [[unroll]] for (uint n = 0; n < PER_OUT; ++n) {
+      uint at = my_m + LANES_M * m, to = first + my_n + LANES_N * n, i = PER_N * m + n;
+      if (first_row + at < rows && to < n_written()) {
+        put_activated(row_of(first_row, at), to, sums[i], sums[i + PER_N - PER_OUT]);
       }
     }
   }

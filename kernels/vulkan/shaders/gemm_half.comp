@@ -47,7 +47,7 @@ void fetch(uint first, uint first_row, uint rows, uint k) {
   }
   [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
     uint at = gl_LocalInvocationIndex + i * WIDTH;
-    uint row = min(first + at / W_QUADS, push.n_outs - 1);
+    uint row = known_out(first, at / W_QUADS);
     uint quad = min(k / 8 + at % W_QUADS, push.row_quads - 1);
     next_w[i] = weight_quads[weights_from() / 4 + row * push.row_quads + quad];
   }
@@ -114,7 +114,7 @@ float total_of(f16vec2 pair) {
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
+  uint first = first_out(), first_row = tile_of_group().y * TILE_M;
   uint cols = first_row < rows ? push.cols : 0;
   uint my_n = lane % LANES_N, my_m = lane / LANES_N;
   // Outputs in fours (PER_N is a multiple of four).
@@ -163,10 +163,11 @@ void main() {
     barrier();
   }
   [[unroll]] for (uint m = 0; m < PER_M; ++m) {
-    [[unroll]] for (uint n = 0; n < PER_N; ++n) {
+    [[unroll]] for (uint n = 0; n < PER_OUT; ++n) {
       uint at = my_m + LANES_M * m, to = first + my_n + LANES_N * n;
-      if (first_row + at < rows && to < push.n_outs) {
-        put(row_of(first_row, at), to, sums[(PER_N * m + n) / 4][n % 4]);
+      uint i = PER_N * m + n, next = i + PER_N - PER_OUT;
+      if (first_row + at < rows && to < n_written()) {
+        put_activated(row_of(first_row, at), to, sums[i / 4][i % 4], sums[next / 4][next % 4]);
       }
     }
   }

@@ -13,9 +13,13 @@
 
 shared float scale_tile[TILE_N * BLOCKS];
 
+float sum_of(int sum, float block_sum, uint row, uint out_row) {
+  return TYPE == kTypeInt4 ? block_sum : float(sum - zero_part(row, out_row));
+}
+
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = tile_of_group().x * TILE_N, first_row = tile_of_group().y * TILE_M;
+  uint first = first_out(), first_row = tile_of_group().y * TILE_M;
   uint n_blocks = first_row < rows ? push.x_words / kBlockWords : 0;
   uint my_n = lane % LANES_N, my_m = lane / LANES_N;
   int sums[PER_M * PER_N];
@@ -52,13 +56,17 @@ void main() {
     barrier();
   }
   [[unroll]] for (uint m = 0; m < PER_M; ++m) {
-    [[unroll]] for (uint n = 0; n < PER_N; ++n) {
+    [[unroll]] for (uint n = 0; n < PER_OUT; ++n) {
       uint at = my_m + LANES_M * m, to = first + my_n + LANES_N * n;
-      if (first_row + at < rows && to < push.n_outs) {
-        uint row = row_of(first_row, at);
-        float sum = TYPE == kTypeInt4 ? block_sums[PER_N * m + n]
-                                  : float(sums[PER_N * m + n] - zero_part(row, to));
-        put(row, to, scaled(row, to, sum));
+      if (first_row + at < rows && to < n_written()) {
+        uint row = row_of(first_row, at), i = PER_N * m + n, next = i + PER_N - PER_OUT;
+        float gated_sum = 0.0;
+        if (PER_OUT != PER_N) {
+          uint up = to + n_written();
+          gated_sum = scaled(row, up, sum_of(sums[next], block_sums[next], row, up));
+        }
+        float sum = sum_of(sums[i], block_sums[i], row, to);
+        put_activated(row, to, scaled(row, to, sum), gated_sum);
       }
     }
   }

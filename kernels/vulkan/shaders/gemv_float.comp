@@ -32,7 +32,7 @@ void multiply() {
       if (TYPE != kTypeF32) b[m] = x_at(row, q * per + 4);
     }
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
-      uint out_row = min(first + n, push.n_outs - 1);
+      uint out_row = known_out(first, n);
       uvec4 w = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
       vec4 low, high;
       if (TYPE == kTypeF32) {
@@ -48,12 +48,7 @@ void multiply() {
     }
   }
   team_add(sums);
-  [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
-    [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
-      bool is_there = first_row + m < rows && first + n < push.n_outs;
-      if (team_lane() == 0 && is_there) put(first_row + m, first + n, sums[m * N_OUT + n]);
-    }
-  }
+  put_outputs(sums, first, first_row, rows);
   end_rows();
 }
 

@@ -43,7 +43,7 @@ void multiply() {
         }
       }
       [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
-        uint out_row = min(first + n, push.n_outs - 1);
+        uint out_row = known_out(first, n);
         w[s * N_OUT + n] = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
         if (TYPE == kTypeInt4) scales[s * N_OUT + n] = block_scale(out_row, q);
       }
@@ -70,14 +70,14 @@ void multiply() {
   }
   [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
-      uint row = first_row + m, i = m * N_OUT + n;
-      bool is_there = row < rows && first + n < push.n_outs;
-      if (team_lane() == 0 && is_there) {
-        float sum = TYPE == kTypeInt8 ? float(sums[i] - zero_part(row, first + n)) : block_sums[i];
-        put(row, first + n, scaled(row, first + n, sum));
+      uint row = first_row + m, i = m * N_OUT + n, to = known_out(first, n);
+      if (team_lane() == 0 && row < rows && has_out(first, n)) {
+        float sum = TYPE == kTypeInt8 ? float(sums[i] - zero_part(row, to)) : block_sums[i];
+        block_sums[i] = scaled(row, to, sum);
       }
     }
   }
+  put_outputs(block_sums, first, first_row, rows);
   end_rows();
 }
 

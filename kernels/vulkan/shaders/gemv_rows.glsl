@@ -1,5 +1,5 @@
 // Common to gemv_int.comp and gemv_float.comp: who computes which outputs, and what follows when all
-// outputs of a row are there. Define ARN_ENDS before common.glsl.
+// outputs of a row, or of a head, are there. Define ARN_ENDS before common.glsl.
 layout(constant_id = kMatmulRowsId) const uint N_ROW = 1;
 layout(constant_id = kMatmulOutsId) const uint N_OUT = 4;
 // Parts of the workgroup with N_OUT outputs of their own: whole subgroups, if there are several.
@@ -9,6 +9,8 @@ layout(constant_id = kMatmulNormsId) const uint NORMS = 0;
 layout(constant_id = kMatmulNormIsLayerId) const uint NORM_IS_LAYER = 0;
 layout(constant_id = kMatmulNormAddsId) const uint NORM_ADDS = 0;
 layout(constant_id = kMatmulQuantizesId) const uint QUANTIZES = 0;
+// 1: kQkvRope follows. A workgroup's outputs are in one head.
+layout(constant_id = kMatmulRotatesId) const uint ROTATES = 0;
 
 layout(set = 0, binding = 6) buffer Normed { vec4 normed_quads[]; };
 layout(set = 0, binding = 7) readonly buffer NormWeight { vec4 norm_weight_quads[]; };
@@ -21,16 +23,47 @@ layout(set = 0, binding = 8) readonly buffer NormBias { vec4 norm_bias_quads[]; 
 #define ARN_QUANTIZED_WORDS push.next_words
 #include "quantize.glsl"
 
+// The outputs of kQkvRope. Its norms are in bindings that windows of the pages take, too: with norms
+// there is one window.
+layout(set = 0, binding = 7) readonly buffer QNorm { float q_norm[]; };
+layout(set = 0, binding = 8) readonly buffer KNorm { float k_norm[]; };
+layout(set = 0, binding = 9) readonly buffer VNorm { float v_norm[]; };
+#include "kv_pages.glsl"
+#include "kv_store.glsl"
+#define ARN_HEAD_ELEMENT(I) y[I]
+// The angles are in the binding of inputs that these weights do not have.
+#ifdef ARN_INTEGERS
+#define ARN_ANGLE(I) x[push.in_at + (I)]
+#else
+#define ARN_ANGLE(I) uintBitsToFloat(quantized[push.extra_at + (I)])
+#endif
+#define ARN_Q_NORM(I) q_norm[push.ARN_ROPE_Q_NORM_AT + (I)]
+#define ARN_K_NORM(I) k_norm[push.ARN_ROPE_K_NORM_AT + (I)]
+#define ARN_V_NORM(I) v_norm[push.ARN_ROPE_V_NORM_AT + (I)]
+#define ARN_ACTIVE_POOL                                                                     \
+  KvPool(push.ARN_ROPE_POOL_AT, push.ARN_ROPE_PAGE_STRIDE, 0u, push.ARN_ROPE_V_AT,          \
+         push.ARN_ROPE_K_SCALES_AT, push.ARN_ROPE_V_SCALES_AT)
+#define ARN_POOL_LAYER 0
+#define ARN_POOL_GROUP push.ARN_ROPE_GROUP
+#include "rope_head.glsl"
+
 const uint LANES = WIDTH / TEAMS;
+// Of the N_OUT outputs, those from the first on; the others are what these gate.
+const uint N_NEXT = ACTIVATES == kActivatesPairs ? N_OUT / 2 : N_OUT;
 #ifdef ARN_SUBGROUP
 uint team_lane() { return TEAMS == 1 ? gl_LocalInvocationIndex : gl_SubgroupInvocationID; }
 uint first_out() {
-  return (gl_WorkGroupID.x * TEAMS + (TEAMS == 1 ? 0 : gl_SubgroupID)) * N_OUT;
+  return (gl_WorkGroupID.x * TEAMS + (TEAMS == 1 ? 0 : gl_SubgroupID)) * N_NEXT;
 }
 #else
 uint team_lane() { return gl_LocalInvocationIndex; }
-uint first_out() { return gl_WorkGroupID.x * N_OUT; }
+uint first_out() { return gl_WorkGroupID.x * N_NEXT; }
 #endif
+bool has_out(uint first, uint n) { return first + n % N_NEXT < n_written(); }
+// The n-th output of a team whose first one is `first`; after the last one, that.
+uint known_out(uint first, uint n) {
+  return min(first + n % N_NEXT, n_written() - 1) + n / N_NEXT * n_written();
+}
 
 // Adds each of the N_ROW * N_OUT values over the invocations of a team, all between the same
 // barriers. The first invocation has the results.
@@ -75,6 +108,28 @@ ARN_TEAM_ADD(int, uint, int)
 float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 vec4 out_quad(uint at) { return vec4(y[at], y[at + 1], y[at + 2], y[at + 3]); }
 
+// Writes a team's outputs, whose dot products its first invocation has.
+void put_outputs(float sums[SUMS], uint first, uint first_row, uint rows) {
+  [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
+    [[unroll]] for (uint n = 0; n < N_NEXT; ++n) {
+      uint row = first_row + m, i = m * N_OUT + n;
+      if (team_lane() != 0 || row >= rows || !has_out(first, n)) continue;
+      put_activated(row, first + n, sums[i], sums[(i + N_NEXT) % SUMS]);
+    }
+  }
+}
+
+void quantise_row(uint row) {
+  const uint n = push.out_stride, from = push.out_at + row * n;
+  float low = 0.0, high = 0.0;
+  for (uint c = 4 * gl_LocalInvocationIndex; c < n; c += 4 * WIDTH) {
+    vec4 value = out_quad(from + c);
+    low = min(low, min(min(value.x, value.y), min(value.z, value.w)));
+    high = max(high, max(max(value.x, value.y), max(value.z, value.w)));
+  }
+  ARN_QUANTIZE_ROW(row, n, low, high, out_quad(from + c))
+}
+
 // norm.comp for a row that other workgroups have written.
 void normalise_row(uint row) {
   const uint n = push.out_stride, quads = n / 4, lane = gl_LocalInvocationIndex;
@@ -103,9 +158,30 @@ void normalise_row(uint row) {
   if (QUANTIZES == 1) ARN_QUANTIZE_ROW(row, n, low, high, normed_quads[to + c / 4])
 }
 
+// The last workgroup to end a head's outputs does qkv_rope.comp for them.
+void end_head(uint first, uint end) {
+  const uint n_heads = N_HEADS + (STORES == 1 ? 2 * N_KV_HEADS : 0);
+  const uint head = first_out() / max(HEAD_DIM, 1u);
+  if (head >= n_heads) return;
+  const uint counter = kFirstHeadArrival + gl_WorkGroupID.y * n_heads + head;
+  if (!is_last_of(HEAD_DIM / N_OUT, counter)) return;
+  for (uint row = first; row < end; ++row) {
+    finish_head(head, push.out_at + row * push.out_stride + head * HEAD_DIM, row * ROTARY_DIM, 0.0,
+                1.0, row);
+    barrier();  // before the next row's head takes its place
+  }
+}
+
 // Call when the workgroup has written its outputs.
 void end_rows() {
-  if (NORMS == 0 || !is_last_of(gl_NumWorkGroups.x, gl_WorkGroupID.y)) return;
   const uint first = gl_WorkGroupID.y * N_ROW, end = min(first + N_ROW, ARN_ROWS);
-  for (uint row = first; row < end; ++row) normalise_row(row);
+  if (ROTATES == 1) end_head(first, end);
+  if ((NORMS == 0 && QUANTIZES == 0) || !is_last_of(gl_NumWorkGroups.x, gl_WorkGroupID.y)) return;
+  for (uint row = first; row < end; ++row) {
+    if (NORMS == 1) {
+      normalise_row(row);
+    } else {
+      quantise_row(row);
+    }
+  }
 }

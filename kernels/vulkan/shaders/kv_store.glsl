@@ -1,6 +1,6 @@
 // Writes a head's row to an active page. All invocations of the workgroup take part. `head_row`
 // must be written before the last barrier.
-shared float head_row[HEAD_DIM];
+shared float head_row[HEAD_DIM == 0 ? 1 : HEAD_DIM];
 
 uint stored_bits(uint type, float x, float scale) {
   if (type == kTypeF32) return floatBitsToUint(x);

@@ -16,6 +16,9 @@ layout(constant_id = kMatmulIsLogitsId) const uint IS_LOGITS = 0;
 // kExperts (kernels/vulkan/lower/lower_experts.cc): experts per row; an output row is a (row, expert)
 // pair. 0: a single matrix.
 layout(constant_id = kMatmulChosenId) const uint N_CHOSEN = 0;
+// The activation that follows (kAct, kGatedAct): kActivatesOutputs, kActivatesPairs; 0: none.
+layout(constant_id = kMatmulActivatesId) const uint ACTIVATES = 0;
+layout(constant_id = kMatmulActivationId) const uint ACTIVATION = 0;
 // Output rows per input row.
 layout(constant_id = kMatmulRowsAnInputId) const uint ROWS_AN_INPUT = 1;
 
@@ -60,6 +63,21 @@ void put(uint m, uint n, float sum) {
   if (IS_LOGITS == 1) sum = softcapped(sum * push.factor, push.softcap);
   uint at = push.out_at + m * push.out_stride + push.first_out + n;
   y[at] = ACCUMULATE == 1 ? y[at] + sum : sum;
+}
+
+// Outputs that are written: of pairs, output n is the gate of output n + n_written().
+uint n_written() { return ACTIVATES == kActivatesPairs ? push.n_outs / 2 : push.n_outs; }
+
+// Writes output n of row m, with its activation. gated_sum: of pairs, the dot product of what it
+// gates.
+void put_activated(uint m, uint n, float sum, float gated_sum) {
+  if (ACTIVATES == 0) {
+    put(m, n, sum);
+    return;
+  }
+  float value = sum + row_bias(row_head(n)), up = 1.0;
+  if (ACTIVATES == kActivatesPairs) up = gated_sum + row_bias(row_head(n + n_written()));
+  y[push.out_at + m * push.out_stride + n] = gated(ACTIVATION, value, up, push.limit);
 }
 
 int x_zero(uint m) { return int(quantized[push.extra_at + 2 * input_row(m)]); }

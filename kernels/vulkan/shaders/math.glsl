@@ -95,7 +95,7 @@ float activate_gelu_tanh(float x) {
   return 0.5 * x * (1.0 + tanh_f32(0.7978845608 * (x + 0.044715 * x * x * x)));
 }
 float activate_gelu(float x) { return 0.5 * x * (1.0 + erf_f32(x * 0.7071067812)); }
-// Not a function of the gate alone: gated_act.comp. CheckProgram refuses it elsewhere.
+// Not a function of the gate alone: gated(). CheckProgram refuses it elsewhere.
 float activate_clamped_swiglu(float x) { return uintBitsToFloat(0x7fc00000u); }
 float activate_xielu(float x) { return uintBitsToFloat(0x7fc00000u); }  // needs parameters
 float activate_relu(float x) { return max(x, 0.0); }
@@ -115,6 +115,14 @@ float activated(uint activation, float x) {
   switch (activation) { ARN_ACTIVATIONS(ARN_CASE) }
 #undef ARN_CASE
   return uintBitsToFloat(0x7fc00000u);
+}
+
+// A gated element. up: 1 if nothing is gated; limit: of kClampedSwiglu.
+float gated(uint activation, float gate, float up, float limit) {
+  if (activation != kClampedSwiglu) return activated(activation, gate) * up;
+  gate = min(gate, limit);
+  up = clamp(up, -limit, limit);
+  return gate / (1.0 + exp_f32(-1.702 * gate)) * (up + 1.0);
 }
 
 // Nearest f16, ties to even, in the low 16 bits.

@@ -10,6 +10,7 @@ layout(constant_id = kNormAccumulateId) const uint ACCUMULATE = 0;
 layout(constant_id = kNormGatherId) const uint GATHER = 0;  // output row i reads row logit_row(i)
 layout(constant_id = kRowIsWholeId) const uint WHOLE = 0;
 layout(constant_id = kRowQuantizesId) const uint QUANTIZES = 0;
+layout(constant_id = kNormIsLostId) const uint IS_LOST = 0;  // the quantised rows alone are kept
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
@@ -28,6 +29,13 @@ ARN_ROW_QUADS(y_at, y, y_quads)
 ARN_ROW_QUADS(weight_at, weight, weight_quads)
 ARN_ROW_QUADS(bias_at, bias, bias_quads)
 ARN_STORE_ROW_QUAD(put_y, y, y_quads)
+
+vec4 normed(uint from, uint weights, uint c, float mean, float inverse) {
+  const uint n = push.n;
+  vec4 value = (x_at(from, c, n) - mean) * inverse * weight_at(weights, c, n);
+  if (IS_LAYER == 1) value += bias_at(push.rows_at, c, n);
+  return value;
+}
 
 float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 
@@ -53,13 +61,17 @@ void main() {
   float inverse = 1.0 / sqrt(reduce_add(square) / float(n) + push.epsilon);
   float low = 0.0, high = 0.0;
   for (uint c = first; c < n; c += step) {
-    vec4 value = (x_at(from, c, n) - mean) * inverse * weight_at(weights, c, n);
-    if (IS_LAYER == 1) value += bias_at(push.rows_at, c, n);
+    vec4 value = normed(from, weights, c, mean, inverse);
     if (ACCUMULATE == 1) value += y_at(to, c, n);
-    put_y(to, c, n, value);
+    if (IS_LOST == 0) put_y(to, c, n, value);
     value = first_of(value, n - c);
     low = min(low, least_of(value));
     high = max(high, largest_of(value));
   }
-  if (QUANTIZES == 1) ARN_QUANTIZE_ROW(row, n, low, high, y_at(to, c, n))
+  if (QUANTIZES == 0) return;
+  if (IS_LOST == 1) {
+    ARN_QUANTIZE_ROW(row, n, low, high, normed(from, weights, c, mean, inverse))
+  } else {
+    ARN_QUANTIZE_ROW(row, n, low, high, y_at(to, c, n))
+  }
 }

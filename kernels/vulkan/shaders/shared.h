@@ -25,7 +25,7 @@ const uint kRowHeadWords = 4;
 const uint kWidthId = 0, kOneSubgroupId = 31;
 const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
 // norm.comp. Gather: output row i reads row logit_row(i).
-const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
+const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3, kNormIsLostId = 6;
 const uint kActivationId = 1, kActIsGatedId = 2;
 const uint kRopeHasAxesId = 1;
 const uint kMultiplyHasValueId = 1, kMultiplyHasScaleId = 2;
@@ -41,8 +41,6 @@ const uint kScanPassesById = 1, kScanStatesId = 2;
 const uint kLinearKeyDimId = 1, kLinearPartsId = 2, kLinearBlockId = 3, kLinearPanelId = 4;
 const uint kLinearHasDeltaRuleId = 5, kLinearHasSkipId = 6;
 const uint kGateNormId = 2, kGateIsOfHeadsId = 3;  // and kActivationId
-const uint kQkvHeadsId = 1, kQkvKvHeadsId = 2, kQkvRotaryDimId = 3, kQkvHasQNormId = 4;
-const uint kQkvHasKNormId = 5, kQkvStoresId = 6, kQkvNormFollowsId = 7, kQkvHasVNormId = 8;
 const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId = 3;
 const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
 const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
@@ -63,7 +61,8 @@ const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18, kMatmulStepsId = 19;
 const uint kHalfBlock = 32;
 // gemv_rows.glsl.
 const uint kMatmulTeamsId = 20, kMatmulNormsId = 21, kMatmulNormIsLayerId = 22;
-const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24;
+const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24, kMatmulActivatesId = 26;
+const uint kMatmulActivationId = 27, kMatmulRotatesId = 28;
 // tile_rows.glsl.
 const uint kMatmulRowsFirstId = 25;
 // head_linear.comp.
@@ -74,7 +73,14 @@ const uint kEditHasValuesId = 1;
 const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
 const uint kKvHeadDimId = 36, kKvPageTokensId = 37, kKvQuantisedKBitsId = 38;
 const uint kKvQuantisedVBitsId = 39, kKvGroupSizeId = 40, kKvHasQuantisedId = 41;
-const uint kConstantCount = 42;
+// rope_head.glsl, of qkv_rope.comp and gemv_rows.glsl.
+const uint kQkvHeadsId = 42, kQkvKvHeadsId = 43, kQkvRotaryDimId = 44, kQkvHasQNormId = 45;
+const uint kQkvHasKNormId = 46, kQkvStoresId = 47, kQkvNormFollowsId = 48, kQkvHasVNormId = 49;
+const uint kConstantCount = 50;
+
+// kMatmulActivatesId: an activation of each output, or of a gate and what it gates, where the first
+// half of the outputs are gates.
+const uint kActivatesOutputs = 1, kActivatesPairs = 2;
 
 // Parts of experts.comp.
 const uint kExpertsWeigh = 0;  // multiplies each pair's row by the expert's weight
@@ -147,7 +153,19 @@ struct MatmulPush {
   // quantised rows, as above.
   uint normed_at, norm_at, norm_bias_at, next_at, next_values_at, next_words;
   float epsilon;
+  float limit;  // of the activation that follows
 };
+// With the rotation that follows, words that no other ending has: where its norms start, and the
+// pages of its layer, as in KvPool.
+#define ARN_ROPE_Q_NORM_AT norm_at
+#define ARN_ROPE_K_NORM_AT norm_bias_at
+#define ARN_ROPE_V_NORM_AT next_at
+#define ARN_ROPE_GROUP next_words
+#define ARN_ROPE_POOL_AT first_expert
+#define ARN_ROPE_PAGE_STRIDE n_experts
+#define ARN_ROPE_V_AT lists_at
+#define ARN_ROPE_K_SCALES_AT list_words
+#define ARN_ROPE_V_SCALES_AT next_values_at
 struct HeadLinearPush {
   ARN_PUSH_HEAD
   uint in_stride, in_head, first;          // of a row, of a head in it, columns before the matrix's

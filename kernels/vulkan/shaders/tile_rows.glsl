@@ -15,6 +15,22 @@ uvec2 tile_of_group() {
                          : gl_WorkGroupID.xy;
 }
 
+// Pairs: PAIR_RUN rows of the tile's weights are gates, the next ones are what these gate.
+#ifdef ARN_COOP
+const uint PAIR_RUN = COOP_N / 2;
+#else
+const uint PAIR_RUN = TILE_N / 2;
+#endif
+// Outputs that a tile writes, and the first of the workgroup's.
+const uint TILE_OUTS = ACTIVATES == kActivatesPairs ? TILE_N / 2 : TILE_N;
+uint first_out() { return tile_of_group().x * TILE_OUTS; }
+// The output of row `at` of the tile's weights; after the last one, that.
+uint known_out(uint first, uint at) {
+  if (ACTIVATES != kActivatesPairs) return min(first + at, push.n_outs - 1);
+  uint gate = first + at / (2 * PAIR_RUN) * PAIR_RUN + at % PAIR_RUN;
+  return min(gate, n_written() - 1) + at / PAIR_RUN % 2 * n_written();
+}
+
 // Must be called once, by the whole workgroup. Returns the number of rows to process.
 uint find_rows() {
   uint n = ARN_ROWS;

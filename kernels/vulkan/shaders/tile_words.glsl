@@ -45,7 +45,7 @@ void fetch(uint first, uint first_row, uint rows, uint block) {
   [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
     uint at = gl_LocalInvocationIndex + i * WIDTH;
     uint quad = (TYPE == kTypeInt4 ? block : 2 * block) + at % W_QUADS;
-    uint row = min(first + at / W_QUADS, push.n_outs - 1);
+    uint row = known_out(first, at / W_QUADS);
     next_w[i] = weight_quads[weights_from() / 4 + row * push.row_quads +
                              min(quad, push.row_quads - 1)];
   }
@@ -72,8 +72,7 @@ void store_stage() {
   }
 }
 
-// Scale of output first + at in a block; after the last block, that of the last.
+// Scale of known_out(first, at) in a block; after the last block, that of the last.
 float tile_scale(uint first, uint at, uint block) {
-  return block_scale(min(first + at, push.n_outs - 1),
-                     min(block, push.x_words / kBlockWords - 1));
+  return block_scale(known_out(first, at), min(block, push.x_words / kBlockWords - 1));
 }

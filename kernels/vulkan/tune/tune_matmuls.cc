@@ -131,6 +131,7 @@ struct Tuner {
     const uint32_t index = matmul->n_tried;
     if (IsUsable(traits->matmuls, mode, static_cast<DType>(matmul->dtype), index)) {
       Traits tried = *traits;
+      tried.fuses = false;  // what ends matmuls needs a run's pages
       tried.choices.of[matmul->mode][matmul->dtype] = static_cast<uint8_t>(index);
       ShapeCollector collector(program, *matmul, rows);
       ARN_TRY(Lowering(program, weights, workspace, tried).Run(&collector, diag));
