@@ -19,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A change is prefetched so many of its panels ahead, into L2.
 constexpr size_t kChangePanelsAhead = 2;
 
-// y[kRows] += the change, if any, of the panel of 16 columns from `column` of the tile on, while the
-// sums are in registers.
+// Adds the change, if any, of the panel of 16 columns that begins at `column` of the tile, to sums
+// y[kRows] that are still in registers.
 template <uint32_t kRows>
 HWY_INLINE void AddChange(const TileArgs& args, size_t column,
                           hn::Vec<hn::FixedTag<float, kLowRankColumns>> (&y)[kRows]) {
