@@ -65,7 +65,7 @@ class AdaptStep {
       for (const LowRankBlock& block : change->blocks) {
         const LowRankArgs b = BOf(*change, block, rows);
         if (SharesRows(rows)) {
-          ByRows(b);
+          ByRows(b, RoundedRanksOf(*change, b, rows));
         } else {
           ByOutputs(b);
         }
@@ -88,9 +88,9 @@ class AdaptStep {
     const float* in = state_.memory.As<float>(in_.slice) + uint64_t{rows.first_row} * in_.width;
     const LowRankArgs a = LowRankA(change, scale, in, rows.n_rows, RanksOf(rows));
     if (change.dtype == DType::kInt8) {
-      IntegerA(a, rows, input);
+      IntegerA(change, a, rows, input);
     } else if (SharesRows(rows)) {
-      ByRows(a);
+      ByRows(a, {});
     } else {
       ByOutputs(a);
     }
@@ -108,9 +108,15 @@ class AdaptStep {
     return LowRankB(change, block, RanksOf(rows), rows.n_rows, out, out_.width);
   }
 
-  // Computes a product of floats, or one with B, in panels [begin, end). ranks: null, or rounded.
-  void Multiply(const LowRankArgs& all, const RoundedRanks* ranks, uint64_t begin,
-                uint64_t end) const {
+  // Returns the ranks of a block that MultiplyA() has rounded, if it has.
+  RankRows RoundedRanksOf(const LowRank& change, const LowRankArgs& b,
+                          const AdaptedRows& rows) const {
+    if (!SharesRows(rows) || !RoundsInPlace(change)) return {};
+    return {reinterpret_cast<const std::byte*>(b.x), b.x_stride * sizeof(float)};
+  }
+
+  // Computes a product of floats, or one with B, in panels [begin, end). ranks: of B, or none.
+  void Multiply(const LowRankArgs& all, const RankRows& ranks, uint64_t begin, uint64_t end) const {
     LowRankArgs part = all;
     part.panels += begin * LowRankPanelBytes(all.dtype, all.inputs);
     part.scales += begin;
@@ -128,18 +134,30 @@ class AdaptStep {
     return state_.low_rank + uint64_t{rows.first_row} * RankStride(state_.program->max_rank);
   }
 
-  void Multiply(const LowRankArgs& args, const RoundedRanks* ranks) const {
+  // True if the ranks of many rows are rounded by those who make them, over their floats: those of
+  // several blocks must not be the same.
+  static bool RoundsInPlace(const LowRank& change) {
+    uint32_t end = 0;
+    for (const LowRankBlock& block : change.blocks) {
+      const bool fits = block.rank >= kLowRankInputs && block.rank <= kRankChunk;
+      if (!fits || block.first_rank < end) return false;
+      end = block.first_rank + block.rank;
+    }
+    return change.dtype == DType::kInt8;
+  }
+
+  void Multiply(const LowRankArgs& args, const RankRows& ranks) const {
     if (args.dtype == DType::kInt8) return state_.simd.low_rank_int8.b(args, ranks);
     state_.simd.low_rank(args);
   }
 
-  void ByRows(const LowRankArgs& all) const {
+  void ByRows(const LowRankArgs& all, const RankRows& ranks) const {
     state_.threads.ForTiles(all.n_rows, kTaskRows, [&](size_t begin, size_t end) {
       LowRankArgs part = all;
       part.x += begin * all.x_stride;
       part.out += begin * all.out_stride;
       part.n_rows = static_cast<uint32_t>(end - begin);
-      Multiply(part, nullptr);
+      Multiply(part, {ranks.first + begin * ranks.stride, ranks.stride});
     });
   }
 
@@ -154,15 +172,17 @@ class AdaptStep {
     });
   }
   void ByOutputs(const LowRankArgs& all) const {
-    ForPanels(all, [&](uint32_t begin, uint32_t end) { Multiply(all, nullptr, begin, end); });
+    ForPanels(all, [&](uint32_t begin, uint32_t end) { Multiply(all, {}, begin, end); });
   }
 
   // Multiplies by an A in int8.
-  void IntegerA(const LowRankArgs& a, const AdaptedRows& rows, const QuantizedInput& input) const {
+  void IntegerA(const LowRank& change, const LowRankArgs& a, const AdaptedRows& rows,
+                const QuantizedInput& input) const {
     const auto n_panels = static_cast<uint32_t>(LowRankPanels(a.n));
     if (SharesRows(rows)) {
       state_.threads.ForTiles(input.n_tiles, 1, [&](size_t tile, size_t) {
         TileTimesA(a, rows, input, static_cast<uint32_t>(tile), 0, n_panels, nullptr);
+        if (RoundsInPlace(change)) RoundTile(change, rows, input.Tile(static_cast<uint32_t>(tile)));
       });
       return;
     }
@@ -171,6 +191,20 @@ class AdaptStep {
         TileTimesA(a, rows, input, i, begin, end, nullptr);
       }
     });
+  }
+  // Rounds the ranks of the rows that a tile of the input has of these.
+  void RoundTile(const LowRank& change, const AdaptedRows& rows, const QuantizedTile& tile) const {
+    const uint32_t first = Max(tile.first_row, rows.first_row);
+    const uint32_t last = Min(tile.first_row + tile.n_rows, rows.first_row + rows.n_rows);
+    if (first >= last) return;
+    for (const LowRankBlock& block : change.blocks) {
+      LowRankArgs b = BOf(change, block, rows);
+      float* ranks = RanksOf(rows) + block.first_rank + (first - rows.first_row) * b.x_stride;
+      b.x = ranks;
+      b.n_rows = last - first;
+      state_.simd.low_rank_int8.round(b, reinterpret_cast<std::byte*>(ranks),
+                                      b.x_stride * sizeof(float));
+    }
   }
   // The rows that a tile of the input has of these, times panels [begin, end).
   void TileTimesA(const LowRankArgs& a, const AdaptedRows& rows, const QuantizedInput& input,
@@ -223,8 +257,8 @@ class ChangesOfRun {
   // Columns that a block of a change is added to.
   struct Columns {
     uint32_t first, n;
-    LowRankArgs b;              // of all of them
-    const RoundedRanks* ranks;  // null: to be rounded for each part
+    LowRankArgs b;   // of all of them
+    RankRows ranks;  // none: to be rounded for each part
   };
 
   // Returns false if there are none, or they cannot be added to parts of the output, or are too
@@ -245,15 +279,17 @@ class ChangesOfRun {
     return fits && n_rows_ > 0;
   }
 
-  // Rounds the ranks of a few rows; those of many are rounded where they are used.
+  // Rounds the ranks of a few rows.
   void RoundRanks(const State& state) {
     uint64_t used = 0;
     for (uint32_t i = 0; i < n_columns_; ++i) {
       Columns& c = columns_[i];
-      const uint64_t n = c.b.n_rows * CeilDiv(c.b.inputs, kRankChunk);
-      if (c.b.dtype != DType::kInt8 || used + n > kMostRounded) continue;
-      state.simd.low_rank_int8.round(c.b, rounded_ + used);
-      c.ranks = rounded_ + used;
+      if (c.b.dtype != DType::kInt8 || c.ranks.first != nullptr) continue;
+      const uint64_t n_chunks = CeilDiv(c.b.inputs, kRankChunk), n = c.b.n_rows * n_chunks;
+      if (used + n > kMostRounded) continue;
+      auto* to = reinterpret_cast<std::byte*>(rounded_ + used);
+      c.ranks = {to, n_chunks * sizeof(RoundedRanks)};
+      state.simd.low_rank_int8.round(c.b, to, c.ranks.stride);
       used += n;
     }
   }
@@ -278,8 +314,9 @@ class ChangesOfRun {
     rows_[n_rows_++] = rows;
     for (const LowRankBlock& block : blocks) {
       if (block.first_row % kLowRankColumns != 0) return false;
-      columns_[n_columns_++] = {block.first_row, block.n_rows,
-                                step.BOf(*rows.change, block, rows.rows), nullptr};
+      const LowRankArgs b = step.BOf(*rows.change, block, rows.rows);
+      columns_[n_columns_++] = {block.first_row, block.n_rows, b,
+                                step.RoundedRanksOf(*rows.change, b, rows.rows)};
     }
     return true;
   }
@@ -300,12 +337,13 @@ class AroundAdapted {
     const Program& program = *state.program;
     const Weight& matrix = program.weights[weight];
     share_ = static_cast<uint32_t>(CeilDiv(matrix.rows, state.threads.count()));
-    is_fused_ = RunRows(args) == 1 && changes->rows()[0].change->dtype == DType::kInt8 &&
+    const ChangesOfRun::Rows& first = changes->rows()[0];
+    is_fused_ = first.rows.n_rows == RunRows(args) && first.change->dtype == DType::kInt8 &&
                 state.gemm.For(matrix.dtype)->adds_changes && !program.splits_rows;
+    is_lone_ = is_fused_ && RunRows(args) == 1;
   }
 
   AroundMatmul Calls() const {
-    // With many rows, memory is a small part of the time.
     return {Begin, is_fused_ || !next_.empty() ? Before : nullptr, AddColumns, this};
   }
 
@@ -335,7 +373,7 @@ class AroundAdapted {
 
   static void Begin(const void* context, const QuantizedInput& input) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    if (self.is_fused_) {
+    if (self.is_lone_) {
       self.input_ = input;
     } else {
       for (const ChangesOfRun::Rows& r : self.changes_->rows()) {
@@ -343,6 +381,7 @@ class AroundAdapted {
       }
       self.changes_->RoundRanks(self.state_);
       self.LookAhead();
+      self.progress_.store(kLookedAhead, std::memory_order_relaxed);
     }
     if (!self.next_.empty()) RequestPrefetch(self.state_, self.next_);
   }
@@ -358,6 +397,8 @@ class AroundAdapted {
     }
   }
 
+  // Without a change to fuse, only called if the rows are few: of many, memory is a small part of
+  // the time.
   static uint32_t Before(const void* context, const std::byte* panels, uint32_t first, uint32_t n,
                          TileChange* change) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
@@ -387,14 +428,15 @@ class AroundAdapted {
     return true;
   }
 
-  // Lets the kernel add the change of the first columns, and returns how many it has.
+  // Lets the kernel add the change of the first columns, the same for all rows, and returns how
+  // many it has.
   uint32_t Fuse(uint32_t first, uint32_t n, TileChange* change) const {
     for (const ChangesOfRun::Columns& c : changes_->columns()) {
       const uint32_t end = c.first + c.n;
       if (first >= end) continue;
       if (first < c.first) return Min(n, c.first - first);
       const bool fits = end >= first + n || end % kLowRankColumns == 0;
-      if (c.ranks == nullptr || c.b.inputs > kRankChunk || !fits) return n;
+      if (c.ranks.first == nullptr || c.b.inputs > kRankChunk || !fits) return n;
       const uint64_t panel = (first - c.first) / kLowRankColumns;
       change->panel_bytes = LowRankPanelBytes(DType::kInt8, c.b.inputs);
       change->panels = c.b.panels + panel * change->panel_bytes;
@@ -434,7 +476,7 @@ class AroundAdapted {
 
   static void AddColumns(const void* context, uint32_t first, uint32_t n) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    if (self.is_fused_) {
+    if (self.is_lone_) {
       while (self.progress_.load(std::memory_order_acquire) < kDone) std::this_thread::yield();
     }
     self.ForBlocks(first, n, [&](const ChangesOfRun::Columns& c, uint64_t begin, uint64_t end) {
@@ -448,6 +490,7 @@ class AroundAdapted {
   ChangesOfRun* const changes_;
   uint32_t share_;  // columns that the calling thread begins with
   bool is_fused_;   // the matmul's kernel adds the changes
+  bool is_lone_;    // those of a lone row
   mutable QuantizedInput input_;
   mutable std::atomic<uint32_t> progress_{kUnbegun};
 };

@@ -82,7 +82,7 @@ struct AroundMatmul {
   // In parallel for columns [first, first + n) of the output, before they are computed; `first` is
   // a multiple of the weight's nr, `panels` are theirs. Returns how many of them to compute, a
   // multiple of nr or all. If it sets `change`, the kernel adds that to them. REQUIRES of a change:
-  // one row, not split; GemmKernel::adds_changes.
+  // rows that are not split; GemmKernel::adds_changes.
   uint32_t (*before)(const void* context, const std::byte* panels, uint32_t first, uint32_t n,
                      TileChange* change) = nullptr;
   // Likewise, once they are complete in all rows. Not called for columns with a `change`.

@@ -229,7 +229,11 @@ class PanelMatmul {
   void MultiplyTiles(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride,
                      const TileChange* change) const {
     TileArgs tile = {};
-    tile.change = change;
+    TileChange of_rows;
+    if (change != nullptr) {
+      of_rows = *change;
+      tile.change = &of_rows;
+    }
     tile.k = k_;
     tile.accumulate = accumulate;
     tile.panels = Panels(begin);
@@ -243,6 +247,7 @@ class PanelMatmul {
       tile.quantized = QuantizedAt(first);
       tile.c = c + first * c_stride;
       kernel_.tile(tile);
+      of_rows.ranks.first += tile.rows * of_rows.ranks.stride;
     }
   }
 

@@ -4,6 +4,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <cstdint>
+
 #define ARN_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #define ARN_VNNI_INLINE ARN_VNNI __attribute__((always_inline)) inline
 
@@ -16,6 +18,14 @@ namespace arn::cpu::vnni {
 __attribute__((target("avx512f"), always_inline)) inline void AddProducts(__m512i a, __m512i b,
                                                                           __m512i* sum) {
   asm("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+}
+
+// The same with b's four bytes in every lane.
+__attribute__((target("avx512f"), always_inline)) inline void AddProducts(__m512i a,
+                                                                          const int8_t* b,
+                                                                          __m512i* sum) {
+  using Four = const int8_t[4];
+  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(a), "m"(*reinterpret_cast<Four*>(b)));
 }
 
 }  // namespace arn::cpu::vnni

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "kernels/cpu/simd/tile.h"
+#include "kernels/cpu/simd/tile_change-inl.h"
 #include "kernels/cpu/vnni.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,7 +37,7 @@ struct Int4Kernel {
   }
 
   template <uint32_t kTileRows>
-  static void Panel(const TileArgs& args, const std::byte* panel, size_t n, float* c) {
+  static void Panel(const TileArgs& args, const std::byte* panel, size_t column, size_t n) {
     const hn::FixedTag<float, kColumns> df;
     const hn::RebindToSigned<decltype(df)> di32;
     const hn::Rebind<uint16_t, decltype(df)> du16;
@@ -92,12 +93,15 @@ struct Int4Kernel {
       }
     }
     const VF bias = load(w);
+    float* c = args.c + column;
     HWY_UNROLL(16)
-    for (uint32_t r = 0; r < kTileRows; ++r, c += args.c_stride) {
-      VF y = hn::Add(hn::Mul(sums[r], hn::Set(df, args.quantized[r].scale)), bias);
-      if (args.accumulate) y = hn::Add(y, hn::LoadN(df, c, n));
-      hn::StoreN(y, df, c, n);
+    for (uint32_t r = 0; r < kTileRows; ++r) {
+      sums[r] = hn::Add(hn::Mul(sums[r], hn::Set(df, args.quantized[r].scale)), bias);
+      if (args.accumulate) sums[r] = hn::Add(sums[r], hn::LoadN(df, c + r * args.c_stride, n));
     }
+    AddChange(args, column, sums);
+    HWY_UNROLL(16)
+    for (uint32_t r = 0; r < kTileRows; ++r) hn::StoreN(sums[r], df, c + r * args.c_stride, n);
   }
 };
 

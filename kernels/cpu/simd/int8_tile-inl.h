@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "kernels/cpu/simd/tile.h"
+#include "kernels/cpu/simd/tile_change-inl.h"
 #include "kernels/cpu/vnni.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,7 +61,7 @@ struct Int8Kernel {
   }
 
   template <uint32_t kTileRows>
-  static void Panel(const TileArgs& args, const std::byte* w, size_t n, float* c) {
+  static void Panel(const TileArgs& args, const std::byte* w, size_t column, size_t n) {
     const DI32 di32;
     const hn::Rebind<float, DI32> df;
     const auto* a = static_cast<const uint8_t*>(args.a);
@@ -90,17 +91,21 @@ struct Int8Kernel {
     }
     const auto scales = hn::LoadU(df, reinterpret_cast<const float*>(w));
     const auto bias = hn::LoadU(df, reinterpret_cast<const float*>(w) + kColumns);
+    float* c = args.c + column;
+    hn::Vec<decltype(df)> y[kTileRows];
     HWY_UNROLL(16)
-    for (uint32_t r = 0; r < kTileRows; ++r, c += args.c_stride) {
+    for (uint32_t r = 0; r < kTileRows; ++r) {
       const VI whole =
           hn::Add(hn::ConcatEven(di32, high[r], low[r]), hn::ConcatOdd(di32, high[r], low[r]));
       // Activations are offset by 128 from their zero points.
       const VI zero_point = hn::Set(di32, args.quantized[r].zero_point + 128);
       const auto sum = hn::ConvertTo(df, hn::Add(whole, hn::Mul(minus_sums, zero_point)));
-      auto y = hn::MulAdd(hn::Mul(sum, hn::Set(df, args.quantized[r].scale)), scales, bias);
-      if (args.accumulate) y = hn::Add(hn::LoadN(df, c, n), y);
-      hn::StoreN(y, df, c, n);
+      y[r] = hn::MulAdd(hn::Mul(sum, hn::Set(df, args.quantized[r].scale)), scales, bias);
+      if (args.accumulate) y[r] = hn::Add(hn::LoadN(df, c + r * args.c_stride, n), y[r]);
     }
+    AddChange(args, column, y);
+    HWY_UNROLL(16)
+    for (uint32_t r = 0; r < kTileRows; ++r) hn::StoreN(y[r], df, c + r * args.c_stride, n);
   }
 };
 

@@ -17,37 +17,12 @@ namespace arn::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
-// A change is prefetched so many of its panels ahead, into L2.
-constexpr size_t kChangePanelsAhead = 2;
-
-// c[n] += the change of panel `i`.
-HWY_INLINE void AddChange(const TileChange& change, size_t i, size_t n, float* c) {
-  const hn::FixedTag<int32_t, kLowRankColumns> di32;
-  const hn::Rebind<float, decltype(di32)> df;
-  const hn::Repartition<int8_t, decltype(di32)> di8;
-  const RoundedRanks& ranks = *change.ranks;
-  const std::byte* w = change.panels + i * change.panel_bytes;
-  const std::byte* next = change.next + i * change.next_bytes;
-  for (uint32_t at = 0; at < change.next_bytes; at += 64) __builtin_prefetch(next + at, 0, 2);
-  // The weights are offset by 128, to be unsigned.
-  auto sum = hn::Set(di32, -128 * ranks.sum);
-  for (uint32_t k = 0; k < change.n_ranks; k += 4, w += 4 * kLowRankColumns) {
-    __builtin_prefetch(w + kChangePanelsAhead * change.panel_bytes, 0, 2);
-    int32_t four;
-    std::memcpy(&four, ranks.values + k, sizeof four);
-    const auto weights = hn::Xor(hn::LoadU(di8, reinterpret_cast<const int8_t*>(w)),
-                                 hn::Set(di8, static_cast<int8_t>(-128)));
-    vnni::AddProducts(weights.raw, hn::BitCast(di8, hn::Set(di32, four)).raw, &sum.raw);
-  }
-  const auto factor = hn::Set(df, change.scales[i] * ranks.scale);
-  hn::StoreN(hn::MulAdd(hn::ConvertTo(df, sum), factor, hn::LoadN(df, c, n)), df, c, n);
-}
-
 // Kernel provides:
-//   kLayout              layout it reads
-//   kRows                maximum rows per tile
+//   kLayout                                layout it reads
+//   kRows                                  maximum rows per tile
 //   PanelBytes(k)
-//   Panel<kRows>(args, panel, n, c)    computes n columns of one panel for kRows rows, to c
+//   Panel<kRows>(args, panel, column, n)   computes n columns, from args.c + column on, of a panel
+//                                          for kRows rows, with their change
 template <class Kernel, uint32_t kRows = 1>
 void RunTile(const TileArgs& args) {
   if constexpr (kRows < Kernel::kRows) {
@@ -58,13 +33,7 @@ void RunTile(const TileArgs& args) {
   const std::byte* panel = args.panels;
   for (uint32_t column = 0; column < args.n; column += kColumns, panel += panel_bytes) {
     const size_t n = HWY_MIN(kColumns, args.n - column);
-    Kernel::template Panel<kRows>(args, panel, n, args.c + column);
-    if constexpr (kHasAdapters && kRows == 1) {
-      static_assert(kColumns == kLowRankColumns);
-      if (args.change != nullptr) {
-        AddChange(*args.change, column / kColumns, n, args.c + column);
-      }
-    }
+    Kernel::template Panel<kRows>(args, panel, column, n);
   }
 }
 

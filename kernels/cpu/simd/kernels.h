@@ -129,10 +129,11 @@ struct QuantizedLowRank {
 };
 struct LowRankInt8Kernels {
   void (*a)(const QuantizedLowRank& args) = nullptr;
-  // Rounds the input of a B: ranks [args.n_rows, chunks of args.inputs].
-  void (*round)(const LowRankArgs& args, RoundedRanks* ranks) = nullptr;
-  // ranks: what `round` made; null: rounds them itself, to the same bits.
-  void (*b)(const LowRankArgs& args, const RoundedRanks* ranks) = nullptr;
+  // Rounds the input of a B: RankRows of args.n_rows rows. They may be where the input is if it is
+  // of 8 to kRankChunk ranks.
+  void (*round)(const LowRankArgs& args, std::byte* ranks, size_t stride) = nullptr;
+  // ranks: what `round` made; or none: rounds them itself, to the same bits.
+  void (*b)(const LowRankArgs& args, const RankRows& ranks) = nullptr;
 };
 
 struct SimdKernels {

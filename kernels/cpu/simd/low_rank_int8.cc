@@ -172,7 +172,8 @@ void LowRankInt8A(const QuantizedLowRank& args) {
   MultiplyA<Dot, false>(args);
 }
 
-// Rounds n ranks of a row.
+// Rounds n ranks of a row. out: may be y if n is 8 or more, as no vector is written over floats
+// that are still to be read, nor behind the last.
 HWY_NOINLINE void RoundChunk(const float* y, uint32_t n, RoundedRanks* out) {
   const LowRankSums di;
   const LowRankFloats d;
@@ -183,7 +184,6 @@ HWY_NOINLINE void RoundChunk(const float* y, uint32_t n, RoundedRanks* out) {
   }
   const float most = hn::ReduceMax(d, largest);
   const auto factor = hn::Set(d, most > 0.0f ? 127.0f / most : 0.0f);
-  out->scale = most / 127.0f;
   auto total = hn::Zero(di);
   for (uint32_t i = 0; i < AlignUp(n, kLowRankInputs); i += kSumLanes) {
     const auto part = i < n ? hn::LoadN(d, y + i, n - i) : hn::Zero(d);
@@ -191,24 +191,26 @@ HWY_NOINLINE void RoundChunk(const float* y, uint32_t n, RoundedRanks* out) {
     total = hn::Add(total, rounded);
     hn::StoreU(hn::DemoteTo(di8, rounded), di8, out->values + i);
   }
-  out->sum = hn::ReduceSum(di, total);
+  out->scale = most / 127.0f;
+  out->offset = -128 * hn::ReduceSum(di, total);
 }
 
-void RoundLowRank(const LowRankArgs& args, RoundedRanks* ranks) {
-  for (uint32_t row = 0; row < args.n_rows; ++row) {
+void RoundLowRank(const LowRankArgs& args, std::byte* ranks, size_t stride) {
+  for (uint32_t row = 0; row < args.n_rows; ++row, ranks += stride) {
     const float* y = args.x + row * args.x_stride;
-    for (uint32_t first = 0; first < args.inputs; first += kRankChunk, ++ranks) {
-      RoundChunk(y + first, HWY_MIN(kRankChunk, args.inputs - first), ranks);
+    auto* out = reinterpret_cast<RoundedRanks*>(ranks);
+    for (uint32_t first = 0; first < args.inputs; first += kRankChunk, ++out) {
+      RoundChunk(y + first, HWY_MIN(kRankChunk, args.inputs - first), out);
     }
   }
 }
 
 // Panels of a B from `column` on, which are whole if there are several, times n ranks of each of
-// kRows rows: those of row r at ranks[r * stride].
+// kRows rows.
 template <class Dot, uint32_t kRows, uint32_t kPanels>
 HWY_INLINE void MultiplyBPanels(const LowRankArgs& args, const std::byte* panels,
-                                uint64_t panel_bytes, const RoundedRanks* ranks, size_t stride,
-                                uint32_t n, uint32_t column, float* out) {
+                                uint64_t panel_bytes, const RankRows& ranks, uint32_t n,
+                                uint32_t column, float* out) {
   const LowRankSums di;
   const LowRankFloats df;
   LowRankSum sums[kPanels][kRows][kSumParts];
@@ -216,7 +218,7 @@ HWY_INLINE void MultiplyBPanels(const LowRankArgs& args, const std::byte* panels
   for (uint32_t r = 0; r < kRows; ++r) {
     for (uint32_t p = 0; p < kPanels; ++p) {
       for (size_t v = 0; v < kSumParts; ++v) {
-        sums[p][r][v] = hn::Set(di, -Dot::kOffset * ranks[r * stride].sum);
+        sums[p][r][v] = hn::Set(di, Dot::kOffset == 0 ? 0 : ranks.At(r).offset);
       }
     }
   }
@@ -230,7 +232,7 @@ HWY_INLINE void MultiplyBPanels(const LowRankArgs& args, const std::byte* panels
         if (Dot::kOffset != 0) weights = Flip(weights);
         HWY_UNROLL(16)
         for (uint32_t r = 0; r < kRows; ++r) {
-          Dot::Add(weights, FourBytes(ranks[r * stride].values + k), &sums[p][r][v]);
+          Dot::Add(weights, FourBytes(ranks.At(r).values + k), &sums[p][r][v]);
         }
       }
     }
@@ -240,7 +242,7 @@ HWY_INLINE void MultiplyBPanels(const LowRankArgs& args, const std::byte* panels
     const float scale = args.scales[column / kLowRankColumns];
     HWY_UNROLL(16)
     for (uint32_t r = 0; r < kRows; ++r) {
-      const auto factor = hn::Set(df, scale * ranks[r * stride].scale);
+      const auto factor = hn::Set(df, scale * ranks.At(r).scale);
       HWY_UNROLL(4)
       for (size_t v = 0; v < kSumParts; ++v) {
         const size_t at = column + v * kSumLanes;
@@ -260,8 +262,8 @@ HWY_INLINE void MultiplyBPanels(const LowRankArgs& args, const std::byte* panels
 
 // A block's B times n of the ranks, from `first` on, of kRows rows.
 template <class Dot, uint32_t kRows>
-HWY_INLINE void MultiplyBChunk(const LowRankArgs& args, const RoundedRanks* ranks, size_t stride,
-                               uint32_t first, uint32_t n, float* out) {
+HWY_INLINE void MultiplyBChunk(const LowRankArgs& args, const RankRows& ranks, uint32_t first,
+                               uint32_t n, float* out) {
   // A lone row hides the latency of products by several panels at a time.
   constexpr uint32_t kPanels = kRows == 1 && kSumParts < 4 ? 4 / kSumParts : 1;
   const uint64_t panel_bytes = LowRankPanelBytes(DType::kInt8, args.inputs);
@@ -270,39 +272,36 @@ HWY_INLINE void MultiplyBChunk(const LowRankArgs& args, const RoundedRanks* rank
   if constexpr (kPanels > 1) {
     constexpr uint32_t kStep = kPanels * kLowRankColumns;
     for (; column + kStep <= args.n; column += kStep, panel += kPanels * panel_bytes) {
-      MultiplyBPanels<Dot, kRows, kPanels>(args, panel, panel_bytes, ranks, stride, n, column, out);
+      MultiplyBPanels<Dot, kRows, kPanels>(args, panel, panel_bytes, ranks, n, column, out);
     }
   }
   for (; column < args.n; column += kLowRankColumns, panel += panel_bytes) {
-    MultiplyBPanels<Dot, kRows, 1>(args, panel, panel_bytes, ranks, stride, n, column, out);
+    MultiplyBPanels<Dot, kRows, 1>(args, panel, panel_bytes, ranks, n, column, out);
   }
 }
 
 template <class Dot, uint32_t kRows>
-HWY_INLINE void MultiplyBTiles(const LowRankArgs& args, const RoundedRanks* rounded,
-                               uint32_t* row) {
-  const auto n_chunks = static_cast<uint32_t>(CeilDiv(args.inputs, kRankChunk));
+HWY_INLINE void MultiplyBTiles(const LowRankArgs& args, const RankRows& rounded, uint32_t* row) {
   for (; *row + kRows <= args.n_rows; *row += kRows) {
     const float* y = args.x + *row * args.x_stride;
     float* out = args.out + *row * args.out_stride;
     for (uint32_t first = 0; first < args.inputs; first += kRankChunk) {
       const uint32_t n = HWY_MIN(kRankChunk, args.inputs - first);
       RoundedRanks here[kRows];
-      const RoundedRanks* ranks = here;
-      size_t stride = 1;
-      if (rounded != nullptr) {
-        ranks = rounded + size_t{*row} * n_chunks + first / kRankChunk;
-        stride = n_chunks;
+      RankRows ranks = rounded;
+      if (rounded.first != nullptr) {
+        ranks.first += *row * ranks.stride + first / kRankChunk * sizeof(RoundedRanks);
       } else {
         for (uint32_t r = 0; r < kRows; ++r) RoundChunk(y + r * args.x_stride + first, n, &here[r]);
+        ranks = {reinterpret_cast<const std::byte*>(here), sizeof(RoundedRanks)};
       }
-      MultiplyBChunk<Dot, kRows>(args, ranks, stride, first, n, out);
+      MultiplyBChunk<Dot, kRows>(args, ranks, first, n, out);
     }
   }
 }
 
 template <class Dot>
-void LowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
+void LowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
   uint32_t row = 0;
   MultiplyBTiles<Dot, Dot::kRows>(args, ranks, &row);
   if (Dot::kFewRows < Dot::kRows) MultiplyBTiles<Dot, Dot::kFewRows>(args, ranks, &row);
@@ -310,17 +309,17 @@ void LowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
 }
 
 void AnyLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<AnyDot>(args); }
-void AnyLowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
+void AnyLowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
   LowRankInt8B<AnyDot>(args, ranks);
 }
 #if HWY_TARGET == HWY_AVX3
 void DotLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<VnniDot>(args); }
-void DotLowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
+void DotLowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
   LowRankInt8B<VnniDot>(args, ranks);
 }
 #elif HWY_ARCH_ARM_A64
 void DotLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<SdotDot>(args); }
-void DotLowRankInt8B(const LowRankArgs& args, const RoundedRanks* ranks) {
+void DotLowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
   LowRankInt8B<SdotDot>(args, ranks);
 }
 #endif

@@ -22,21 +22,32 @@ struct QuantizedRow {
   float scale;
 };
 
-// Up to kRankChunk ranks of a row as integers, with zeros up to a multiple of kLowRankInputs.
+// Up to kRankChunk ranks of a row as integers, with zeros up to a multiple of kLowRankInputs,
+// behind which the memory may end.
 struct RoundedRanks {
-  alignas(16) int8_t values[kRankChunk];
   float scale;
-  int32_t sum;  // of the integers
+  int32_t offset;  // -128 times the sum of the integers, for weights that are offset by 128
+  int8_t values[kRankChunk];
+};
+// RoundedRanks of several rows, in a row a chunk behind the other.
+struct RankRows {
+  const std::byte* first;  // null: they are not rounded
+  size_t stride;           // bytes from row to row
+
+  // The first chunk of a row.
+  const RoundedRanks& At(size_t row) const {
+    return *reinterpret_cast<const RoundedRanks*>(first + row * stride);
+  }
 };
 
 // The B of a low-rank change in int8, from the tile's first column on, in panels of as many columns
-// as the tile's: c[n] += B ranks, with the bits of LowRankInt8Kernels::b.
+// as the tile's: c += B ranks, with the bits of LowRankInt8Kernels::b.
 struct TileChange {
   const std::byte* panels = nullptr;  // null: no change
   uint64_t panel_bytes = 0;
   const float* scales = nullptr;  // of the panels
-  const RoundedRanks* ranks = nullptr;
-  uint32_t n_ranks = 0;  // a multiple of kLowRankInputs
+  RankRows ranks = {};            // of the tile's rows
+  uint32_t n_ranks = 0;           // a multiple of kLowRankInputs
   // Memory that is read after the tile: a little of it is prefetched with each panel, because a
   // burst would be waited for.
   const std::byte* next = nullptr;
@@ -55,7 +66,7 @@ struct TileArgs {
   DType dtype;  // of the weights
   float* c;
   size_t c_stride;           // in elements
-  const TileChange* change;  // of one row, if TileKernel::adds_changes; or null
+  const TileChange* change;  // if TileKernel::adds_changes; or null
 };
 // Takes 1 to TileKernel::rows rows. A row's result does not depend on the other rows.
 using TileFn = void (*)(const TileArgs& args);
