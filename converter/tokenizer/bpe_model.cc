@@ -38,7 +38,9 @@ std::optional<std::pair<std::string, std::string>> ReadMerge(const JsonNode& nod
 // Drops the right side's prefix from the merged token.
 void ReadMerges(const JsonNode& node, const std::string& prefix, Vocabulary* out) {
   uint32_t rank = 0;
-  for (const JsonNode& item : node.Items()) {
+  const std::vector<JsonNode> items = node.Items();
+  out->merges.reserve(items.size());
+  for (const JsonNode& item : items) {
     const auto merge = ReadMerge(item);
     if (!merge) continue;
     const auto id_of = [&](const std::string& token) {

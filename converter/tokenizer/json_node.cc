@@ -92,6 +92,7 @@ std::vector<JsonNode> JsonNode::Items() const {
     Fail("is " + Shown(value_) + ", expected an array");
   }
   std::vector<JsonNode> items;
+  items.reserve(value_->size());
   for (size_t i = 0; i < value_->size(); ++i) {
     items.push_back({&(*value_)[i], file_, path_ + "[" + std::to_string(i) + "]"});
   }

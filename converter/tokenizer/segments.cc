@@ -1,9 +1,8 @@
 // Converts texts, merges and scores into the segments of runtime/bundle/token_tables.h.
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,15 +15,16 @@
 namespace arn::convert {
 namespace {
 
-uint64_t PairKey(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
-
 // Reference implementation of the runtime's merging.
 class Merger {
  public:
-  Merger(const Vocabulary& vocabulary, const TokenTexts& texts)
-      : merges_(vocabulary.merges), texts_(texts) {
+  // merges: the open-addressing table of the bundle. Keeps references to its arguments.
+  Merger(const std::vector<MergeSlot>& merges, const TokenTexts& texts)
+      : merges_(merges), texts_(texts) {
+    constexpr size_t kMostUnitBytes = 4;  // those of a character
     for (uint32_t id = 0; id < texts.count(); ++id) {
-      if (texts.is_spelled(id)) ids_.emplace(texts.text(id), id);
+      if (!texts.is_spelled(id) || texts.text(id).size() > kMostUnitBytes) continue;
+      ids_.emplace(texts.text(id), id);
     }
   }
 
@@ -40,23 +40,37 @@ class Merger {
       if (found == ids_.end()) return false;
       symbols.push_back(found->second);
     }
-    while (symbols.size() > 1) {
-      std::optional<std::pair<BpeMerge, size_t>> best;
-      for (size_t i = 0; i + 1 < symbols.size(); ++i) {
-        const auto merge = merges_.find(PairKey(symbols[i], symbols[i + 1]));
-        if (merge != merges_.end() && (!best || merge->second.rank < best->first.rank)) {
-          best = {merge->second, i};
-        }
+    std::vector<const MergeSlot*> merges;  // of each symbol with the next
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      merges.push_back(Find(symbols[i], symbols[i + 1]));
+    }
+    while (!merges.empty()) {
+      size_t best = 0;
+      for (size_t i = 1; i < merges.size(); ++i) {
+        if (merges[i]->rank < merges[best]->rank) best = i;
       }
-      if (!best) return false;
-      symbols[best->second] = best->first.id;
-      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best->second) + 1);
+      if (merges[best]->left == kEmptySlot) return false;
+      symbols[best] = merges[best]->id;
+      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+      merges.erase(merges.begin() + static_cast<std::ptrdiff_t>(best));
+      if (best < merges.size()) merges[best] = Find(symbols[best], symbols[best + 1]);
+      if (best > 0) merges[best - 1] = Find(symbols[best - 1], symbols[best]);
     }
     return symbols.size() == 1 && symbols[0] == id;
   }
 
  private:
-  const std::unordered_map<uint64_t, BpeMerge>& merges_;
+  // Returns the pair's merge, or one that is empty and has the last rank.
+  const MergeSlot* Find(uint32_t left, uint32_t right) const {
+    static constexpr MergeSlot kNone = {kEmptySlot, 0, UINT32_MAX, 0};
+    for (size_t i = HashPair(left, right);; ++i) {
+      const MergeSlot& slot = merges_[i & (merges_.size() - 1)];
+      if (slot.left == kEmptySlot) return &kNone;
+      if (slot.left == left && slot.right == right) return &slot;
+    }
+  }
+
+  const std::vector<MergeSlot>& merges_;
   const TokenTexts& texts_;
   std::unordered_map<std::string_view, uint32_t> ids_;
 };
@@ -91,18 +105,29 @@ std::vector<TokenSlot> TokenSlots(const TokenTexts& texts, const IsWhole& is_who
   return slots;
 }
 
-void BuildMerges(const Vocabulary& vocabulary, const TokenTexts& texts, TokenizerTables* tables) {
-  std::vector<uint8_t> boundary(kBoundaryBytes, 0);
+std::vector<MergeSlot> MergeSlots(const Vocabulary& vocabulary) {
   std::vector<MergeSlot> slots(SlotCount(vocabulary.merges.size()), {kEmptySlot, 0, 0, 0});
   // Sorted, so that the same file always gives the same bytes.
-  const std::map<uint64_t, BpeMerge> ordered(vocabulary.merges.begin(), vocabulary.merges.end());
+  std::vector<std::pair<uint64_t, BpeMerge>> ordered(vocabulary.merges.begin(),
+                                                     vocabulary.merges.end());
+  std::sort(ordered.begin(), ordered.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [pair, merge] : ordered) {
     const uint32_t left = static_cast<uint32_t>(pair >> 32), right = static_cast<uint32_t>(pair);
     size_t i = HashPair(left, right) & (slots.size() - 1);
     while (slots[i].left != kEmptySlot) i = (i + 1) & (slots.size() - 1);
     slots[i] = {left, right, merge.rank, merge.id};
-    if (texts.text(left).empty() || texts.text(right).empty()) continue;
-    const uint32_t bit = BoundaryBit(texts.LastUnit(left), texts.FirstUnit(right));
+  }
+  return slots;
+}
+
+void BuildMerges(const std::vector<MergeSlot>& slots, const TokenTexts& texts,
+                 TokenizerTables* tables) {
+  std::vector<uint8_t> boundary(kBoundaryBytes, 0);
+  for (const MergeSlot& slot : slots) {
+    if (slot.left == kEmptySlot) continue;
+    if (texts.text(slot.left).empty() || texts.text(slot.right).empty()) continue;
+    const uint32_t bit = BoundaryBit(texts.LastUnit(slot.left), texts.FirstUnit(slot.right));
     boundary[bit / 8] |= static_cast<uint8_t>(1u << (bit % 8));
   }
   tables->merge_table = std::move(boundary);
@@ -125,7 +150,8 @@ void BuildTrieSegment(const Vocabulary& vocabulary, const TokenTexts& texts,
 void BuildSegments(const Vocabulary& vocabulary, TokenizerTables* tables) {
   const TokenTexts texts(vocabulary, *tables);
   const bool is_bpe = tables->model == fbs::TokenizerModel::Bpe;
-  const Merger merger(vocabulary, texts);
+  const std::vector<MergeSlot> merges = MergeSlots(vocabulary);
+  const Merger merger(merges, texts);
   // The text of a token with a prefix or a suffix does not encode to that token.
   const bool has_whole_tokens = is_bpe && (tables->subword_prefix + tables->word_suffix).empty();
   tables->n_tokens = texts.count();
@@ -139,7 +165,7 @@ void BuildSegments(const Vocabulary& vocabulary, TokenizerTables* tables) {
   AppendBytes(
       TokenSlots(texts, [&](uint32_t id) { return has_whole_tokens && merger.GivesItself(id); }),
       &tables->token_table);
-  if (is_bpe) BuildMerges(vocabulary, texts, tables);
+  if (is_bpe) BuildMerges(merges, texts, tables);
   if (tables->model == fbs::TokenizerModel::Unigram ||
       tables->model == fbs::TokenizerModel::WordPiece) {
     BuildTrieSegment(vocabulary, texts, tables);

@@ -37,18 +37,22 @@ void Vocabulary::Add(const std::string& text, uint32_t id) {
 
 void ReadTexts(const JsonNode& node, Vocabulary* out) {
   if (node.IsNull() || !node.value().is_object()) node.Fail("is not an object of strings and ids");
-  std::unordered_map<uint32_t, std::string> texts;
+  out->texts.reserve(node.value().size());
+  out->ids.reserve(node.value().size());
+  std::vector<bool> is_given;
   for (const auto& [text, id] : node.value().items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > kMaxTokenId) {
       node.Fail("gives the token \"" + text + "\" the id " + id.dump() + ", expected 0.." +
                 std::to_string(kMaxTokenId));
     }
-    const auto [other, is_new] = texts.emplace(id.get<uint32_t>(), text);
-    if (!is_new) {
-      node.Fail("gives the id " + id.dump() + " to \"" + other->second + "\" and to \"" + text +
+    const uint32_t at = id.get<uint32_t>();
+    if (is_given.size() <= at) is_given.resize(at + 1);
+    if (is_given[at]) {
+      node.Fail("gives the id " + id.dump() + " to \"" + out->texts[at] + "\" and to \"" + text +
                 "\"");
     }
-    out->Add(text, id.get<uint32_t>());
+    is_given[at] = true;
+    out->Add(text, at);
   }
 }
 

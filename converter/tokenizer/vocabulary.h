@@ -42,7 +42,7 @@ Vocabulary ReadUnigramModel(const JsonNode& model, TokenizerTables* tables);
 Vocabulary ReadWordPieceModel(const JsonNode& model, TokenizerTables* tables);
 Vocabulary ReadWordLevelModel(const JsonNode& model, TokenizerTables* tables);
 
-// Reads an object that maps texts to ids.
+// Reads an object that maps texts to ids. REQUIRES: the vocabulary is empty.
 void ReadTexts(const JsonNode& node, Vocabulary* out);
 
 // Sets unk_score from the lowest score, as Hugging Face tokenizers does.
