@@ -18,6 +18,7 @@ class SchemaMatcher {
     bool any_spelling = true;
     size_t block_bytes = size_t{1} << 20;  // of terms and tables together
     size_t table_bytes = 0;                // of them, for tables; 0: a third
+    uint64_t max_steps = UINT64_MAX;
   };
 
   Status Compile(std::string_view schema, const Options& options) {
@@ -34,10 +35,10 @@ class SchemaMatcher {
     // A copy that is gone when the texts are read.
     const auto copy = std::make_unique<char[]>(schema.size());
     std::memcpy(copy.get(), schema.data(), schema.size());
-    Status status =
-        CompileJsonSchema({copy.get(), schema.size()},
-                          {options.any_order, options.any_whitespace, options.any_spelling}, terms_,
-                          &arena_, &diag_, &root_);
+    Status status = CompileJsonSchema(
+        {copy.get(), schema.size()},
+        {options.any_order, options.any_whitespace, options.any_spelling, options.max_steps},
+        terms_, &arena_, &diag_, &root_);
     std::memset(copy.get(), 0, schema.size());
     if (status == Status::kOk) status = terms_->Resolve(root_, &diag_);
     state_ = root_;
