@@ -90,6 +90,23 @@ TEST(ToolCalls, RareSchemas_FitOrAreRefused) {
   EXPECT_GT(n_calls, 100u);
 }
 
+TEST(ToolCalls, NamesThatACallCannotHold_AreRefused) {
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    const bool is_quoted = c.format.arguments == ArgumentSyntax::kJson;
+    Replies replies;
+    const auto compile = [&](const std::string& name) {
+      return replies.Compile(c, ToolChoice::kRequired, "", false, ReplyStart::kOpen,
+                             R"([{"name": "f", "parameters": {"type": "object", "properties": {")" +
+                                 name + R"(": {"type": "null"}}}}])");
+    };
+    EXPECT_EQ(compile(std::string(128, 'n')), Status::kOk) << replies.error();
+    for (const std::string& name : {std::string(), std::string(129, 'n'), std::string("a/b")}) {
+      EXPECT_EQ(compile(name), is_quoted ? Status::kOk : Status::kUnsupported) << name;
+    }
+  }
+}
+
 TEST(ToolCalls, StringsThatACallCannotHold_AreRefused) {
   for (const Case& c : Cases()) {
     if (c.format.arguments != ArgumentSyntax::kParameters) continue;

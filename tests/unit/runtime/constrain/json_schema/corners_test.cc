@@ -418,6 +418,12 @@ TEST(JsonSchemaCorners, OneOf_OfWhatExcludesEachOther) {
        {R"({"a":{"a":{"a":{"a":{"a":{"a":1}}}}}})", R"({"a":{"a":{"a":{"a":{"a":{"a":2}}}}}})"},
        {R"({"a":{"a":{"a":{"a":{"a":{"a":3}}}}}})", R"({"a":1})"}},
       {many_more.c_str(), {"\"60\"", "\"0\""}, {"\"120\""}},
+      // Up to draft 7 nothing beside $ref counts.
+      {R"({"$schema":"http://json-schema.org/draft-07/schema#","oneOf":[)"
+       R"({"allOf":[{"$ref":"#/definitions/i","type":"string"}]},{"type":"integer"},)"
+       R"({"type":"null"}],"definitions":{"i":{"type":"integer"}}})",
+       {"null"},
+       {"1", "\"a\""}},
       {R"({"oneOf":[false,{"type":"string"},true]})", {"1"}, {"\"a\""}},
       {R"({"oneOf":[{"type":"object","required":["a"]},{"type":"object","properties":{"b":true},)"
        R"("additionalProperties":false}]})",

@@ -23,7 +23,8 @@ class SchemaMatcher {
 
   Status Compile(std::string_view schema, const Options& options) {
     const size_t bytes = options.block_bytes;
-    memory_ = std::make_unique<std::byte[]>(bytes + 64);
+    // Not cleared: filled below.
+    memory_.reset(new std::byte[bytes + 64]);
     const auto address = reinterpret_cast<uintptr_t>(memory_.get());
     std::byte* const block = memory_.get() + (64 - address % 64) % 64;
     std::memset(block, 0xA5, bytes);
