@@ -8,6 +8,7 @@
 namespace arn::convert {
 
 // Returns the bytes of the white space character (str.isspace) at the start of `text`; 0: none.
+// REQUIRES: `text` is not empty.
 size_t WhiteSpaceBytes(std::string_view text);
 bool IsAllSpace(std::string_view text);
 // Returns the bytes of the text without trailing white space.

@@ -81,7 +81,7 @@ class Lexer {
     const size_t end = tag == std::string::npos ? text_.size() : tag;
     const std::string_view data = std::string_view(text_).substr(at_, end - at_);
     if (tag == std::string::npos) {
-      if (!data.empty()) Push(TokenKind::kData, std::string(data));
+      Push(TokenKind::kData, std::string(data));
       Skip(data.size());
       return;
     }
@@ -196,7 +196,11 @@ class Lexer {
         Number();
       } else if (IsNameStart(c)) {
         size_t n = 1;
-        while (at_ + n < text_.size() && IsNamePart(text_[at_ + n])) ++n;
+        // White space may be of several bytes.
+        while (at_ + n < text_.size() && IsNamePart(text_[at_ + n]) &&
+               WhiteSpaceBytes(std::string_view(text_).substr(at_ + n)) == 0) {
+          ++n;
+        }
         Push(TokenKind::kName, text_.substr(at_, n));
         Skip(n);
       } else if (c == '\'' || c == '"') {
@@ -257,11 +261,10 @@ class Lexer {
     Skip(end + 1 - at_);
   }
 
-  // Skips digits with single underscores between them, from `at`; returns their end.
+  // Skips digits with single underscores between them, from a digit at `at`; returns their end.
   size_t Digits(size_t at) const {
-    while (at < text_.size() &&
-           (IsDigit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() &&
-                                   IsDigit(text_[at + 1]) && at > 0 && IsDigit(text_[at - 1])))) {
+    while (at < text_.size() && (IsDigit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() &&
+                                                        IsDigit(text_[at + 1])))) {
       ++at;
     }
     return at;
@@ -269,14 +272,13 @@ class Lexer {
 
   void Number() {
     const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
-    if (text_[at_] == '0' && std::string_view("bBoOxX").find(next) != std::string_view::npos &&
-        next != '\0') {
+    if (text_[at_] == '0' && std::string_view("bBoOxX").find(next) != std::string_view::npos) {
       Fail("binary, octal and hexadecimal numbers are not supported");
     }
     const size_t whole = Digits(at_);
     size_t end = whole;
     const bool follows_dot =
-        !tokens_.empty() && tokens_.back().IsOperator(".") && at_ > 0 && text_[at_ - 1] == '.';
+        !tokens_.empty() && tokens_.back().IsOperator(".") && text_[at_ - 1] == '.';
     if (!follows_dot) {
       if (end + 1 < text_.size() && text_[end] == '.' && IsDigit(text_[end + 1])) {
         end = Digits(end + 1);

@@ -9,6 +9,8 @@ namespace arn::chat {
 // Maximum bytes of each.
 inline constexpr size_t kMaxCallNameBytes = 256;
 inline constexpr size_t kMaxCallIdBytes = 512;
+// Limits the bytes of an argument's name without quotes, and of a word that is no number.
+inline constexpr size_t kMaxBareWordBytes = 128;
 
 // Besides letters and digits.
 inline constexpr std::string_view kNameMarks = "_-.:/";

@@ -130,7 +130,7 @@ ArgumentReader::Outcome ArgumentReader::TakeValue(char byte, ReplySink* sink) {
 
 ArgumentReader::Outcome ArgumentReader::TakeWord(char byte, ReplySink* sink) {
   if (IsWordCharacter(byte)) {
-    if (word_size_ == kMaxWordBytes) return BeginLongNumber(byte, sink);
+    if (word_size_ == kMaxBareWordBytes) return BeginLongNumber(byte, sink);
     word_[word_size_++] = byte;
     return Outcome::kMore;
   }

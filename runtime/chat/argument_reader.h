@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/bundle/call_name.h"
 #include "runtime/chat/json_number.h"
 #include "runtime/chat/reply_format.h"
 #include "runtime/chat/reply_sink.h"
@@ -27,8 +28,6 @@ class ArgumentReader {
  private:
   // Nesting of lists and objects beyond this is wrong.
   static constexpr uint32_t kMaxDepth = 64;
-  static constexpr size_t kMaxWordBytes = 128;
-
   enum class State : uint8_t {
     kBefore,      // before the first character
     kKey,         // a key, or the end of an object
@@ -72,7 +71,7 @@ class ArgumentReader {
   uint32_t depth_ = 0;    // open lists and objects; Python's argument list counts as an object
   uint64_t objects_ = 0;  // bit i: level i + 1 is an object
   size_t word_size_ = 0;
-  char word_[kMaxWordBytes];
+  char word_[kMaxBareWordBytes];
   JsonNumber number_;
 };
 

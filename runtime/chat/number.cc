@@ -98,9 +98,13 @@ size_t FormatFloat(double value, char* out) {
 
 bool ParseFloat(std::string_view text, double* out) {
   char plain[256];
-  const int n = WithoutUnderscores(text, plain, sizeof plain);
-  if (n <= 0) return false;
-  std::string_view rest(plain, static_cast<size_t>(n));
+  std::string_view rest = text;  // of any length without underscores
+  if (text.find('_') != std::string_view::npos) {
+    const int n = WithoutUnderscores(text, plain, sizeof plain);
+    if (n <= 0) return false;
+    rest = {plain, static_cast<size_t>(n)};
+  }
+  if (rest.empty()) return false;
   const bool is_negative = rest[0] == '-';
   if (rest[0] == '-' || rest[0] == '+') rest.remove_prefix(1);
   if (rest.empty()) return false;

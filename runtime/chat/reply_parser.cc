@@ -75,7 +75,7 @@ void ReplyParser::Run(ReplySink* sink, bool is_last) {
       case State::kReasoning: step = ReasoningStep(decides); break;
       case State::kName: step = NameStep(decides); break;
       case State::kArguments: step = ArgumentsStep(); break;
-      case State::kParameters: step = ParametersStep(decides); break;
+      case State::kParameters: step = ParametersStep(); break;
       case State::kParameterName: step = ParameterNameStep(decides); break;
       case State::kParameterValue: step = ParameterValueStep(decides); break;
       case State::kAfterArguments: step = AfterStep(decides); break;
@@ -205,7 +205,7 @@ ReplyParser::Step ReplyParser::ArgumentsStep() {
   return Step::kGoesOn;
 }
 
-ReplyParser::Step ReplyParser::ParametersStep(bool is_last) {
+ReplyParser::Step ReplyParser::ParametersStep() {
   size_t used = 0;
   const Match match = CompareMark(held(), format_->parameter_begin, &used);
   if (match == Match::kFull) {
@@ -214,7 +214,8 @@ ReplyParser::Step ReplyParser::ParametersStep(bool is_last) {
     n_key_ = 0;
     return Step::kGoesOn;
   }
-  if (match == Match::kPartial && !is_last) return Step::kNeedsMore;
+  // At the end of a reply, this is a call that was cut.
+  if (match == Match::kPartial && n_held_ < kHeldBytes) return Step::kNeedsMore;
   sink_.Add(ReplyEvent::kCallArguments, '}');
   state_ = State::kAfterArguments;
   return Step::kGoesOn;

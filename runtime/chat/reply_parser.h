@@ -59,7 +59,7 @@ class ReplyParser {
   Step ReasoningStep(bool is_last);
   Step NameStep(bool is_last);
   Step ArgumentsStep();
-  Step ParametersStep(bool is_last);
+  Step ParametersStep();
   Step ParameterNameStep(bool is_last);
   Step ParameterValueStep(bool is_last);
   Step AfterStep(bool is_last);

@@ -49,7 +49,7 @@ MODULES = {
     "GGUF": ["converter/gguf/"],
 }
 # Percent of the branches, exceptions left out. To be raised with what is reached; the goal is 100.
-LEAST = {"bundle": 96, "state": 100, "planner": 100, "schema": 88, "template": 92, "JSON": 94,
+LEAST = {"bundle": 96, "state": 100, "planner": 100, "schema": 99, "template": 97, "JSON": 94,
          "safetensors": 96, "GGUF": 98}
 # Test programs that reach them.
 TESTS = [
@@ -76,7 +76,8 @@ class Toolchain:
     self.suffixes = ("-14", "") if suffix is None else (f"-{suffix}",)
     self.settings = [] if suffix is None else [
         f"-DCMAKE_C_COMPILER=clang-{suffix}", f"-DCMAKE_CXX_COMPILER=clang++-{suffix}",
-        "-DCMAKE_CXX_FLAGS=-fcoverage-mcdc"]
+        # The compiler refuses the last without the first two, also where CMake tries it out.
+        "-DCMAKE_CXX_FLAGS=-fprofile-instr-generate -fcoverage-mapping -fcoverage-mcdc"]
     if "ARENITE_DEPS_BUILD" in os.environ:
       self.settings.append(f"-DARENITE_DEPS_BUILD={os.environ['ARENITE_DEPS_BUILD']}")
 

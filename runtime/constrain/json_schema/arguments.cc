@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/bundle/call_name.h"
 #include "runtime/constrain/json_schema/shapes.h"
 
 namespace arn::json_schema {
@@ -31,7 +32,7 @@ bool IsWord(StringView name) {
   for (size_t i = 0; i < name.size; ++i) {
     if (!bytes.Has(static_cast<uint8_t>(name.data[i]))) return false;
   }
-  return name.size > 0;
+  return name.size > 0 && name.size <= chat::kMaxBareWordBytes;
 }
 
 // True if the schema says that its values are strings, in the words that ToolTypes looks at too.
@@ -114,7 +115,7 @@ class Builder {
   Status FindBareTexts(const ObjectShape& shape, Span<Term> values, List<Term>* kept) {
     const Document& document = context_.document;
     const uint32_t properties = document.Find(Document::kRoot, "properties");
-    if (properties == kNone || document[properties].kind != JsonKind::kObject) return Status::kOk;
+    if (properties == kNone) return Status::kOk;
     Context bare = context_;
     bare.style.form = TextForm::kUtf8;
     bare.style.contents = style_.bare_texts;
@@ -150,7 +151,7 @@ Status FitNames(Context* context, ObjectShape* shape) {
         Status::kUnsupported, "JSON schema: the model's calls cannot write the name \"%.*s\"",
         static_cast<int>(std::min<size_t>(property.name.size, 64)), property.name.data);
   }
-  const Term words = terms->Repeat(terms->Bytes(WordBytes()), 1, kUnbounded);
+  const Term words = terms->Repeat(terms->Bytes(WordBytes()), 1, chat::kMaxBareWordBytes);
   ARN_ASSIGN(Span<PropertyClass> classes,
              context->arena->AllocateArray<PropertyClass>(shape->classes.size()));
   shape->has_other = false;

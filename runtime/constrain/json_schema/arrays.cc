@@ -102,15 +102,16 @@ class ArrayBuilder {
     return Status::kOk;
   }
 
-  // Each item is a constant of the items' schema, and none comes twice.
+  // Each item is a constant of the items' schema, and none comes twice. has_more: positions have
+  // schemas of their own, or items are counted.
   Status BuildUnique(const Fact& unique, bool has_more) {
+    if (has_more) return RefuseUnique(unique);
     List<Atom> atoms, constants;
     ARN_TRY(AtomsAt(0, &atoms));
     for (const Atom atom : atoms) {
-      if (constants.empty()) ARN_TRY(AddConstants(atom, &constants));
+      if (constants.empty()) ARN_TRY(AddConstants(ValueOf(atom), &constants));
     }
-    if (constants.empty() && !has_more) return BuildUniqueTexts(unique, atoms);
-    if (has_more) return RefuseUnique(unique);
+    if (constants.empty()) return BuildUniqueTexts(unique, atoms);
     if (constants.size() > kMaxChoices) {
       return context_.Refuse(unique.where, "more than 4096 different items");
     }
@@ -153,22 +154,17 @@ class ArrayBuilder {
     return Add();
   }
 
-  Status AddConstants(Atom atom, List<Atom>* out) {
-    if (IsDenied(atom)) return Status::kOk;
-    uint32_t value = ValueOf(atom);
+  // Appends the constants that a schema lists.
+  Status AddConstants(uint32_t schema, List<Atom>* out) {
     const Document& document = context_.document;
-    if (KindOf(atom) == AtomKind::kConst) return out->Append(context_.arena, atom);
-    if (KindOf(atom) == AtomKind::kSchema) {
-      if (document[value].kind != JsonKind::kObject) return Status::kOk;
-      const uint32_t constant = document.Find(value, "const");
-      if (constant != kNone) {
-        return out->Append(context_.arena, MakeAtom(AtomKind::kConst, constant));
-      }
-      value = document.Find(value, "enum");
-      if (value == kNone) return Status::kOk;
+    if (document[schema].kind != JsonKind::kObject) return Status::kOk;
+    const uint32_t constant = document.Find(schema, "const");
+    if (constant != kNone) {
+      return out->Append(context_.arena, MakeAtom(AtomKind::kConst, constant));
     }
-    if (document[value].kind != JsonKind::kArray) return Status::kOk;
-    for (uint32_t m = document[value].first; m != kNone; m = document[m].next) {
+    const uint32_t values = document.Find(schema, "enum");
+    if (values == kNone || document[values].kind != JsonKind::kArray) return Status::kOk;
+    for (uint32_t m = document[values].first; m != kNone; m = document[m].next) {
       bool is_new = true;
       for (const Atom other : *out) {
         ARN_TRY(context_.Spend(1));

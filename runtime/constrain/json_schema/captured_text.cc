@@ -12,49 +12,48 @@ constexpr char kShortMeanings[] = "\"\\/\b\f\n\r\t";
 
 }  // namespace
 
-bool CapturedText::Put(uint8_t byte) {
-  if (words_[kBytes] >= kMaxBytes) return false;
+void CapturedText::Put(uint8_t byte) {
   if (words_[kBytes] % 4 == 0) words_[kStateWords + words_[kBytes] / 4] = 0;
   reinterpret_cast<uint8_t*>(words_ + kStateWords)[words_[kBytes]++] = byte;
-  return true;
 }
 
-bool CapturedText::EndUnit() {
+void CapturedText::EndUnit() {
   const uint32_t unit = words_[kUnits] & 0xFFFF, high = words_[kUnits] >> 16;
   words_[kEscape] = 0;
   if (unit >= 0xD800 && unit < 0xDC00) {
     words_[kUnits] = unit << 16;  // its other half follows
-    return true;
+    return;
   }
   words_[kUnits] = 0;
   char utf8[4];
   const uint32_t code_point = high != 0 ? 0x10000 + ((high & 0x3FF) << 10) + (unit & 0x3FF) : unit;
   const size_t n = WriteUtf8(code_point, utf8);
-  bool fits = true;
-  for (size_t i = 0; i < n; ++i) fits = fits && Put(static_cast<uint8_t>(utf8[i]));
-  return fits;
+  for (size_t i = 0; i < n; ++i) Put(static_cast<uint8_t>(utf8[i]));
 }
 
-bool CapturedText::Add(uint8_t byte) {
+void CapturedText::Add(uint8_t byte) {
   uint32_t* const escape = &words_[kEscape];
   if (*escape == 0) {
-    if (byte != '\\') return Put(byte);
-    *escape = 1;
-    return true;
+    if (byte == '\\') {
+      *escape = 1;
+    } else {
+      Put(byte);
+    }
+    return;
   }
   if (*escape == 1) {
     if (byte == 'u') {
       *escape = 2;
       words_[kUnits] &= 0xFFFF0000u;
-      return true;
+      return;
     }
     *escape = 0;
-    const char* const found = std::strchr(kShortEscapes, byte);
-    return found != nullptr && Put(static_cast<uint8_t>(kShortMeanings[found - kShortEscapes]));
+    Put(static_cast<uint8_t>(kShortMeanings[std::strchr(kShortEscapes, byte) - kShortEscapes]));
+    return;
   }
   const uint32_t digit = byte <= '9' ? byte - '0' : (byte | 32u) - 'a' + 10;
   words_[kUnits] = (words_[kUnits] & 0xFFFF0000u) | ((words_[kUnits] << 4 | digit) & 0xFFFF);
-  return ++*escape < 6 || EndUnit();
+  if (++*escape == 6) EndUnit();
 }
 
 }  // namespace arn::json_schema

@@ -17,8 +17,8 @@ class CapturedText {
 
   explicit CapturedText(uint32_t* words) : words_(words) {}
 
-  // Reads a byte of a valid string content; false if the text becomes too long.
-  bool Add(uint8_t byte);
+  // Reads a byte. REQUIRES: with those before it, it begins a content of Capturable().
+  void Add(uint8_t byte);
   // Returns whether the next byte begins a character or an escape.
   bool IsBetween() const { return words_[kEscape] == 0; }
   uint32_t n_words() const { return kStateWords + (words_[kBytes] + 3) / 4; }
@@ -33,8 +33,8 @@ class CapturedText {
     kUnits,   // UTF-16 units read by \u: a high surrogate << 16, and the current one
     kBytes,
   };
-  bool Put(uint8_t byte);
-  bool EndUnit();
+  void Put(uint8_t byte);
+  void EndUnit();
 
   uint32_t* const words_;
 };

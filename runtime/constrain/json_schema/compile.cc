@@ -1,5 +1,7 @@
 #include "runtime/constrain/json_schema/compile.h"
 
+#include <algorithm>
+
 #include "runtime/constrain/json_schema/arguments.h"
 #include "runtime/constrain/json_schema/context.h"
 #include "runtime/constrain/json_schema/equal_schemas.h"
@@ -17,7 +19,8 @@ constexpr uint64_t kSteps = 200'000;
 constexpr uint64_t kStepsPerByte = 1'000;
 
 // Reads a schema and finds the nodes that have a value.
-Status FindNodes(StringView text, const json_schema::Style& style, Context* context) {
+Status FindNodes(StringView text, const json_schema::Style& style, uint64_t max_steps,
+                 Context* context) {
   Diag* const diag = context->diag;
   context->style = style;
   context->strings.Init(context->terms, style.form, style.contents);
@@ -25,7 +28,7 @@ Status FindNodes(StringView text, const json_schema::Style& style, Context* cont
   if (text.size != 0) std::memcpy(copy.data(), text.data, text.size);
   ARN_TRY(context->document.Read({copy.data(), copy.size()}, context->arena, diag));
   if (context->document.size() >= json_schema::kMaxDocumentValues) return Status::kOutOfMemory;
-  context->budget = kSteps + kStepsPerByte * text.size;
+  context->budget = std::min(max_steps, kSteps + kStepsPerByte * text.size);
   ARN_TRY(context->references.Init(&context->document, context->arena, diag));
   // The same $ref in two resources may name two schemas.
   if (context->references.n_resources() == 1) {
@@ -81,7 +84,7 @@ Status CompileJsonSchema(StringView text, const JsonSchemaOptions& options, Term
   json_schema::Style style = json_schema::JsonStyle(terms, form, space, space, space);
   style.any_order = options.any_order;
   const json_schema::TermTable* table = nullptr;
-  Status status = FindNodes(text, style, &context);
+  Status status = FindNodes(text, style, options.max_steps, &context);
   if (status == Status::kOk) status = BuildValueTerms(&context, &table);
   if (status == Status::kOk) {
     *out = terms->Concat(space, terms->Concat(table->values[0], space));
@@ -94,7 +97,7 @@ Status CompileArguments(StringView text, const ArgumentStyle& style, Terms* term
   Context context;
   Start(terms, arena, diag, &context);
   const json_schema::TermTable* table = nullptr;
-  Status status = FindNodes(text, style.values, &context);
+  Status status = FindNodes(text, style.values, UINT64_MAX, &context);
   if (status == Status::kOk) status = BuildValueTerms(&context, &table);
   if (status == Status::kOk) status = BuildArguments(&context, style, *table, out);
   return Finish(context, status, out);

@@ -21,6 +21,8 @@ struct JsonSchemaOptions {
   bool any_order = false;       // properties in any order; else in the schema's, others after them
   bool any_whitespace = false;  // white space wherever RFC 8259 allows it; else none
   bool any_spelling = false;    // strings as JSON allows them; else in one way (kCanonicalJson)
+  // Steps after which a schema counts as too complicated; never more than its size allows.
+  uint64_t max_steps = UINT64_MAX;
 };
 
 // *out: the term of the valid texts, for Terms::Resolve(). Keeps reachable what it needs of

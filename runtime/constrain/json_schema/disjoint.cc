@@ -39,9 +39,7 @@ class Comparer {
 
  private:
   const Json& json(uint32_t value) const { return context_.document[value]; }
-  bool IsObject(uint32_t value) const {
-    return value != kNone && json(value).kind == JsonKind::kObject;
-  }
+  bool IsObject(uint32_t value) const { return json(value).kind == JsonKind::kObject; }
   // Returns the value of a keyword of that kind, or kNone.
   uint32_t Find(uint32_t schema, StringView key, JsonKind kind) const {
     if (!IsObject(schema)) return kNone;

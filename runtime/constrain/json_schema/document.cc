@@ -283,7 +283,7 @@ const char* Document::Pointer(uint32_t value, char* out, size_t capacity) const 
   const auto put = [out, &at](char c) {
     if (at > 1) out[--at] = c;
   };
-  while (value != kNone && values_[value].parent != kNone) {
+  while (values_[value].parent != kNone) {
     const uint32_t parent = values_[value].parent;
     if (values_[parent].kind == JsonKind::kArray) {
       uint32_t index = 0;

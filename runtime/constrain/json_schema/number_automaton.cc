@@ -276,7 +276,7 @@ class Builder {
     const bool is_negative = !is_zero && Has(key, kHasNegativeExponent);
     if (is_negative != bound.is_negative) {
       order = is_negative ? kLess : kGreater;
-    } else if (is_negative || bound.is_negative) {
+    } else if (is_negative) {
       order = kGreater - order;
     }
     return order != kEqual ? order : key.words[1 + conditions_.size() + i];
@@ -410,7 +410,7 @@ class Builder {
     }
     uint32_t n_alive = 0;
     for (uint32_t s = 0; s < n; ++s) numbers[s] = numbers[s] != 0 ? n_alive++ : uint32_t{kNoState};
-    if (n == 0 || numbers[0] == kNoState) {
+    if (numbers[0] == kNoState) {
       arena_->Rewind(mark);
       return Status::kOk;
     }

@@ -297,7 +297,8 @@ Term DeriveName(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* sam
     return terms->Derive(rest, '"');
   }
   own[n_own] = terms->Derive(own[n_own], byte);
-  if (own[n_own] == kNothing || !text.Add(byte)) return kNothing;
+  if (own[n_own] == kNothing) return kNothing;
+  text.Add(byte);
   return terms->Custom(&kName, {own, n_own + 1}, {data, n_data + 1 + text.n_words()});
 }
 

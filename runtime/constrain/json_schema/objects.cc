@@ -61,7 +61,7 @@ class ObjectBuilder {
       ARN_TRY(some_.Append(context_.arena, &fact));
     }
     if (kind == FactKind::kPatternProperty || kind == FactKind::kSomePatternProperty) {
-      return AddPattern(fact.text, fact.where, nullptr);
+      return AddPattern(fact.text, fact.where);
     }
     if (kind == FactKind::kAdditional || kind == FactKind::kSomeAdditional) {
       return MentionSchema(fact);
@@ -80,34 +80,36 @@ class ObjectBuilder {
     return mentions_.Append(context_.arena, {name, mentions_.size(), fact, schema});
   }
 
-  // The names and patterns to which additionalProperties of a schema does not apply.
+  // The names and patterns to which additionalProperties of a schema does not apply. Both keywords
+  // have been read by then, and are objects.
   Status MentionSchema(const Fact& fact) {
     const Document& document = context_.document;
     const uint32_t properties = document.Find(fact.schema, "properties");
-    if (properties != kNone && document[properties].kind == JsonKind::kObject) {
+    if (properties != kNone) {
       for (uint32_t m = document[properties].first; m != kNone; m = document[m].next) {
         ARN_TRY(Mentions(document[m].key, nullptr, fact.schema));
       }
     }
     const uint32_t patterns = document.Find(fact.schema, "patternProperties");
-    if (patterns == kNone || document[patterns].kind != JsonKind::kObject) return Status::kOk;
+    if (patterns == kNone) return Status::kOk;
     for (uint32_t m = document[patterns].first; m != kNone; m = document[m].next) {
-      ARN_TRY(AddPattern(document[m].key, m, nullptr));
+      ARN_TRY(AddPattern(document[m].key, m));
     }
     return Status::kOk;
   }
 
-  Status AddPattern(StringView pattern, uint32_t where, uint32_t* out) {
-    for (uint32_t i = 0; i < n_splits_; ++i) {
-      if (!splits_[i].is_pattern || !(splits_[i].pattern == pattern)) continue;
-      if (out != nullptr) *out = i;
-      return Status::kOk;
-    }
+  // Returns the split of a pattern, or n_splits_.
+  uint32_t FindPattern(StringView pattern) const {
+    uint32_t i = 0;
+    while (i < n_splits_ && !(splits_[i].is_pattern && splits_[i].pattern == pattern)) ++i;
+    return i;
+  }
+  Status AddPattern(StringView pattern, uint32_t where) {
+    if (FindPattern(pattern) != n_splits_) return Status::kOk;
     Split split;
     split.pattern = pattern;
     split.is_pattern = true;
     ARN_TRY(PatternTerm(&context_, pattern, where, &split.term));
-    if (out != nullptr) *out = n_splits_;
     return AddSplit(split, where);
   }
   Status AddSplit(const Split& split, uint32_t where) {
@@ -134,44 +136,34 @@ class ObjectBuilder {
   Status AddAtoms(uint32_t splits, const List<uint32_t>& naming, List<Atom>* out) {
     for (const Fact* fact : general_) {
       ARN_TRY(context_.Spend(1));
-      bool applies = false;
-      ARN_TRY(Applies(*fact, splits, naming, &applies));
-      if (applies) ARN_TRY(out->Append(context_.arena, fact->atom));
+      if (Applies(*fact, splits, naming)) ARN_TRY(out->Append(context_.arena, fact->atom));
     }
     return Status::kOk;
   }
-  // Sets *out to whether a fact about many names is about those of a set of splits that the schemas
-  // in `naming` name.
-  Status Applies(const Fact& fact, uint32_t splits, const List<uint32_t>& naming, bool* out) {
-    *out = false;
-    uint32_t split = 0;
-    const bool is_pattern =
-        fact.kind == FactKind::kPatternProperty || fact.kind == FactKind::kSomePatternProperty;
-    if (is_pattern) {
-      ARN_TRY(AddPattern(fact.text, fact.where, &split));
-      *out = (splits >> split & 1) != 0;
-      return Status::kOk;
+  // Returns whether a fact about many names is about those of a set of splits that the schemas in
+  // `naming` name.
+  bool Applies(const Fact& fact, uint32_t splits, const List<uint32_t>& naming) const {
+    const auto matches = [&](StringView pattern) {
+      return (splits >> FindPattern(pattern) & 1) != 0;
+    };
+    if (fact.kind == FactKind::kPatternProperty || fact.kind == FactKind::kSomePatternProperty) {
+      return matches(fact.text);
     }
     if (fact.kind == FactKind::kSomeName) {
-      for (uint32_t i = 0; i < n_splits_; ++i) {
-        const bool is_it = !splits_[i].is_pattern && splits_[i].names == fact.atom;
-        *out = *out || (is_it && (splits >> i & 1) != 0);
-      }
-      return Status::kOk;
+      uint32_t i = 0;
+      while (splits_[i].is_pattern || splits_[i].names != fact.atom) ++i;
+      return (splits >> i & 1) != 0;
     }
     const Document& document = context_.document;
     for (const uint32_t schema : naming) {
-      if (schema == fact.schema) return Status::kOk;
+      if (schema == fact.schema) return false;
     }
     const uint32_t patterns = document.Find(fact.schema, "patternProperties");
-    if (patterns != kNone && document[patterns].kind == JsonKind::kObject) {
-      for (uint32_t m = document[patterns].first; m != kNone; m = document[m].next) {
-        ARN_TRY(AddPattern(document[m].key, m, &split));
-        if ((splits >> split & 1) != 0) return Status::kOk;
-      }
+    if (patterns == kNone) return true;
+    for (uint32_t m = document[patterns].first; m != kNone; m = document[m].next) {
+      if (matches(document[m].key)) return false;
     }
-    *out = true;
-    return Status::kOk;
+    return true;
   }
 
   Status BuildProperties() {
@@ -284,12 +276,10 @@ class ObjectBuilder {
     if (terms_->failure() == TermFailure::kBlockFull) return Status::kOutOfMemory;
     return context_.Refuse(facts_[0].where, terms_->FailureText());
   }
-  // Spares a closed object the terms of its other names.
+  // Spares a closed object the terms of its other names, of which schemas are affirmed only.
   bool IsFalse(const List<Atom>& atoms) const {
     for (const Atom atom : atoms) {
-      if (KindOf(atom) != AtomKind::kSchema) continue;
-      const JsonKind kind = context_.document[ValueOf(atom)].kind;
-      if (kind == (IsDenied(atom) ? JsonKind::kTrue : JsonKind::kFalse)) return true;
+      if (context_.document[ValueOf(atom)].kind == JsonKind::kFalse) return true;
     }
     return false;
   }
@@ -310,9 +300,7 @@ class ObjectBuilder {
     if (n_chosen == some_.size()) return Add();
     const Fact& fact = *some_[n_chosen];
     for (uint32_t c = 0; c < classes_.size(); ++c) {
-      bool applies = false;
-      ARN_TRY(Applies(fact, class_splits_[c], {}, &applies));
-      if (applies) {
+      if (Applies(fact, class_splits_[c], {})) {
         return context_.Refuse(fact.where,
                                "that this does not hold for some property cannot be enforced "
                                "unless the properties are listed");
@@ -320,9 +308,8 @@ class ObjectBuilder {
     }
     for (uint32_t p = 0; p < properties_.size(); ++p) {
       ARN_TRY(context_.Spend(4));
-      bool applies = false;
-      ARN_TRY(Applies(fact, property_splits_[p], property_naming_[p], &applies));
-      if (!applies || !properties_[p].is_allowed) continue;
+      if (!Applies(fact, property_splits_[p], property_naming_[p])) continue;
+      if (!properties_[p].is_allowed) continue;
       const Property before = properties_[p];
       properties_[p].is_required = true;
       if (fact.kind != FactKind::kSomeName) {

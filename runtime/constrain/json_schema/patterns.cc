@@ -9,7 +9,7 @@ Status PatternTerm(Context* context, StringView pattern, uint32_t where, Term* o
   options.form = context->strings.form();
   Diag reason;
   const Status status = ParseRegex(context->terms, pattern, options, out, &reason);
-  if (status == Status::kOk || status == Status::kOutOfMemory) return status;
+  if (status == Status::kOk) return status;
   context->diag->Clear();
   return context->Refuse(where, reason.text());
 }

@@ -140,28 +140,25 @@ const References::Resource& References::ResourceOf(uint32_t value) const {
   return resources_[resource_of_[value] - 1];
 }
 
-// RFC 3986, 5.2, without the query's special cases.
+// RFC 3986, 5.2, without the query's special cases. REQUIRES: `reference` is not empty.
 Status References::ResolveUri(StringView base, StringView reference, StringView* out) {
   const auto scheme_end = [](StringView uri) {
     const size_t colon = FindByte(uri, ':');
     return colon < FindByte(uri, '/') ? colon + 1 : 0;
   };
   *out = reference;
-  if (reference.size != 0 && scheme_end(reference) != 0) return Status::kOk;
-  size_t keep = base.size;
-  if (reference.size != 0) {
-    const size_t scheme = scheme_end(base);
-    size_t path = scheme;
-    if (base.size >= scheme + 2 && base.data[scheme] == '/' && base.data[scheme + 1] == '/') {
-      path = FindByte(base, '/', scheme + 2);
-    }
-    keep = path;
-    if (reference.size >= 2 && reference.data[0] == '/' && reference.data[1] == '/') {
-      keep = scheme;
-    } else if (reference.data[0] != '/') {
-      for (size_t i = path; i < base.size; ++i) {
-        if (base.data[i] == '/') keep = i + 1;
-      }
+  if (scheme_end(reference) != 0) return Status::kOk;
+  const size_t scheme = scheme_end(base);
+  size_t path = scheme;
+  if (base.size >= scheme + 2 && base.data[scheme] == '/' && base.data[scheme + 1] == '/') {
+    path = FindByte(base, '/', scheme + 2);
+  }
+  size_t keep = path;
+  if (reference.size >= 2 && reference.data[0] == '/' && reference.data[1] == '/') {
+    keep = scheme;
+  } else if (reference.data[0] != '/') {
+    for (size_t i = path; i < base.size; ++i) {
+      if (base.data[i] == '/') keep = i + 1;
     }
   }
   ARN_ASSIGN(void* memory, arena_->Allocate(keep + reference.size + 1, 1));

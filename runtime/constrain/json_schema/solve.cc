@@ -152,7 +152,8 @@ class Solver {
                            "there are too few different names of properties, or too many to count");
   }
 
-  // Follows parts that a value must have and that have none.
+  // Follows parts that a value must have and that have none. Of a node without a value, each array
+  // has an item at least, and each property that is required is allowed.
   void FindCulprit(uint32_t* out) const {
     NodeId id = 0;
     for (uint32_t depth = 0; depth < nodes_.size(); ++depth) {
@@ -163,13 +164,12 @@ class Solver {
       NodeId next = id;
       for (const ObjectShape* const shape : node.objects) {
         for (const Property& property : shape->properties) {
-          const bool is_lost =
-              property.is_required && property.is_allowed && !nodes_[property.value].has_value;
+          const bool is_lost = property.is_required && !nodes_[property.value].has_value;
           if (is_lost && next == id) next = property.value;
         }
       }
       for (const ArrayShape* const shape : node.arrays) {
-        if (next != id || shape->min == 0) continue;
+        if (next != id) continue;
         for (const ItemNodes& item : shape->items) {
           if (!nodes_[item.other].has_value && next == id) next = item.other;
         }

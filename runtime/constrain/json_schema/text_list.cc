@@ -21,8 +21,7 @@ TextRange RangeOf(const CustomArgs& args) { return {args.data[2], args.data[3], 
 bool HasEnd(const Terms& terms, const CustomArgs& args) {
   (void)terms;
   const TextRange range = RangeOf(args);
-  const TextList& list = ListOf(args);
-  return range.first < range.end && list.texts[range.first].size == range.position;
+  return ListOf(args).texts[range.first].size == range.position;
 }
 bool HasNoEnd(const Terms& terms, const CustomArgs& args) { return !HasEnd(terms, args); }
 bool HasNumberEnd(const Terms& terms, const CustomArgs& args) { return HasEnd(terms, args); }
@@ -34,6 +33,7 @@ constexpr CustomOps kTexts = {HasEnd, ExpandTexts, nullptr, nullptr, nullptr};
 constexpr CustomOps kOthers = {HasNoEnd, ExpandOthers, nullptr, nullptr, nullptr};
 constexpr CustomOps kNumbers = {HasNumberEnd, ExpandNumbers, nullptr, nullptr, nullptr};
 
+// REQUIRES: the range is not empty.
 Term Make(Terms* terms, const CustomOps* ops, const TextList* list, const TextRange& range) {
   const Data data = Pack(list, range);
   // The terms that ExpandOthers() makes use of must stay.
@@ -47,7 +47,7 @@ Term ExpandTexts(Terms* terms, const CustomArgs& args) {
   const TextList& list = ListOf(args);
   TextRange range = RangeOf(args);
   Term result = TakeEnd(list.texts, &range) ? kEmpty : kNothing;
-  while (range.first < range.end && !terms->failed()) {
+  while (range.first < range.end) {
     Term alternatives[kMaxCharacters + 1];
     uint32_t n = 0;
     alternatives[n++] = result;
@@ -67,7 +67,7 @@ Term ExpandOthers(Terms* terms, const CustomArgs& args) {
   TextRange range = RangeOf(args);
   Term result = TakeEnd(list.texts, &range) ? kNothing : kEmpty;
   Term known = kNothing;
-  while (range.first < range.end && !terms->failed()) {
+  while (range.first < range.end) {
     Term alternatives[kMaxCharacters + 1], characters[kMaxCharacters + 1];
     uint32_t n = 0;
     characters[n] = known;
@@ -92,7 +92,7 @@ Term ExpandNumbers(Terms* terms, const CustomArgs& args) {
   TextRange range = RangeOf(args);
   Term alternatives[16];
   uint32_t n = 0;
-  if (range.first < range.end && list.texts[range.first].size == range.position) {
+  if (list.texts[range.first].size == range.position) {
     const StringView text = list.texts[range.first];
     bool has_point = false;
     for (size_t i = 0; i < text.size; ++i) has_point = has_point || text.data[i] == '.';

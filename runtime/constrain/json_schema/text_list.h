@@ -33,10 +33,11 @@ inline TextRange TakeCharacter(Span<const StringView> texts, TextRange* range,
   const StringView text = texts[range->first];
   const Utf8Char c = ReadValidUtf8(text.data + range->position);
   const StringView begin(text.data, range->position + c.bytes);
+  // The texts behind the first go on with as many bytes or more: longer characters have larger
+  // first bytes.
   const StringView* const last = std::partition_point(
-      texts.begin() + range->first, texts.begin() + range->end, [&begin](StringView other) {
-        return other.size >= begin.size && std::memcmp(other.data, begin.data, begin.size) == 0;
-      });
+      texts.begin() + range->first, texts.begin() + range->end,
+      [&begin](StringView other) { return std::memcmp(other.data, begin.data, begin.size) == 0; });
   const TextRange taken = {range->first, static_cast<uint32_t>(last - texts.begin()),
                            range->position + c.bytes};
   range->first = taken.end;
@@ -59,7 +60,7 @@ const T* FromWords(const uint32_t* words) {
 
 // The contents of the strings of a list. `list` must outlive the terms.
 Term TextListTerm(Terms* terms, const TextList* list);
-// The contents of all other strings.
+// The contents of all other strings. REQUIRES: the list is not empty.
 Term OtherTextTerm(Terms* terms, const TextList* list);
 // The plain spellings of numbers of a list of such spellings, with more zeros at their ends.
 Term NumberListTerm(Terms* terms, const TextList* list);

@@ -68,7 +68,8 @@ Term DeriveText(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* sam
     return terms->Concat(part.table->style.space, terms->Custom(&kItems, next, {data, kDataWords}));
   }
   const Term rest = terms->Derive(args.terms[kRest], byte);
-  if (rest == kNothing || !text.Add(byte)) return kNothing;
+  if (rest == kNothing) return kNothing;
+  text.Add(byte);
   const Term next[] = {args.terms[kKept], args.terms[kContent], rest};
   return terms->Custom(&kText, next, {data, kDataWords + text.n_words()});
 }

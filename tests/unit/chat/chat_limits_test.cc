@@ -143,6 +143,110 @@ TEST(ChatLimits, Memory_EverySizeForEveryFeature) {
   }
 }
 
+// Work over a long text counts for what it is: with too few steps for it each way to go through one
+// ends.
+TEST(ChatLimits, Steps_OfLongTexts) {
+  ChatCase c;
+  const std::string text(64 * 300, 'x');
+  c.variables = R"({"text": ")" + text + R"(", "dict": {")" + text + R"(": 1}, "html": ")" +
+                std::string(64 * 50, '<') + R"("})";
+  for (const char* source : {"{{ text ~ text }}",
+                             "{{ text + text }}",
+                             "{{ text == text ~ '' }}",
+                             "{{ text < text ~ 1 }}",
+                             "{{ text in [text ~ ''] }}",
+                             "{{ dict[text ~ ''] }}",
+                             "{{ text | list | length }}",
+                             "{% for x in text %}{% endfor %}",
+                             "{{ text[1:] | length }}",
+                             "{{ text | e }}",
+                             "{{ text | tojson }}",
+                             "{{ [text] }}",
+                             "{{ text | upper }}",
+                             "{{ text | title }}",
+                             "{{ text | trim('xy') }}",
+                             "{{ text.strip('xy') }}",
+                             "{{ text | replace('xx', 'y') }}",
+                             "{{ text.replace('xx', 'y') }}",
+                             "{{ text.split('xx') | length }}",
+                             "{{ text.split('y') }}",
+                             "{{ text.split() }}",
+                             "{{ text.find('xy') }}",
+                             "{{ text.count('xy') }}",
+                             "{{ text.partition('xy') | length }}",
+                             "{{ text.splitlines() }}",
+                             "{{ text | indent(2) }}",
+                             "{{ text.join(['a', 'b']) }}",
+                             "{{ ['a', 'b'] | join(text) }}",
+                             "{{ html | e }}",
+                             "{{ text.title() }}",
+                             "{{ text | int }}",
+                             "{{ text | length }}",
+                             "{{ 'xy' in text }}",
+                             "{{ text | reverse }}",
+                             "{{ text is eq(text ~ '') }}",
+                             "{{ (html | e) + text }}",
+                             "{{ text + (html | e) }}",
+                             "{{ [text, text ~ 1] | sort | length }}",
+                             "{{ [text, text ~ ''] | unique | list | length }}",
+                             "{% set x %}{{ text }}{% endset %}{{ x }}",
+                             "{% filter upper %}{{ text }}{% endfilter %}",
+                             "{{ text.startswith('xxy') }}",
+                             "{{ text.zfill(20000) }}",
+                             "{{ text.ljust(20000) }}",
+                             "{{ text.center(20000) }}",
+                             "{{ text | string }}",
+                             "{{ text | safe }}",
+                             "{{ {text: 1}[text ~ ''] }}",
+                             "{{ dict | dictsort | length }}",
+                             "{{ dict | tojson(sort_keys=true) }}",
+                             "{{ text.removeprefix('x') }}",
+                             "{{ text.endswith('x') }}",
+                             "{{ text * 2 }}"}) {
+    SCOPED_TRACE(source);
+    const auto program = convert::CompileChatTemplate(source);
+    size_t n_failed = 0;
+    for (c.max_steps = 0;; c.max_steps += 1 + c.max_steps / 40) {
+      const Rendered result = RenderBytes(program, c);
+      if (result.status == Status::kOk) break;
+      ASSERT_EQ(Status::kTemplateError, result.status) << result.error;
+      ASSERT_TRUE(Has(result.error, "took more than")) << result.error;
+      ++n_failed;
+    }
+    EXPECT_GT(n_failed, 3u);
+  }
+}
+
+// The same for memory, where each character of several bytes may be the one that does not fit.
+TEST(ChatLimits, Memory_OfEscapedTexts) {
+  ChatCase c;
+  c.arena_bytes = 0;
+  const auto nothing = convert::CompileChatTemplate("x");
+  while (RenderBytes(nothing, c).status == Status::kOutOfMemory) c.arena_bytes += 8;
+  const uint64_t least = c.arena_bytes;
+  const std::string xs(20, 'x');
+  for (const char* use :
+       {"{{ TEXT | e }}", "{{ [TEXT] }}", "{{ TEXT | tojson }}", "{{ TEXT | tojson(true) }}",
+        "{{ (TEXT | e) ~ TEXT }}", "{{ TEXT ~ (TEXT | e) }}", "{{ (TEXT,) }}", "{{ {TEXT: TEXT} }}",
+        "{{ [TEXT, TEXT] | join(', ') }}", "{{ ', '.join([TEXT, TEXT]) }}",
+        "{{ TEXT.replace('&', '+') }}", "{{ {TEXT: 1} | tojson }}", "{{ TEXT | title }}",
+        "{{ [TEXT, TEXT] }}", "{% filter e %}{{ TEXT }}{% endfilter %}"}) {
+    for (size_t n = 0; n <= xs.size(); ++n) {
+      std::string source = use;
+      for (size_t at = source.find("TEXT"); at != std::string::npos; at = source.find("TEXT")) {
+        source.replace(at, 4, "'" + xs.substr(n) + "<&>\"\\'\n\U0001f98a'");
+      }
+      SCOPED_TRACE(source);
+      const auto program = convert::CompileChatTemplate(source);
+      for (c.arena_bytes = least;; c.arena_bytes += 1 + (c.arena_bytes - least) / 200) {
+        const Rendered result = RenderBytes(program, c);
+        if (result.status == Status::kOk) break;
+        ASSERT_EQ(Status::kOutOfMemory, result.status) << result.error;
+      }
+    }
+  }
+}
+
 TEST(ChatLimits, Output_TooSmall_SaysTheWholeSize) {
   ChatCase c;
   c.capacity = 3;
@@ -157,6 +261,64 @@ TEST(ChatErrors, NameTheLine) {
   EXPECT_EQ("line 3: 'x' is undefined", ErrorOf("\n\n{{ x.y }}"));
   EXPECT_EQ("line 2: 'dict object' has no attribute 'y'", ErrorOf("\n{{ {}.y.z }}"));
   EXPECT_EQ("exactly this, as it is", ErrorOf("\n{{ raise_exception('exactly this, as it is') }}"));
+}
+
+TEST(ChatErrors, ArgumentsThatNothingTakes) {
+  for (const char* call : {"'a' | safe",     "'a' | string", "1 | float",
+                           "1 | int",        "'a' | length", "'a' | indent",
+                           "'a' | replace",  "1 | round",    "'a' | title",
+                           "'a' | trim",     "1 | abs",      "{} | attr",
+                           "'a' | upper",    "'a' | lower",  "'a' | capitalize",
+                           "1 | default",    "'a' | escape", "[1] | sort",
+                           "{} | dictsort",  "{} | items",   "[1] | last",
+                           "[1] | first",    "[1] | list",   "[1] | join",
+                           "[1] | max",      "[1] | min",    "[1] | reverse",
+                           "[1] | sum",      "[1] | unique", "[1] | batch",
+                           "[1] | slice",    "1 | tojson",   "'a'.strip",
+                           "'a'.upper",      "'a'.split",    "'a'.splitlines",
+                           "'a'.startswith", "'a'.endswith", "'a'.count",
+                           "'a'.find",       "'a'.join",     "'a'.removeprefix",
+                           "'a'.partition",  "'a'.ljust",    "'a'.zfill",
+                           "'a'.replace",    "{}.get",       "{}.keys",
+                           "{}.copy",        "[].copy",      "[].index",
+                           "[].count",       "[].items",     "1 is divisibleby",
+                           "1 is eq",        "'a' is in",    "1 is sameas",
+                           "strftime_now",   "range",        "raise_exception"}) {
+    for (const char* arguments : {"(1, 2, 3, 4, 5, 6)", "(no_such_argument=1)"}) {
+      const std::string source = "{{ " + std::string(call) + arguments + " }}";
+      ChatCase c;
+      try {
+        const Rendered result = RenderTemplate(source, c);
+        EXPECT_EQ(Status::kTemplateError, result.status) << source << ": " << result.text;
+        EXPECT_NE(result.error, "") << source;
+      } catch (const convert::TemplateError& error) {
+        EXPECT_EQ(error.line(), 1u) << source;
+      }
+    }
+  }
+  EXPECT_TRUE(Has(ErrorOf("{{ {}.get(key=1, key=2) }}"), "given twice"));
+  EXPECT_NE(ErrorOf("{{ 1 | abs()(2) }}"), "");
+  EXPECT_NE(ErrorOf("{{ [1]['a':] }}"), "");
+  for (const char* op : {"-", "/", "//", "**", "%"}) {
+    EXPECT_TRUE(Has(ErrorOf("{{ [] " + std::string(op) + " 1 }}"), op)) << op;
+  }
+  EXPECT_TRUE(Has(ErrorOf("{{ {}.get(1, key=2) }}"), "given twice"));
+  EXPECT_TRUE(Has(ErrorOf("{{ range(1, 2, step=3) }}"), "range takes"));
+  EXPECT_TRUE(Has(ErrorOf("{% for i in [1] %}{{ loop.cycle(a=1) }}{% endfor %}"), "named"));
+  EXPECT_TRUE(Has(ErrorOf("{{ [1] | map('upper', attribute='a') | list }}"), "not both"));
+  EXPECT_TRUE(Has(ErrorOf("{{ [1] | map | list }}"), "map needs"));
+  EXPECT_TRUE(Has(ErrorOf("{{ [1] | map(attribute=1.5) | list }}"), "not a string"));
+  EXPECT_TRUE(Has(ErrorOf("{{ 1 | tojson(separators=[1, 2]) }}"), "two strings"));
+  EXPECT_TRUE(Has(ErrorOf("{{ 1 | tojson(separators=['a', 2]) }}"), "two strings"));
+  EXPECT_TRUE(Has(ErrorOf("{{ 1 | tojson(separators=['a']) }}"), "two strings"));
+  EXPECT_TRUE(Has(ErrorOf("{% macro f(a) %}{{ a.b }}{% endmacro %}{{ f() }}"), "not provided"));
+  for (const char* container : {"none", "true", "1", "99999999999999999999", "1.5", "namespace()",
+                                "range", "'a'.upper", "f", "loop"}) {
+    EXPECT_TRUE(Has(ErrorOf("{% macro f() %}{% endmacro %}{% for i in [1] %}{{ 1 in " +
+                            std::string(container) + " }}{% endfor %}"),
+                    "cannot search"))
+        << container;
+  }
 }
 
 // Python has integers of any size.
@@ -246,6 +408,47 @@ TEST(ChatCompile, RefusesByNameAndLine) {
       {"{% from 'x' import y %}", 1, "{% from %}"},
       {"{% if x", 1, "the template ends inside a tag"},
       {"{{ x", 1, "the template ends inside a tag"},
+      {"{{ 1", 1, "the template ends inside a tag"},
+      {"{{ 1_", 1, "the template ends inside a tag"},
+      {"{{ 1.", 1, "the template ends inside a tag"},
+      {"{{ 1.5", 1, "the template ends inside a tag"},
+      {"{{ 1.5e", 1, "the template ends inside a tag"},
+      {"{{ 1e+", 1, "the template ends inside a tag"},
+      {"{{ 0", 1, "the template ends inside a tag"},
+      {"{{", 1, "the template ends inside a tag"},
+      {"{{-", 1, "the template ends inside a tag"},
+      {"{%", 1, "the template ends inside a tag"},
+      {"{% raw", 1, "the template ends inside a tag"},
+      {"{% raw x %}{% endraw %}", 1, "unknown tag 'raw'"},
+      {"{% raw %}{%", 1, "without {% endraw %}"},
+      {"{% raw %}{% ", 1, "without {% endraw %}"},
+      {"{% raw %}{% endraw", 1, "without {% endraw %}"},
+      {"{% raw %}{% endraw -", 1, "without {% endraw %}"},
+      {"{#", 1, "unterminated comment"},
+      {"{{ 1e }}", 1, "expected '}}'"},
+      {"{{ 1.5ex }}", 1, "expected '}}'"},
+      {"{{ 1__0 }}", 1, "expected '}}'"},
+      {"{{ 0b1 }}", 1, "hexadecimal"},
+      {"{{ *1 }}", 1, "unexpected '*'"},
+      {"{{ 1 + }}", 1, "expected an expression"},
+      {"{% if not %}", 1, "expected an expression"},
+      {"{{ 1 not 2 }}", 1, "expected '}}'"},
+      {"{{ x not }}", 1, "expected '}}'"},
+      {"{{ '\\xg0' }}", 1, "without its hexadecimal digits"},
+      {"{{ '\\x@0' }}", 1, "without its hexadecimal digits"},
+      {"{{ '\\x/0' }}", 1, "without its hexadecimal digits"},
+      {"{{ '\\x:0' }}", 1, "without its hexadecimal digits"},
+      {"{{ '\\x`0' }}", 1, "without its hexadecimal digits"},
+      {"{{ '\\xG0' }}", 1, "without its hexadecimal digits"},
+      {"\x80", 1, "not UTF-8"},
+      {"\xC1\xBF", 1, "not UTF-8"},
+      {"\xC3", 1, "not UTF-8"},
+      {"\xC3(", 1, "not UTF-8"},
+      {"\xE0\x80\x80", 1, "not UTF-8"},
+      {"\xED\xA0\x80", 1, "not UTF-8"},
+      {"\xF0\x80\x80\x80", 1, "not UTF-8"},
+      {"\xF4\x90\x80\x80", 1, "not UTF-8"},
+      {"\xF5\x80\x80\x80", 1, "not UTF-8"},
   };
   for (const Refused& c : cases) {
     SCOPED_TRACE(c.source);
@@ -257,6 +460,19 @@ TEST(ChatCompile, RefusesByNameAndLine) {
       EXPECT_TRUE(Has(error.what(), c.part)) << error.what();
     }
   }
+}
+
+TEST(ChatCompile, LineEndsAndBraces_AreText) {
+  const std::pair<const char*, const char*> texts[] = {{"", ""},
+                                                       {"\r", ""},
+                                                       {"a\r\nb\r", "a\nb"},
+                                                       {"a\rb\r\n\r\n", "a\nb\n"},
+                                                       {"a{", "a{"},
+                                                       {"{a}}", "{a}}"},
+                                                       {"{}{ {", "{}{ {"},
+                                                       {"a{b{%if true%}c{%endif%}", "a{bc"},
+                                                       {"{%if true%}\n\r\nx{%endif%}\r", "\nx"}};
+  for (const auto& [source, text] : texts) EXPECT_EQ(RenderTemplate(source, {}).text, text);
 }
 
 TEST(ChatCompile, DeepNesting_IsRefused) {
@@ -302,6 +518,14 @@ TEST(ChatJson, RefusesWhatIsNone) {
                        "[{\"a\":1 \"b\":2}]",
                        "[-]",
                        "[1e+]",
+                       "[-a]",
+                       "[1.a]",
+                       "[1.5.5]",
+                       "[1ea]",
+                       "[1e5.5]",
+                       "[1e5e5]",
+                       "[{\"a\\q\":1}]",
+                       "[\"\\udc00\"]",
                        "null"};
   for (const char* text : bad) {
     ChatCase c;
@@ -314,17 +538,44 @@ TEST(ChatJson, RefusesWhatIsNone) {
   deep.messages = std::string(5000, '[') + std::string(5000, ']');
   EXPECT_TRUE(Has(RenderTemplate("x", deep).error, "nested too deep"));
   ChatCase tools;
+  tools.tools = "[";
+  EXPECT_TRUE(Has(RenderTemplate("x", tools).error, "tools: "));
   tools.tools = "{}";
   EXPECT_TRUE(Has(RenderTemplate("x", tools).error, "tools: expected an array or null"));
   ChatCase variables;
   variables.variables = R"({"messages": []})";
   EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is a reserved name"));
+  variables.variables = "[]";
+  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "variables: expected an object"));
+  variables.variables = R"({"bos_token": 3, "eos_token": "E", "other": "o"})";
+  EXPECT_EQ(Marked(RenderTemplate("{{ bos_token }}{{ eos_token }}{{ other }}", variables)),
+            "3E⟦o⟧");
+}
+
+// Roles that are words are the template's own text: others could look like control tokens.
+TEST(ChatJson, RolesThatAreWords) {
+  ChatCase c;
+  for (const std::string& role :
+       {std::string("user"), std::string("A_b-9"), std::string("zZ0"), std::string(32, 'a')}) {
+    c.messages = R"([{"role": ")" + role + R"("}, {"role": 3}, 4])";
+    EXPECT_EQ(Marked(RenderTemplate("{{ messages[0].role }}", c)), role);
+  }
+  for (const std::string& role :
+       {std::string("a b"), std::string("a@"), std::string("["), std::string("`"), std::string("{"),
+        std::string("/"), std::string(":"), std::string("é"), std::string(1000, 'a')}) {
+    c.messages = R"([{"role": ")" + role + R"("}])";
+    EXPECT_EQ(Marked(RenderTemplate("{{ messages[0].role }}", c)), "⟦" + role + "⟧");
+  }
+  c.messages = R"([{"role": ""}])";
+  EXPECT_EQ(RenderTemplate("{{ messages[0].role }}", c).text, "");
 }
 
 TEST(ChatJson, WhiteSpaceAndNumbersBeyondDoubles) {
   ChatCase c;
   c.messages = "\t[\r\n1e400 ,\t-1e400, 1e-400, -1E-400, \"\\uD83e\\uDD8A\\/\" ]\n";
   EXPECT_EQ("[inf, -inf, 0.0, -0.0, '🦊/']", RenderTemplate("{{ messages }}", c).text);
+  c.messages = "[" + std::string(400, '9') + ".0]";
+  EXPECT_EQ("[inf]", RenderTemplate("{{ messages }}", c).text);
   c.messages = std::string("[\"\\\0\"]", 6);
   EXPECT_EQ(Status::kBadArgument, RenderTemplate("x", c).status);
 }

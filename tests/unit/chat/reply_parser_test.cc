@@ -195,6 +195,35 @@ TEST(ReplyParser, CutCall_EndsWithTheProblem) {
                "call: get | arguments: {\"a\": 1} | end: ");
 }
 
+TEST(ReplyParser, CutCalls_OfParametersAndIds) {
+  const std::string begin = "<tool_call>\n<function=f>\n", end = "end: the reply ends inside ";
+  ExpectEvents(Parameters(), begin, "call: f | arguments: { | " + end + "its arguments");
+  ExpectEvents(Parameters(), begin + "<parameter=ab",
+               "call: f | arguments: { | " + end + "its arguments");
+  ExpectEvents(Parameters(), begin + "<para", "call: f | arguments: { | " + end + "its arguments");
+  ExpectEvents(Parameters(), begin + "<parameter=ab>\n",
+               "call: f | arguments: {\"ab\":  | " + end + "its arguments");
+  ExpectEvents(Parameters(),
+               begin +
+                   "<parameter=a>1</parameter>\n<parameter=b>\n 2 \n</parameter>\n"
+                   "</function>\n</tool_call>",
+               "call: f | arguments: {\"a\": 1, \"b\": 2} | end: ");
+  const std::string name(kMaxCallNameBytes, 'n');
+  ExpectEvents(Parameters(),
+               begin + "<parameter=" + name +
+                   ">\n1\n</parameter>\n</function>\n"
+                   "</tool_call>",
+               "call: f | arguments: {\"" + name + "\": 1} | end: ");
+  ExpectEvents(Parameters(), begin + "<parameter=" + name + "n>",
+               "call: f | arguments: { | end: the name of a parameter is too long | text: n>");
+  ExpectEvents(ListWithIds(), "[TOOL_CALLS][{\"name\": \"get\", \"arguments\": {}, \"id\": \"",
+               "call: get | arguments: {} | end: ");
+  ExpectEvents(ListWithIds(), "[TOOL_CALLS][{\"name\": \"get\", \"arguments\": {}, \"id\": \"ab",
+               "call: get | arguments: {} | id: ab | end: ");
+  ReplyFormat plain;
+  ExpectEvents(plain, "<think>a", "text: <think>a", /*in_reasoning=*/true);
+}
+
 TEST(ReplyParser, LongNumbers_AreNumbers) {
   const std::string begin = "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": ";
   const std::string call = "call: get | arguments: {\"a\": ";
@@ -262,6 +291,10 @@ TEST(ReplyParser, NameInId) {
   const std::string name(kMaxCallNameBytes, 'f');
   ExpectEvents(NameInId(), "<|calls|><|call|>functions." + name + ":1<|arguments|>{}",
                "call: " + name + " | id: functions." + name + ":1 | arguments: {} | end: ");
+  for (const std::string id : {"abcdefghijklmnop:0", "functions.getsomething-0"}) {
+    const std::string reply = "<|calls|><|call|>" + id + "<|arguments|>{}";
+    ExpectEvents(NameInId(), reply, "text: " + reply);
+  }
   // Nothing before the name.
   ReplyFormat bare = NameInId();
   bare.name_begin = "";
@@ -348,6 +381,70 @@ TEST(ReplyParser, CallbackEndsTheReply) {
 
 // Replies glued from parts of the formats: whatever comes, cuts do not matter and nothing is lost
 // without a trace.
+// After the event at which the callback ends the reply nothing comes, wherever that is.
+TEST(ReplyParser, CallbackEndsTheReply_AtAnyEvent) {
+  const std::string call =
+      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1]}}\n</tool_call>";
+  const std::string reply = "<think>\nno\n</think>\n\nyes " + call + " and " + call;
+  struct Count {
+    uint32_t n = 0, last = 0;
+  };
+  const ReplyFormat format = TaggedJson();
+  for (const size_t piece : {size_t{1}, size_t{4}, reply.size()}) {
+    for (uint32_t last = 1;; ++last) {
+      Count count = {0, last};
+      const ReplyCallback callback = {[](void* user, ReplyEvent, std::string_view) {
+                                        auto& c = *static_cast<Count*>(user);
+                                        return ++c.n < c.last;
+                                      },
+                                      &count};
+      const auto parser = std::make_unique<ReplyParser>();
+      parser->Start(&format, nullptr, false);
+      bool goes_on = true;
+      for (size_t at = 0; at < reply.size() && goes_on; at += piece) {
+        goes_on = parser->Feed(std::string_view(reply).substr(at, piece), callback);
+      }
+      goes_on = goes_on && parser->Finish(callback);
+      if (goes_on) {
+        EXPECT_GT(last, 8u);
+        break;
+      }
+      EXPECT_EQ(count.n, last);
+    }
+  }
+}
+
+// Runs of text are cut between characters, and anywhere in what is none.
+TEST(ReplyParser, LongTexts_AreCutBetweenCharacters) {
+  const ReplyFormat format;
+  for (const std::string& part : {std::string("é"), std::string("€"), std::string("🦊")}) {
+    std::string text;
+    for (int i = 0; i < 999; ++i) text += part;
+    for (size_t n = 0; n < 4; ++n) {
+      const std::string reply = std::string(n, 'a') + text;
+      std::vector<std::string> pieces;
+      const ReplyCallback callback = {
+          [](void* user, ReplyEvent, std::string_view piece) {
+            static_cast<std::vector<std::string>*>(user)->emplace_back(piece);
+            return true;
+          },
+          &pieces};
+      const auto parser = std::make_unique<ReplyParser>();
+      parser->Start(&format, nullptr, false);
+      EXPECT_TRUE(parser->Feed(reply, callback));
+      EXPECT_TRUE(parser->Finish(callback));
+      std::string all;
+      for (const std::string& piece : pieces) {
+        EXPECT_NE(static_cast<uint8_t>(piece[0]) & 0xC0, 0x80);
+        all += piece;
+      }
+      EXPECT_EQ(all, reply);
+    }
+  }
+  const std::string continuations(3000, '\x80');
+  ExpectEvents(format, continuations, "text: " + continuations);
+}
+
 TEST(ReplyParser, RandomReplies_DoNotDependOnTheCuts) {
   const std::vector<ReplyFormat> formats = {TaggedJson(), ListWithIds(),      BareJson(),
                                             Python(),     BareKeys(),         Parameters(),

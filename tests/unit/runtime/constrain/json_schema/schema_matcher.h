@@ -18,11 +18,13 @@ class SchemaMatcher {
     bool any_spelling = true;
     size_t block_bytes = size_t{1} << 20;  // of terms and tables together
     size_t table_bytes = 0;                // of them, for tables; 0: a third
+    uint64_t max_steps = UINT64_MAX;
   };
 
   Status Compile(std::string_view schema, const Options& options) {
     const size_t bytes = options.block_bytes;
-    memory_ = std::make_unique<std::byte[]>(bytes + 64);
+    // Not cleared: filled below.
+    memory_.reset(new std::byte[bytes + 64]);
     const auto address = reinterpret_cast<uintptr_t>(memory_.get());
     std::byte* const block = memory_.get() + (64 - address % 64) % 64;
     std::memset(block, 0xA5, bytes);
@@ -34,10 +36,10 @@ class SchemaMatcher {
     // A copy that is gone when the texts are read.
     const auto copy = std::make_unique<char[]>(schema.size());
     std::memcpy(copy.get(), schema.data(), schema.size());
-    Status status =
-        CompileJsonSchema({copy.get(), schema.size()},
-                          {options.any_order, options.any_whitespace, options.any_spelling}, terms_,
-                          &arena_, &diag_, &root_);
+    Status status = CompileJsonSchema(
+        {copy.get(), schema.size()},
+        {options.any_order, options.any_whitespace, options.any_spelling, options.max_steps},
+        terms_, &arena_, &diag_, &root_);
     std::memset(copy.get(), 0, schema.size());
     if (status == Status::kOk) status = terms_->Resolve(root_, &diag_);
     state_ = root_;
