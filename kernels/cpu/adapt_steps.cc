@@ -344,13 +344,17 @@ class AroundAdapted {
   }
 
   AroundMatmul Calls() const {
-    return {Begin, is_fused_ || !next_.empty() ? Before : nullptr, AddColumns, this};
+    return {Begin, IsFused() || !next_.empty() ? Before : nullptr, AddColumns, this};
   }
 
  private:
   // Progress of A's product. A lone row's is computed by the first thread that comes to it, while
   // the others begin with the matrix.
   enum Progress : uint32_t { kUnbegun, kBegun, kDone, kLookedAhead };
+
+  // True if the matmul's kernel adds the changes; if it does so of a lone row.
+  bool IsFused() const { return kAddsChanges && is_fused_; }
+  bool IsLone() const { return kAddsChanges && is_lone_; }
 
   // Looks up the A that the next changed matrix begins with: it follows few other bytes.
   void LookAhead() const {
@@ -373,7 +377,7 @@ class AroundAdapted {
 
   static void Begin(const void* context, const QuantizedInput& input) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    if (self.is_lone_) {
+    if (self.IsLone()) {
       self.input_ = input;
     } else {
       for (const ChangesOfRun::Rows& r : self.changes_->rows()) {
@@ -402,7 +406,7 @@ class AroundAdapted {
   static uint32_t Before(const void* context, const std::byte* panels, uint32_t first, uint32_t n,
                          TileChange* change) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    if (!self.is_fused_) {
+    if (!self.IsFused()) {
       self.PrefetchColumns(first, n);
       return n;
     }
@@ -476,7 +480,7 @@ class AroundAdapted {
 
   static void AddColumns(const void* context, uint32_t first, uint32_t n) {
     const auto& self = *static_cast<const AroundAdapted*>(context);
-    if (self.is_lone_) {
+    if (self.IsLone()) {
       while (self.progress_.load(std::memory_order_acquire) < kDone) std::this_thread::yield();
     }
     self.ForBlocks(first, n, [&](const ChangesOfRun::Columns& c, uint64_t begin, uint64_t end) {
@@ -489,8 +493,7 @@ class AroundAdapted {
   const Span<const Step> next_;
   ChangesOfRun* const changes_;
   uint32_t share_;  // columns that the calling thread begins with
-  bool is_fused_;   // the matmul's kernel adds the changes
-  bool is_lone_;    // those of a lone row
+  bool is_fused_, is_lone_;
   mutable QuantizedInput input_;
   mutable std::atomic<uint32_t> progress_{kUnbegun};
 };

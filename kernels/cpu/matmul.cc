@@ -230,7 +230,7 @@ class PanelMatmul {
                      const TileChange* change) const {
     TileArgs tile = {};
     TileChange of_rows;
-    if (change != nullptr) {
+    if (kAddsChanges && change != nullptr) {
       of_rows = *change;
       tile.change = &of_rows;
     }

@@ -39,7 +39,7 @@ void RunTile(const TileArgs& args) {
 
 template <class Kernel>
 TileKernel MakeTile() {
-  return {Kernel::kLayout, Kernel::kRows, RunTile<Kernel>, kHasAdapters};
+  return {Kernel::kLayout, Kernel::kRows, RunTile<Kernel>, kAddsChanges};
 }
 TileKernel Int4Tile() { return MakeTile<Int4Kernel>(); }
 TileKernel Int8Tile() { return MakeTile<Int8Kernel>(); }

@@ -71,6 +71,13 @@ struct TileArgs {
 // Takes 1 to TileKernel::rows rows. A row's result does not depend on the other rows.
 using TileFn = void (*)(const TileArgs& args);
 
+// False where no kernel does TileKernel::adds_changes, so that what would use it is left out.
+#ifdef __x86_64__
+inline constexpr bool kAddsChanges = kHasAdapters;
+#else
+inline constexpr bool kAddsChanges = false;
+#endif
+
 struct TileKernel {
   WeightLayout layout;  // layout it reads
   uint32_t rows = 0;    // maximum rows per call; 0: no kernel on this CPU

@@ -27,7 +27,7 @@ HWY_INLINE void AddChange(const TileArgs& args, size_t column,
   const hn::FixedTag<float, kLowRankColumns> df;
   const hn::Rebind<int32_t, decltype(df)> di32;
   const hn::Repartition<int8_t, decltype(df)> di8;
-  if (!kHasAdapters || args.change == nullptr) return;
+  if (!kAddsChanges || args.change == nullptr) return;
   const TileChange& change = *args.change;
   const size_t panel = column / kLowRankColumns;
   const std::byte* w = change.panels + panel * change.panel_bytes;
