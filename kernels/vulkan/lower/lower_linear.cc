@@ -231,10 +231,9 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
     const bool is_int8_row = kernel == Mode::kOne && weight.dtype == DType::kInt8;
     d.constants[kMatmulStepsId] = is_int8_row ? traits_.matmuls.int8_gemv_steps : 1;
     d.constants[kMatmulTeamsId] = 1;
-    // Without a norm that follows, buffers that the others of joined dispatches use likewise: 6 and
-    // 9 are written, 7 and 8 read.
-    for (const uint32_t binding : {6u, 9u}) BindAt(&d, binding, {Home::kArrivals});
-    for (const uint32_t binding : {7u, 8u}) BindAt(&d, binding, {Home::kRun});
+    // Without an ending, a buffer that the others of joined dispatches do not read: the shader
+    // declares these as written.
+    for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(&d, binding, {Home::kArrivals});
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
   const QuantizedRows& rows = quantized_rows_[static_cast<uint32_t>(kernel)];
