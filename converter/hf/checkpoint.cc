@@ -144,6 +144,10 @@ void Checkpoint::LeaveOutRows(const std::string& name, uint32_t rows, uint32_t m
   at->second.tensor = &(shortened_[name] = std::move(tensor));
 }
 
+bool Checkpoint::IsQuantised(const Entry& entry) {
+  return entry.decoded != nullptr || FindBlockFormat(entry.tensor->dtype) != nullptr;
+}
+
 bool Checkpoint::IsFloat(const SourceTensor& tensor) {
   return tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16" ||
          tensor.dtype == "F64" || FindBlockFormat(tensor.dtype) != nullptr;

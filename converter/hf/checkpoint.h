@@ -40,6 +40,8 @@ class Checkpoint {
     const LowRank* added = nullptr;          // to the tensor as it is read
     const DecodedTensor* decoded = nullptr;  // what it is computed from; null: stored as it is
   };
+  // True if its values have been quantised: in blocks of GGUF, or by a method of transformers.
+  static bool IsQuantised(const Entry& entry);
   // Returns null for an unknown name.
   const Entry* Find(const std::string& name) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }

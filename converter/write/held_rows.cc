@@ -69,12 +69,13 @@ std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) 
     // Leaves ternary rows to the writer, which sees their values.
     if (!IsInteger(tensor.dtype) || IsTernary(tensor.dtype)) continue;
     const auto bad = std::find_if(tensor.parts.begin(), tensor.parts.end(), [&](const auto& part) {
-      return part.weight->decoded != nullptr &&
+      return Checkpoint::IsQuantised(*part.weight) &&
              HeldBy(part, tensor.dtype) != DecodedTensor::Held::kExactly;
     });
     if (bad == tensor.parts.end()) continue;
     names.push_back(tensor.name);
-    if (first != nullptr) continue;
+    // Blocks of GGUF have no type here that holds them, but f32.
+    if (first != nullptr || bad->weight->decoded == nullptr) continue;
     first = &*bad;
     first_tensor = &tensor;
   }

@@ -25,7 +25,8 @@ SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most);
 DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype);
 
 // Returns the names of the matrices with parts that were quantised and are not held exactly by the
-// matrix's integer type. Throws ConvertError with the first of them unless `may_requantise`.
+// matrix's integer type. Throws ConvertError with the first of them unless `may_requantise`, or all
+// are blocks of GGUF.
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise);
 
 // Leaves out the scales of blocks of the ternary matrices that need none: of those whose rows are

@@ -73,7 +73,8 @@ float RowError(const float* row, size_t cols, const Level* levels, int offset, s
 }
 
 bool IsRequantised(const SourcePart& part, DType dtype) {
-  return part.weight->decoded != nullptr && HeldBy(part, dtype) != DecodedTensor::Held::kExactly;
+  return Checkpoint::IsQuantised(*part.weight) &&
+         HeldBy(part, dtype) != DecodedTensor::Held::kExactly;
 }
 
 void MakeInt8(const PlannedTensor& tensor, const Method& method, uint32_t first, Slab* typed) {
