@@ -28,6 +28,16 @@ bool IsInOneDispatch(const Weight& weight) {
   return weight.rows <= Lowering::SliceRows(placer.Place(weight).row_bytes);
 }
 
+// Returns the value whose bytes a matmul reads: its input, or what has that of ActivatedRows().
+ValueId ReadBy(const Program& program, const Step& matmul) {
+  const auto index = static_cast<uint32_t>(&matmul - program.steps.data());
+  if (index < 2 || (&matmul)[-1].op() != Op::kGatedAct || (&matmul)[-1].out != matmul.in ||
+      FusionOf(program, index - 2).ending != Ending::kActivation) {
+    return matmul.in;
+  }
+  return ActivatedRows(program, (&matmul)[-2]);
+}
+
 uint8_t NormModes(const Program& program, const Step& step, const Step& next) {
   const Weight& weight = program.weights[step.Get<LinearParams>().weight];
   if (next.in != step.out || !IsWholeNorm(program, next) || !HasPlainRows(program, next.in) ||
@@ -36,8 +46,9 @@ uint8_t NormModes(const Program& program, const Step& step, const Step& next) {
   }
   // A few rows end one after the other: the first must not overwrite inputs of the last.
   // Integer weights have them quantised, elsewhere.
-  const bool overwrites = !IsInteger(weight.dtype) &&
-                          Overlap(program.values[step.in].slice, program.values[next.out].slice);
+  const bool overwrites =
+      !IsInteger(weight.dtype) &&
+      Overlap(program.values[ReadBy(program, step)].slice, program.values[next.out].slice);
   return overwrites ? kOneRow : kFewModes;
 }
 
