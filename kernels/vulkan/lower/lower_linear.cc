@@ -231,8 +231,7 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
     const bool is_int8_row = kernel == Mode::kOne && weight.dtype == DType::kInt8;
     d.constants[kMatmulStepsId] = is_int8_row ? traits_.matmuls.int8_gemv_steps : 1;
     d.constants[kMatmulTeamsId] = 1;
-    // Without an ending, a buffer that the others of joined dispatches do not read: the shader
-    // declares these as written.
+    // Without an ending, a buffer that the others of joined dispatches bind likewise or not at all.
     for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(&d, binding, {Home::kArrivals});
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }

@@ -13,9 +13,6 @@ layout(constant_id = kMatmulQuantizesId) const uint QUANTIZES = 0;
 layout(constant_id = kMatmulRotatesId) const uint ROTATES = 0;
 
 layout(set = 0, binding = 6) buffer Normed { vec4 normed_quads[]; };
-layout(set = 0, binding = 7) readonly buffer NormWeight { vec4 norm_weight_quads[]; };
-layout(set = 0, binding = 8) readonly buffer NormBias { vec4 norm_bias_quads[]; };
-
 #include "arrivals.glsl"
 #define ARN_QUANTIZED_BINDING 9
 #define ARN_QUANTIZED_AT push.next_at
@@ -23,13 +20,20 @@ layout(set = 0, binding = 8) readonly buffer NormBias { vec4 norm_bias_quads[]; 
 #define ARN_QUANTIZED_WORDS push.next_words
 #include "quantize.glsl"
 
-// The outputs of kQkvRope. Its norms are in bindings that windows of the pages take, too: with norms
-// there is one window.
-layout(set = 0, binding = 7) readonly buffer QNorm { float q_norm[]; };
-layout(set = 0, binding = 8) readonly buffer KNorm { float k_norm[]; };
-layout(set = 0, binding = 9) readonly buffer VNorm { float v_norm[]; };
 #include "kv_pages.glsl"
 #include "kv_store.glsl"
+// Norms are in bindings of windows onto the pages, which are not there with them, and are read
+// through these: synchronisation validation would take a variable of their own, which is only read,
+// for a hazard between joined dispatches that bind one buffer to all.
+vec4 norm_weight(uint quad) {
+  const uint at = push.norm_at + 4 * quad;
+  return uintBitsToFloat(uvec4(kv1[at], kv1[at + 1], kv1[at + 2], kv1[at + 3]));
+}
+vec4 norm_bias(uint quad) {
+  const uint at = push.norm_bias_at + 4 * quad;
+  return uintBitsToFloat(uvec4(kv2[at], kv2[at + 1], kv2[at + 2], kv2[at + 3]));
+}
+// The outputs of kQkvRope.
 #define ARN_HEAD_ELEMENT(I) y[I]
 // The angles are in the binding of inputs that these weights do not have.
 #ifdef ARN_INTEGERS
@@ -37,9 +41,9 @@ layout(set = 0, binding = 9) readonly buffer VNorm { float v_norm[]; };
 #else
 #define ARN_ANGLE(I) uintBitsToFloat(quantized[push.extra_at + (I)])
 #endif
-#define ARN_Q_NORM(I) q_norm[push.ARN_ROPE_Q_NORM_AT + (I)]
-#define ARN_K_NORM(I) k_norm[push.ARN_ROPE_K_NORM_AT + (I)]
-#define ARN_V_NORM(I) v_norm[push.ARN_ROPE_V_NORM_AT + (I)]
+#define ARN_Q_NORM(I) uintBitsToFloat(kv1[push.ARN_ROPE_Q_NORM_AT + (I)])
+#define ARN_K_NORM(I) uintBitsToFloat(kv2[push.ARN_ROPE_K_NORM_AT + (I)])
+#define ARN_V_NORM(I) uintBitsToFloat(kv3[push.ARN_ROPE_V_NORM_AT + (I)])
 #define ARN_ACTIVE_POOL                                                                     \
   KvPool(push.ARN_ROPE_POOL_AT, push.ARN_ROPE_PAGE_STRIDE, 0u, push.ARN_ROPE_V_AT,          \
          push.ARN_ROPE_K_SCALES_AT, push.ARN_ROPE_V_SCALES_AT)
@@ -148,8 +152,8 @@ void normalise_row(uint row) {
   float inverse = 1.0 / sqrt(reduce_add(square) / float(n) + push.epsilon);
   float low = 0.0, high = 0.0;
   for (uint q = lane; q < quads; q += WIDTH) {
-    vec4 value = (out_quad(from + 4 * q) - mean) * inverse * norm_weight_quads[push.norm_at / 4 + q];
-    if (NORM_IS_LAYER == 1) value += norm_bias_quads[push.norm_bias_at / 4 + q];
+    vec4 value = (out_quad(from + 4 * q) - mean) * inverse * norm_weight(q);
+    if (NORM_IS_LAYER == 1) value += norm_bias(q);
     if (NORM_ADDS == 1) value += normed_quads[to + q];
     normed_quads[to + q] = value;
     low = min(low, min(min(value.x, value.y), min(value.z, value.w)));
