@@ -15,11 +15,12 @@ namespace arn::convert {
 namespace {
 
 // A session's defaults; the test of this file compares the whole plan with a session's.
-constexpr uint32_t kPageTokens = 32;
 constexpr uint32_t kPrefillChunk = 128;
 constexpr uint32_t kDefaultContext = 4096;
 constexpr uint32_t kResidual = 128;
-constexpr uint32_t kGroupSize = 32;
+
+// Tokens of a page, and of a range of its keys.
+uint32_t PageTokensOf(const KvTypeTraits& type) { return type.quantised_bits == 4 ? 64 : 32; }
 
 uint64_t Product(std::initializer_list<uint64_t> factors) {
   uint64_t product = 1;
@@ -38,14 +39,14 @@ uint64_t TokensBehind(const KvGeometryGroup& group, uint64_t all) {
 }
 
 // An interval of n tokens at any offset spans at most this many pages.
-uint64_t PagesOf(uint64_t n) { return CeilDiv(n - 1, uint64_t{kPageTokens}) + 1; }
+uint64_t PagesOf(uint64_t n, uint64_t page_tokens) { return CeilDiv(n - 1, page_tokens) + 1; }
 
 // Layout of kernels/contract/kv_view.h. bits 0: an active page.
-uint64_t PageBytes(const KvGeometryGroup& geometry, DType dtype, uint32_t bits) {
+uint64_t PageBytes(const KvGeometryGroup& geometry, const KvTypeTraits& type, uint32_t bits) {
+  const DType dtype = type.active;
   KvGroup group;
   group.head_dim = geometry.head_dim;
-  group.page_tokens = kPageTokens;
-  group.group_size = kGroupSize;
+  group.page_tokens = group.group_size = PageTokensOf(type);
   uint64_t bytes = 0;
   for (const bool keys : {true, false}) {
     if (geometry.keys_only && !keys) continue;
@@ -57,38 +58,42 @@ uint64_t PageBytes(const KvGeometryGroup& geometry, DType dtype, uint32_t bits) 
 }
 
 // Pages of one sequence whose tokens are all older than the residual.
-uint64_t QuantisedPages(const KvGeometryGroup& geometry, uint32_t context, uint64_t all) {
+uint64_t QuantisedPages(const KvGeometryGroup& geometry, uint32_t context, uint32_t page_tokens,
+                        uint64_t all) {
   if (context <= kResidual) return 0;
   if (geometry.window != 0 && geometry.window - 1 <= kResidual) return 0;
-  return std::min<uint64_t>(all, (context - kResidual) / kPageTokens);
+  return std::min<uint64_t>(all, (context - kResidual) / page_tokens);
 }
 
 KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
   const KvPlanOptions& options = plan.options;
   const KvTypeTraits& type = *options.type;
+  const uint32_t page_tokens = PageTokensOf(type);
   const uint64_t rows = std::max(plan.prefill_chunk, options.sequences);
   KvPlanGroup group;
   group.geometry = geometry;
   const uint64_t behind = TokensBehind(geometry, options.context - 1);
   group.tokens = behind + 1;
   const uint64_t most =
-      std::min(CeilDiv(options.context, uint64_t{kPageTokens}), PagesOf(behind + rows));
+      std::min(CeilDiv(options.context, page_tokens), PagesOf(behind + rows, page_tokens));
   group.sequence_pages = most;
   const bool is_quantised = type.quantised_bits != 0 && !geometry.keys_only;
-  const uint64_t quantised = is_quantised ? QuantisedPages(geometry, options.context, most) : 0;
-  const uint64_t active = quantised == 0 ? most : std::min(most, PagesOf(kResidual + rows));
+  const uint64_t quantised =
+      is_quantised ? QuantisedPages(geometry, options.context, page_tokens, most) : 0;
+  const uint64_t active =
+      quantised == 0 ? most : std::min(most, PagesOf(kResidual + rows, page_tokens));
   group.pages = Product({active, options.sequences});
   // A page that is old in one sequence may be recent in another that shares it.
   if (quantised != 0) group.pages += options.sequences - 1;
-  group.page_bytes = PageBytes(geometry, type.active, 0);
+  group.page_bytes = PageBytes(geometry, type, 0);
   group.quantised_pages = Product({quantised, options.sequences});
   if (quantised != 0) {
-    group.quantised_page_bytes = PageBytes(geometry, type.active, type.quantised_bits);
+    group.quantised_page_bytes = PageBytes(geometry, type, type.quantised_bits);
   }
   group.reserved_bytes = Product({group.pages, group.page_bytes}) +
                          Product({group.quantised_pages, group.quantised_page_bytes});
 
-  const uint64_t old_tokens = std::min(group.tokens, quantised * kPageTokens);
+  const uint64_t old_tokens = std::min(group.tokens, quantised * page_tokens);
   const uint64_t new_tokens = group.tokens - old_tokens;
   const uint64_t sides = geometry.keys_only ? 1 : 2;
   const uint64_t heads =
@@ -100,10 +105,10 @@ KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
     group.scale_bytes = Product({heads, new_tokens, sizeof(float)});
   }
   // Least and scale of each range, in f16.
-  const uint64_t ranges = CeilDiv(uint64_t{geometry.head_dim}, uint64_t{kGroupSize});
+  const uint64_t ranges = CeilDiv(uint64_t{geometry.head_dim}, uint64_t{page_tokens});
   if (old_tokens != 0) {
     group.scale_bytes += Product({heads / 2, old_tokens, ranges, 4}) +
-                         Product({heads / 2, old_tokens / kGroupSize, geometry.head_dim, 4});
+                         Product({heads / 2, old_tokens / page_tokens, geometry.head_dim, 4});
   }
   return group;
 }
@@ -136,7 +141,7 @@ const KvTypeTraits* FindKvType(const std::string& name) {
 KvPlan PlanKv(const KvGeometry& geometry, const KvPlanOptions& options) {
   KvPlan plan;
   plan.options = options;
-  plan.page_tokens = kPageTokens;
+  plan.page_tokens = PageTokensOf(*options.type);
   plan.prefill_chunk = std::min(kPrefillChunk, options.context);
   plan.residual = options.type->quantised_bits == 0 ? 0 : kResidual;
   Layout layout;

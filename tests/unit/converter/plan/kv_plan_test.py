@@ -185,9 +185,9 @@ class KvPlan(unittest.TestCase):
     self.assertEqual(many["scales"], 225 * one["scales"])
 
   def test_int4_counts_what_is_quantised(self):
-    # 1024 tokens: 128 recent ones stay int8, 896 are 28 quantised pages.
+    # 1024 tokens: 128 recent ones stay int8, 896 are 14 quantised pages.
     plan = self.plan(PLAIN, "--context", "1024", "--kv", "int4")
-    self.assertEqual(plan["groups"][0]["quantised_pages"], 28)
+    self.assertEqual(plan["groups"][0]["quantised_pages"], 14)
     self.assertEqual(plan["keys_and_values"], 2 * 4 * 2 * (128 * 16 + 896 * 16 // 2))
 
   def test_a_picture_of_the_cache_alone(self):
