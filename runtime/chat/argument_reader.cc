@@ -230,26 +230,23 @@ ArgumentReader::Outcome ArgumentReader::TakeString(char byte, ReplySink* sink) {
 
 ArgumentReader::Outcome ArgumentReader::TakeEscape(char byte, ReplySink* sink) {
   if (state_ == State::kHex) {
-    const int digit = HexDigit(byte);
-    if (digit < 0) return Outcome::kWrong;
+    if (HexDigit(byte) < 0) return Outcome::kWrong;
     sink->Add(kPiece, byte);
-    if (++n_hex_ == 2) state_ = State::kString;
+    if (--n_hex_ == 0) state_ = State::kString;
     return Outcome::kMore;
   }
+  // JSON: RFC 8259, section 7. Python: reference, "String and Bytes literals". Unknown escapes keep
+  // their backslash, as Python's do.
+  const bool is_json = syntax_ == ArgumentSyntax::kJson;
   state_ = State::kString;
-  if (syntax_ == ArgumentSyntax::kJson) {
-    sink->Add(kPiece, '\\');
-    sink->Add(kPiece, byte);
-    return Outcome::kMore;
-  }
-  // Python (reference, "String and Bytes literals"); unknown escapes keep their backslash.
-  if (byte == 'x') {
-    sink->Add(kPiece, "\\u00");
-    n_hex_ = 0;
+  if (byte == 'u' || (byte == 'x' && !is_json)) {
+    sink->Add(kPiece, byte == 'u' ? "\\u" : "\\u00");
+    n_hex_ = byte == 'u' ? 4 : 2;
     state_ = State::kHex;
-  } else if (byte == '\'') {
+  } else if (byte == '\'' && !is_json) {
     sink->Add(kPiece, byte);
-  } else if (std::string_view("\"\\nrtbfu").find(byte) != std::string_view::npos) {
+  } else if (std::string_view("\"\\nrtbf").find(byte) != std::string_view::npos ||
+             (byte == '/' && is_json)) {
     sink->Add(kPiece, '\\');
     sink->Add(kPiece, byte);
   } else {

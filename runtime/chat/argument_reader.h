@@ -37,7 +37,7 @@ class ArgumentReader {
     kLongNumber,  // behind kMaxWordBytes of it
     kString,
     kEscape,  // behind a backslash
-    kHex,     // the digits of \x
+    kHex,     // the digits of \x and \u
     kAfter,   // a comma, or the end of the list or object
   };
 
@@ -67,9 +67,9 @@ class ArgumentReader {
   bool is_opening_ = false;   // in the opening quote of kBareKeys
   char string_quote_ = '"';   // kPython, kJson
   size_t quote_matched_ = 0;  // kBareKeys: bytes of `quote_` matched
-  uint32_t hex_ = 0, n_hex_ = 0;
-  uint32_t depth_ = 0;    // open lists and objects; Python's argument list counts as an object
-  uint64_t objects_ = 0;  // bit i: level i + 1 is an object
+  uint32_t n_hex_ = 0;        // kHex: digits that are missing
+  uint32_t depth_ = 0;        // open lists and objects; Python's argument list counts as an object
+  uint64_t objects_ = 0;      // bit i: level i + 1 is an object
   size_t word_size_ = 0;
   char word_[kMaxBareWordBytes];
   JsonNumber number_;

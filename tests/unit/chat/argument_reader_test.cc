@@ -61,6 +61,16 @@ TEST(ArgumentReader, ValuesOfJson) {
   EXPECT_EQ(Json("-" + digits + ".5E+7 "), "-" + digits + ".5E+7| ");
 }
 
+TEST(ArgumentReader, EscapesOfJson) {
+  EXPECT_EQ(Json(R"("\"\\\/\b\f\n\r\t\u00E9")"), R"("\"\\\/\b\f\n\r\t\u00E9"|)");
+  EXPECT_EQ(Json(R"("\d+\.\x41\'")"), R"("\\d+\\.\\x41\\'"|)");
+  EXPECT_EQ(Json("\"\\\n\""), R"("\\\n"|)");
+  EXPECT_EQ(Json(R"("\u12g4")"), "wrong");
+  EXPECT_EQ(Json(R"("\u123")"), "wrong");
+  EXPECT_EQ(Python("a=\"\\u00e9\\x41\\/\")"), R"({"a": "\u00e9\u0041\\/"}|))");
+  EXPECT_EQ(Python(R"(a="\u00x")"), "wrong");
+}
+
 TEST(ArgumentReader, WhatIsNoJson) {
   const std::string digits(200, '7');
   for (const std::string& text :
