@@ -285,7 +285,8 @@ class ChangesOfRun {
     for (uint32_t i = 0; i < n_columns_; ++i) {
       Columns& c = columns_[i];
       if (c.b.dtype != DType::kInt8 || c.ranks.first != nullptr) continue;
-      const uint64_t n_chunks = CeilDiv(c.b.inputs, kRankChunk), n = c.b.n_rows * n_chunks;
+      const auto n_chunks = static_cast<size_t>(CeilDiv(c.b.inputs, kRankChunk));
+      const uint64_t n = uint64_t{c.b.n_rows} * n_chunks;
       if (used + n > kMostRounded) continue;
       auto* to = reinterpret_cast<std::byte*>(rounded_ + used);
       c.ranks = {to, n_chunks * sizeof(RoundedRanks)};
