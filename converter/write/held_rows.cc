@@ -74,7 +74,7 @@ std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) 
     });
     if (bad == tensor.parts.end()) continue;
     names.push_back(tensor.name);
-    // Blocks of GGUF have no type here that holds them, but f32.
+    // GGUF blocks are quantised again without being asked to: only f32 holds them.
     if (first != nullptr || bad->weight->decoded == nullptr) continue;
     first = &*bad;
     first_tensor = &tensor;

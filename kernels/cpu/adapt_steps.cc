@@ -134,8 +134,8 @@ class AdaptStep {
     return state_.low_rank + uint64_t{rows.first_row} * RankStride(state_.program->max_rank);
   }
 
-  // True if the ranks of many rows are rounded by those who make them, over their floats: those of
-  // several blocks must not be the same.
+  // True if the tasks that compute A's product of many rows round the ranks, too, in place. Blocks
+  // must not share ranks.
   static bool RoundsInPlace(const LowRank& change) {
     uint32_t end = 0;
     for (const LowRankBlock& block : change.blocks) {
@@ -353,8 +353,9 @@ class AroundAdapted {
   // the others begin with the matrix.
   enum Progress : uint32_t { kUnbegun, kBegun, kDone, kLookedAhead };
 
-  // True if the matmul's kernel adds the changes; if it does so of a lone row.
+  // True if the matmul's kernel adds the changes.
   bool IsFused() const { return kAddsChanges && is_fused_; }
+  // True if it does, and the run has one row.
   bool IsLone() const { return kAddsChanges && is_lone_; }
 
   // Looks up the A that the next changed matrix begins with: it follows few other bytes.

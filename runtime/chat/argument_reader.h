@@ -28,13 +28,14 @@ class ArgumentReader {
  private:
   // Nesting of lists and objects beyond this is wrong.
   static constexpr uint32_t kMaxDepth = 64;
+
   enum class State : uint8_t {
     kBefore,      // before the first character
     kKey,         // a key, or the end of an object
     kAfterKey,    // its separator: '=' or ':'
     kValue,       // a value, or the end of a list
     kWord,        // number, true, None ...
-    kLongNumber,  // behind kMaxWordBytes of it
+    kLongNumber,  // behind kMaxBareWordBytes of it
     kString,
     kEscape,  // behind a backslash
     kHex,     // the digits of \x and \u

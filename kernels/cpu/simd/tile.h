@@ -29,7 +29,7 @@ struct RoundedRanks {
   int32_t offset;  // -128 times the sum of the integers, for weights that are offset by 128
   int8_t values[kRankChunk];
 };
-// RoundedRanks of several rows, in a row a chunk behind the other.
+// RoundedRanks of several rows; the chunks of a row follow one another.
 struct RankRows {
   const std::byte* first;  // null: they are not rounded
   size_t stride;           // bytes from row to row

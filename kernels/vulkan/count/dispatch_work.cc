@@ -55,7 +55,7 @@ RowWork Of(const NormPush& push, const uint32_t* c) {
   row.weights = n * kFloat * (1 + is_layer);
   if (c[kRowQuantizesId] == 1) AddQuantised(n, push.row_words, &row);
   if (c[kNormIsLostId] == 1) {
-    // Not written, nor read again: computed twice.
+    // Computed twice instead of stored and loaded.
     row.loaded += n * kFloat * (1 + is_layer);
     row.stored -= n * kFloat;
     row.least -= n * kFloat;
@@ -100,7 +100,7 @@ RowWork OfRotation(const uint32_t* c, uint64_t key_heads, uint64_t value_heads) 
 }
 
 RowWork OfQkvRope(const Dispatch& d) {
-  // None if another layer's are used; no values if the keys are them.
+  // None if another layer's keys and values are used; keys alone if they are the values, too.
   const uint64_t kv_heads = d.groups_x - d.constants[kQkvHeadsId];
   const uint64_t key_heads = Min<uint64_t>(kv_heads, d.constants[kQkvKvHeadsId]);
   return OfRotation(d.constants, key_heads, kv_heads - key_heads);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint8_t kOneRow = BitOf(Mode::kOne);
 constexpr uint8_t kFewModes = kOneRow | BitOf(Mode::kFew);
-// Outputs of a workgroup in any variant, and of a matmul whose workgroups have no more than that.
+// Most outputs of a workgroup in any variant; of a matmul whose workgroups have at most these.
 constexpr uint32_t kMostOuts = 8, kMostRotatedOuts = 65536;
 
 bool Overlap(const Slice& a, const Slice& b) {
@@ -28,7 +28,7 @@ bool IsInOneDispatch(const Weight& weight) {
   return weight.rows <= Lowering::SliceRows(placer.Place(weight).row_bytes);
 }
 
-// Returns the value whose bytes a matmul reads: its input, or what has that of ActivatedRows().
+// Returns the value whose memory a matmul reads: its input, or where ActivatedRows() put that.
 ValueId ReadBy(const Program& program, const Step& matmul) {
   const auto index = static_cast<uint32_t>(&matmul - program.steps.data());
   if (index < 2 || (&matmul)[-1].op() != Op::kGatedAct || (&matmul)[-1].out != matmul.in ||

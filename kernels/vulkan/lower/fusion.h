@@ -30,11 +30,11 @@ Fusion FusionOf(const Program& program, uint32_t step);
 // True if the next step is a matmul of integer weights whose input is what this step writes, with
 // one row for each of its rows.
 bool FeedsIntegerMatmul(const Program& program, const Step& step);
-// Returns the value whose bytes the rows of kGatedAct take, where it ends the matmul before it: its
-// own, or those of the gates, if the rows would overwrite the matmul's input and the next step, a
-// matmul, is all that reads them. kNoValue: there is none.
+// Returns the value in whose memory a kGatedAct that ends a matmul writes its rows: its own output,
+// or the matmul's if its own would overwrite the matmul's input. The latter only if the next step
+// is a matmul and nothing else reads the rows; else kNoValue: it cannot end the matmul.
 ValueId ActivatedRows(const Program& program, const Step& matmul);
-// True if a step from the first on reads what the value has before it.
+// True if a step from `first` on reads the value before it is written again.
 bool IsReadFrom(const Program& program, ValueId id, const Step* first);
 // True if the norm is over whole rows.
 bool IsWholeNorm(const Program& program, const Step& norm);

@@ -171,7 +171,7 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
     quantizes_ = IsQuantizedNext(program_.steps[i]);
     fusion_ = FusionAt(i);
     ARN_TRY(LowerStep(program_.steps[i]));
-    // Angles depend on the run alone, and embeddings do too.
+    // Angles and embeddings depend on the run alone: no barrier between them.
     const Op op = program_.steps[i].op();
     follows_embed_ = op == Op::kEmbed || (follows_embed_ && op == Op::kRopeAngles);
     if (fusion_.ending == Ending::kActivation && program_.steps[i + 1].op() == Op::kGatedAct) {

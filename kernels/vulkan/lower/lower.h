@@ -130,7 +130,7 @@ class Lowering {
   Status AddQuantize(const Matmul& matmul);
   // True if the kernel that writes the step's rows also quantises them for the next step.
   bool IsQuantizedNext(const Step& step) const;
-  // True if nothing reads what the norm writes but a matmul that has it quantised.
+  // True if only a matmul that takes quantised rows reads the norm: f32 rows are not written.
   bool IsLost(const Step& norm) const;
   // Lets a kernel quantise its rows of push->n elements. matmul_rows: of the matmul's input, in any
   // run.

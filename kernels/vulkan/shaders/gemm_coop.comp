@@ -26,7 +26,7 @@ layout(constant_id = kMatmulSubgroupsNId) const uint SUBGROUPS_N = 2;
 const uint SUBGROUP_M = TILE_M / (SUBGROUPS / SUBGROUPS_N), SUBGROUP_N = TILE_N / SUBGROUPS_N;
 const uint PER_M = SUBGROUP_M / COOP_M, PER_N = SUBGROUP_N / COOP_N;
 const uint COOPS = 4 * kBlockWords / COOP_K;
-// Outputs that a matrix of sums has; of pairs, its other half is what they gate.
+// Outputs written per matrix of sums. With gate/up pairs, its other half are the ups.
 const uint OUTS = ACTIVATES == kActivatesPairs ? COOP_N / 2 : COOP_N;
 
 // Scales of the outputs for each block, the same in COOP_M rows.
@@ -125,8 +125,8 @@ void main() {
         uint from = strip + i / OUTS * STRIP_PITCH + i % OUTS;
         if (first_row + at < rows && to < n_written()) {
           uint row = row_of(first_row, at);
-          float gated_sum = OUTS == COOP_N ? 0.0 : sum_at(from + OUTS, row, to + n_written());
-          put_activated(row, to, sum_at(from, row, to), gated_sum);
+          float up_sum = OUTS == COOP_N ? 0.0 : sum_at(from + OUTS, row, to + n_written());
+          put_activated(row, to, sum_at(from, row, to), up_sum);
         }
       }
       subgroupBarrier();

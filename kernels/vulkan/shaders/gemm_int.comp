@@ -60,13 +60,13 @@ void main() {
       uint at = my_m + LANES_M * m, to = first + my_n + LANES_N * n;
       if (first_row + at < rows && to < n_written()) {
         uint row = row_of(first_row, at), i = PER_N * m + n, next = i + PER_N - PER_OUT;
-        float gated_sum = 0.0;
+        float up_sum = 0.0;
         if (PER_OUT != PER_N) {
           uint up = to + n_written();
-          gated_sum = scaled(row, up, sum_of(sums[next], block_sums[next], row, up));
+          up_sum = scaled(row, up, sum_of(sums[next], block_sums[next], row, up));
         }
         float sum = sum_of(sums[i], block_sums[i], row, to);
-        put_activated(row, to, scaled(row, to, sum), gated_sum);
+        put_activated(row, to, scaled(row, to, sum), up_sum);
       }
     }
   }

@@ -52,7 +52,7 @@ vec4 norm_bias(uint quad) {
 #include "rope_head.glsl"
 
 const uint LANES = WIDTH / TEAMS;
-// Of the N_OUT outputs, those from the first on; the others are what these gate.
+// Outputs that a team writes. With gate/up pairs, the other half of N_OUT are the ups.
 const uint N_NEXT = ACTIVATES == kActivatesPairs ? N_OUT / 2 : N_OUT;
 #ifdef ARN_SUBGROUP
 uint team_lane() { return TEAMS == 1 ? gl_LocalInvocationIndex : gl_SubgroupInvocationID; }

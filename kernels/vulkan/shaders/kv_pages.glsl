@@ -69,7 +69,7 @@ Block block_in(KvPool pool, bool keys, uint page, uint layer, uint head, uint he
   return b;
 }
 
-// Of a page of the active pool.
+// Returns a head's block in a page of the active pool.
 Block active_block(KvPool pool, bool keys, uint page, uint layer, uint head) {
   uint bytes = HEAD_DIM * element_bytes(type_of(keys));
   Block b = block_in(pool, keys, page, layer, head, bytes * PAGE_TOKENS / 4u, PAGE_TOKENS);

@@ -65,18 +65,17 @@ void put(uint m, uint n, float sum) {
   y[at] = ACCUMULATE == 1 ? y[at] + sum : sum;
 }
 
-// Outputs that are written: of pairs, output n is the gate of output n + n_written().
+// Number of outputs written. With gate/up pairs, output n is the gate of output n + n_written().
 uint n_written() { return ACTIVATES == kActivatesPairs ? push.n_outs / 2 : push.n_outs; }
 
-// Writes output n of row m, with its activation. gated_sum: of pairs, the dot product of what it
-// gates.
-void put_activated(uint m, uint n, float sum, float gated_sum) {
+// Writes output n of row m, with its activation. up_sum: with gate/up pairs, the up's dot product.
+void put_activated(uint m, uint n, float sum, float up_sum) {
   if (ACTIVATES == 0) {
     put(m, n, sum);
     return;
   }
   float value = sum + row_bias(row_head(n)), up = 1.0;
-  if (ACTIVATES == kActivatesPairs) up = gated_sum + row_bias(row_head(n + n_written()));
+  if (ACTIVATES == kActivatesPairs) up = up_sum + row_bias(row_head(n + n_written()));
   y[push.out_at + m * push.out_stride + n] = gated(ACTIVATION, value, up, push.limit);
 }
 

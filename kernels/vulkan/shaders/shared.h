@@ -78,8 +78,8 @@ const uint kQkvHeadsId = 42, kQkvKvHeadsId = 43, kQkvRotaryDimId = 44, kQkvHasQN
 const uint kQkvHasKNormId = 46, kQkvStoresId = 47, kQkvNormFollowsId = 48, kQkvHasVNormId = 49;
 const uint kConstantCount = 50;
 
-// kMatmulActivatesId: an activation of each output, or of a gate and what it gates, where the first
-// half of the outputs are gates.
+// kMatmulActivatesId: activates each output, or gate/up pairs, where the first half of the outputs
+// are gates.
 const uint kActivatesOutputs = 1, kActivatesPairs = 2;
 
 // Parts of experts.comp.

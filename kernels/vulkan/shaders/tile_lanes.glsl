@@ -3,5 +3,5 @@
 layout(constant_id = kMatmulLanesNId) const uint LANES_N = 8;
 const uint LANES_M = WIDTH / LANES_N;
 const uint PER_M = TILE_M / LANES_M, PER_N = TILE_N / LANES_N;
-// Of the PER_N, those that are written; the others are what these gate. PER_N is even.
+// Outputs that an invocation writes. With gate/up pairs, half of PER_N, which is even.
 const uint PER_OUT = ACTIVATES == kActivatesPairs ? PER_N / 2 : PER_N;

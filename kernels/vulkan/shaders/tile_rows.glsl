@@ -15,7 +15,7 @@ uvec2 tile_of_group() {
                          : gl_WorkGroupID.xy;
 }
 
-// Pairs: PAIR_RUN rows of the tile's weights are gates, the next ones are what these gate.
+// With gate/up pairs, PAIR_RUN rows of the tile's weights are gates, the next PAIR_RUN their ups.
 #ifdef ARN_COOP
 const uint PAIR_RUN = COOP_N / 2;
 #else
