@@ -19,9 +19,6 @@ constexpr uint32_t kPrefillChunk = 128;
 constexpr uint32_t kDefaultContext = 4096;
 constexpr uint32_t kResidual = 128;
 
-// Tokens of a page, and of a range of its keys.
-uint32_t PageTokensOf(const KvTypeTraits& type) { return type.quantised_bits == 4 ? 64 : 32; }
-
 uint64_t Product(std::initializer_list<uint64_t> factors) {
   uint64_t product = 1;
   for (const uint64_t factor : factors) {
@@ -46,7 +43,7 @@ uint64_t PageBytes(const KvGeometryGroup& geometry, const KvTypeTraits& type, ui
   const DType dtype = type.active;
   KvGroup group;
   group.head_dim = geometry.head_dim;
-  group.page_tokens = group.group_size = PageTokensOf(type);
+  group.page_tokens = group.group_size = type.page_tokens;
   uint64_t bytes = 0;
   for (const bool keys : {true, false}) {
     if (geometry.keys_only && !keys) continue;
@@ -68,7 +65,7 @@ uint64_t QuantisedPages(const KvGeometryGroup& geometry, uint32_t context, uint3
 KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
   const KvPlanOptions& options = plan.options;
   const KvTypeTraits& type = *options.type;
-  const uint32_t page_tokens = PageTokensOf(type);
+  const uint32_t page_tokens = type.page_tokens;
   const uint64_t rows = std::max(plan.prefill_chunk, options.sequences);
   KvPlanGroup group;
   group.geometry = geometry;
@@ -141,7 +138,7 @@ const KvTypeTraits* FindKvType(const std::string& name) {
 KvPlan PlanKv(const KvGeometry& geometry, const KvPlanOptions& options) {
   KvPlan plan;
   plan.options = options;
-  plan.page_tokens = PageTokensOf(*options.type);
+  plan.page_tokens = options.type->page_tokens;
   plan.prefill_chunk = std::min(kPrefillChunk, options.context);
   plan.residual = options.type->quantised_bits == 0 ? 0 : kResidual;
   Layout layout;

@@ -16,12 +16,16 @@ struct KvTypeTraits {
   const char* name;         // of the command line, dumps and messages
   DType active;             // of active pages
   uint32_t quantised_bits;  // of a value in quantised pages; 0: pages are never quantised
+  // Default tokens per page, and per range of quantised keys, for keys of this type. Coarser ranges
+  // cost int4 little quality and spare attention folding them into the queries; int2 needs finer
+  // ones (docs/decisions/0004-kv-pages.md).
+  uint32_t page_tokens;
 };
 
 // Indexed by KvType.
 inline constexpr KvTypeTraits kKvTypes[] = {
-    {"f32", DType::kF32, 0},   {"f16", DType::kF16, 0},   {"int8", DType::kInt8, 0},
-    {"int4", DType::kInt8, 4}, {"int2", DType::kInt8, 2},
+    {"f32", DType::kF32, 0, 32},   {"f16", DType::kF16, 0, 32},   {"int8", DType::kInt8, 0, 32},
+    {"int4", DType::kInt8, 4, 64}, {"int2", DType::kInt8, 2, 32},
 };
 inline constexpr uint32_t kKvTypeCount = sizeof kKvTypes / sizeof kKvTypes[0];
 

@@ -16,12 +16,6 @@ bool Has(Speculation all, Speculation one) {
 
 namespace {
 
-// A range of int4 keys serves twice as many tokens as one of int2: attention folds it into the
-// queries, which costs more than what the coarser ranges cost in quality (docs/kv-cache.md).
-uint32_t DefaultKvPageTokens(const SessionOptions& options) {
-  return options.k_type == KvType::kInt4 ? kDefaultInt4KvPageTokens : kDefaultKvPageTokens;
-}
-
 Status ApplyQuantisingDefaults(SessionOptions* options, Diag* diag) {
   const bool quantises_pages = QuantisesPages(*options);
   if (!quantises_pages && (options->kv_residual != 0 || options->kv_group_size != 0)) {
@@ -31,7 +25,7 @@ Status ApplyQuantisingDefaults(SessionOptions* options, Diag* diag) {
   }
   if (options->kv_residual == 0) options->kv_residual = kDefaultKvResidual;
   if (options->kv_group_size == 0) {
-    options->kv_group_size = Min(DefaultKvPageTokens(*options), options->kv_page_tokens);
+    options->kv_group_size = Min(TraitsOf(options->k_type).page_tokens, options->kv_page_tokens);
   }
   if (options->kv_page_tokens % options->kv_group_size != 0) {
     return diag->Fail(Status::kBadArgument, "kv_group_size is %u, expected a divisor of %u tokens",
@@ -208,7 +202,7 @@ Status ApplyDefaults(const Model& model, const Backend& backend, uint32_t defaul
     return diag->Fail(Status::kBadArgument, "sampling_words is %u, expected at most %u",
                       options->sampling_words, kMaxSamplingWords);
   }
-  if (options->kv_page_tokens == 0) options->kv_page_tokens = DefaultKvPageTokens(*options);
+  if (options->kv_page_tokens == 0) options->kv_page_tokens = TraitsOf(options->k_type).page_tokens;
   if (options->context_tokens > model_context) {
     return diag->Fail(Status::kBadArgument, "context_tokens is %u, the model was made for %u",
                       options->context_tokens, model_context);

@@ -74,7 +74,7 @@ struct SessionOptions {
   uint32_t prefill_chunk = 0;      // 0: kDefaultPrefillChunk, or what a device chooses
   uint32_t n_threads = 0;          // 0: the number of performance CPUs
   uint32_t n_prefill_threads = 0;  // 0: n_threads
-  uint32_t kv_page_tokens = 0;     // 0: kDefaultKvPageTokens; int4 keys: kDefaultInt4KvPageTokens
+  uint32_t kv_page_tokens = 0;     // 0: KvTypeTraits::page_tokens of k_type
   uint32_t encoder_rows = 0;       // 0: the model's; for token ids at most kDefaultEncoderTokens
   bool all_logits = false;
   uint32_t max_sequences = 0;  // 0: 1
@@ -130,8 +130,6 @@ inline constexpr uint64_t kMaxConstraintBytes = uint64_t{1} << 31;
 inline constexpr uint32_t kDefaultContextTokens = 4096;
 inline constexpr uint32_t kDefaultEncoderTokens = 512;
 inline constexpr uint32_t kDefaultPrefillChunk = 128;
-inline constexpr uint32_t kDefaultKvPageTokens = 32;
-inline constexpr uint32_t kDefaultInt4KvPageTokens = 64;
 inline constexpr uint32_t kDefaultKvResidual = 128;
 inline constexpr uint32_t kMaxPrefillChunk = 4096;
 inline constexpr uint32_t kDefaultGuesses = 15;
