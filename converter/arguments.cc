@@ -126,8 +126,9 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_option(
          "--weights", arguments->weights,
          "Element type of the layers' matrices [int8; int4 from 3 billion parameters on; "
-         "ternary for BitNet]. ternary holds matrices of -1, 0 and 1 times a scale, and no "
-         "others")
+         "ternary for BitNet; of a quantised checkpoint the type that holds it]. ternary holds "
+         "matrices of -1, 0 and 1 times a scale, int4k those of 4 bits with scales and minimums, "
+         "such as GGUF's Q4_K, and no others")
       ->transform(CLI::IsMember(formats, CLI::ignore_case));
   app->add_option("--embedding", arguments->embedding,
                   "Element type of the embedding [int8 with weights of 8 bits and fewer, else as "
@@ -347,7 +348,7 @@ void CheckNeeds(const Arguments& arguments) {
     refuse("--split", "needs an output that ends in .arn");
   }
   const DType weights = FormatNames().at(arguments.weights.empty() ? "int8" : arguments.weights);
-  const bool is_rounded = IsInteger(weights) && weights != DType::kTernary;
+  const bool is_rounded = IsInteger(weights) && !IsTernary(weights) && !HasMinimums(weights);
   if (arguments.tokenizer_only) {
     constexpr const char* kReason = "needs weights, --tokenizer-only writes none";
     if (arguments.verify) refuse("--verify", kReason);

@@ -307,6 +307,7 @@ class Conversion {
                                 read.checkpoint, &warnings_);
       }
       TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
+      ChooseNested(*options_.formats.target, &plan);
       return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
               std::move(plan), std::move(lora)};
     }
@@ -353,6 +354,7 @@ class Conversion {
       spec.mtp = FindMtp(tower.config, tower.label, spec, checkpoint, &warnings_);
     }
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
+    ChooseNested(*options_.formats.target, &plan);
     return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan),
             std::move(lora)};
   }
@@ -488,7 +490,7 @@ std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
 
 std::optional<DType> HeldWeights(const ConvertOptions& options) {
   const WeightsJob job = Conversion(options, {}).PlanWeights();
-  for (const DType dtype : {DType::kTernary, DType::kInt4, DType::kInt8}) {
+  for (const DType dtype : {DType::kTernary, DType::kInt4, DType::kInt8, DType::kInt4K}) {
     if (!kHasLowBits && FindCodeType(dtype) != nullptr) continue;
     bool is_quantised = false, is_held = true;
     for (size_t i = 0; i < job.plan.tensors.size(); ++i) {
@@ -497,8 +499,10 @@ std::optional<DType> HeldWeights(const ConvertOptions& options) {
       for (const SourcePart& part : job.plan.tensors[i].parts) {
         if (part.weight->decoded == nullptr) continue;
         is_quantised = true;
-        is_held = is_held &&
-                  HeldBy(part, is_edge ? DType::kInt8 : dtype) == DecodedTensor::Held::kExactly;
+        const DType of_part = is_edge              ? DType::kInt8
+                              : HasMinimums(dtype) ? NestedTypeOf(job.plan.tensors[i])
+                                                   : dtype;
+        is_held = is_held && HeldBy(part, of_part) == DecodedTensor::Held::kExactly;
       }
     }
     if (is_quantised && is_held) return dtype;

@@ -119,8 +119,9 @@ struct ConvertEvents {
 // Throws ConvertError.
 std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
 
-// Returns int4 or int8 if others have quantised the checkpoint and this type of the layers'
-// matrices holds what they stored exactly, with an int8 embedding and head. Throws ConvertError.
+// Returns ternary, int4, int8 or int4k if others have quantised the checkpoint and this type of the
+// layers' matrices holds what they stored exactly, with an int8 embedding and head. Throws
+// ConvertError.
 std::optional<DType> HeldWeights(const ConvertOptions& options);
 
 // Throws what Convert() would throw before it writes the first byte of a tensor.

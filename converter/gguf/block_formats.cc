@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "converter/gguf/codebook_formats.h"
+#include "kernels/contract/code_type.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {
@@ -34,12 +35,29 @@ void DequantiseQ4_0(const std::byte* block, float* out) {
   }
 }
 
+void NestQ4_0(const std::byte* block, uint8_t* codes, int16_t* entries) {
+  std::memcpy(entries, block, sizeof(int16_t));
+  entries[1] = entries[0];
+  entries[2] = 1 << 8 | 8;
+  entries[3] = 0;
+  for (uint32_t i = 0; i < 32; ++i) codes[i] = static_cast<uint8_t>(Nibble(block + 2, i));
+}
+
 // f16 scale, f16 minimum, nibbles: q scale + minimum.
 void DequantiseQ4_1(const std::byte* block, float* out) {
   const float scale = Half(block), least = Half(block + 2);
   for (uint32_t i = 0; i < 32; ++i) {
     out[i] = static_cast<float>(Nibble(block + 4, i)) * scale + least;
   }
+}
+
+void NestQ4_1(const std::byte* block, uint8_t* codes, int16_t* entries) {
+  constexpr int16_t kSign = INT16_MIN;
+  std::memcpy(entries, block, 2 * sizeof(int16_t));
+  entries[1] = static_cast<int16_t>(entries[1] ^ kSign);
+  entries[2] = 1 << 8 | 1;
+  entries[3] = 0;
+  for (uint32_t i = 0; i < 32; ++i) codes[i] = static_cast<uint8_t>(Nibble(block + 4, i));
 }
 
 // f16 scale, 32 fifth bits, nibbles: (q - 16) scale.
@@ -89,6 +107,18 @@ void DequantiseQ4_K(const std::byte* block, float* out) {
     for (uint32_t i = 0; i < 32; ++i) {
       const uint32_t byte = U8(block + 16 + j / 2 * 32 + i);
       out[j * 32 + i] = d * static_cast<float>(j % 2 == 0 ? byte & 0x0Fu : byte >> 4) - m;
+    }
+  }
+}
+
+void NestQ4_K(const std::byte* block, uint8_t* codes, int16_t* entries) {
+  std::memcpy(entries, block, 2 * sizeof(int16_t));
+  for (uint32_t j = 0; j < 8; ++j) {
+    const ScaleAndLeast part = PartScale(block + 4, j);
+    entries[2 + j] = static_cast<int16_t>(part.scale << 8 | part.least);
+    for (uint32_t i = 0; i < 32; ++i) {
+      const uint32_t byte = U8(block + 16 + j / 2 * 32 + i);
+      codes[j * 32 + i] = static_cast<uint8_t>(j % 2 == 0 ? byte & 0x0Fu : byte >> 4);
     }
   }
 }
@@ -231,17 +261,28 @@ void DequantiseMXFP4(const std::byte* block, float* out) {
 }
 
 constexpr BlockFormat kFormats[] = {
-    {"Q8_0", 32, 34, DequantiseQ8_0},        {"Q4_0", 32, 18, DequantiseQ4_0},
-    {"Q4_1", 32, 20, DequantiseQ4_1},        {"Q5_0", 32, 22, DequantiseQ5_0},
-    {"Q5_1", 32, 24, DequantiseQ5_1},        {"Q2_K", 256, 84, DequantiseQ2_K},
-    {"Q3_K", 256, 110, DequantiseQ3_K},      {"Q4_K", 256, 144, DequantiseQ4_K},
-    {"Q5_K", 256, 176, DequantiseQ5_K},      {"Q6_K", 256, 210, DequantiseQ6_K},
-    {"IQ4_NL", 32, 18, DequantiseIQ4_NL},    {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
-    {"TQ1_0", 256, 54, DequantiseTQ1_0},     {"TQ2_0", 256, 66, DequantiseTQ2_0},
-    {"MXFP4", 32, 17, DequantiseMXFP4},      {"IQ1_S", 256, 50, DequantiseIQ1_S},
-    {"IQ1_M", 256, 56, DequantiseIQ1_M},     {"IQ2_XXS", 256, 66, DequantiseIQ2_XXS},
-    {"IQ2_XS", 256, 74, DequantiseIQ2_XS},   {"IQ2_S", 256, 82, DequantiseIQ2_S},
-    {"IQ3_XXS", 256, 98, DequantiseIQ3_XXS}, {"IQ3_S", 256, 110, DequantiseIQ3_S},
+    {"Q8_0", 32, 34, DequantiseQ8_0},
+    {"Q4_0", 32, 18, DequantiseQ4_0, NestQ4_0, DType::kInt4K32},
+    {"Q4_1", 32, 20, DequantiseQ4_1, NestQ4_1, DType::kInt4K32},
+    {"Q5_0", 32, 22, DequantiseQ5_0},
+    {"Q5_1", 32, 24, DequantiseQ5_1},
+    {"Q2_K", 256, 84, DequantiseQ2_K},
+    {"Q3_K", 256, 110, DequantiseQ3_K},
+    {"Q4_K", 256, 144, DequantiseQ4_K, NestQ4_K, DType::kInt4K},
+    {"Q5_K", 256, 176, DequantiseQ5_K},
+    {"Q6_K", 256, 210, DequantiseQ6_K},
+    {"IQ4_NL", 32, 18, DequantiseIQ4_NL},
+    {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
+    {"TQ1_0", 256, 54, DequantiseTQ1_0},
+    {"TQ2_0", 256, 66, DequantiseTQ2_0},
+    {"MXFP4", 32, 17, DequantiseMXFP4},
+    {"IQ1_S", 256, 50, DequantiseIQ1_S},
+    {"IQ1_M", 256, 56, DequantiseIQ1_M},
+    {"IQ2_XXS", 256, 66, DequantiseIQ2_XXS},
+    {"IQ2_XS", 256, 74, DequantiseIQ2_XS},
+    {"IQ2_S", 256, 82, DequantiseIQ2_S},
+    {"IQ3_XXS", 256, 98, DequantiseIQ3_XXS},
+    {"IQ3_S", 256, 110, DequantiseIQ3_S},
 };
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "platform/base/dtype.h"
+
 namespace arn::convert {
 
 inline constexpr uint32_t kMaxBlockElements = 256;
@@ -19,6 +21,10 @@ struct BlockFormat {
   uint32_t bytes;
   // Dequantises one block to `elements` floats.
   void (*dequantise)(const std::byte* block, float* out);
+  // The type of bundles that holds its blocks exactly, each as a super-block, and what writes one's
+  // codes and entries as RowMatrix has them. Null: there is none.
+  void (*nested)(const std::byte* block, uint8_t* codes, int16_t* entries) = nullptr;
+  DType nested_type = DType::kF32;
 };
 
 // Returns null for an unknown name.

@@ -11,8 +11,8 @@ namespace {
 
 bool KeepsStoredValues(const SourcePart& part) {
   return part.weight->added == nullptr && part.transposed_rows == 0 && part.taps == 0 &&
-         part.column_turns.is_in_order() && part.factor * part.input_factor == 1.0f &&
-         !part.is_negative_log && !part.zero_row;
+         part.frames == 0 && part.column_turns.is_in_order() &&
+         part.factor * part.input_factor == 1.0f && !part.is_negative_log && !part.zero_row;
 }
 
 const char* WhyNotHeld(const SourcePart& part, DType dtype, DecodedTensor::Held held) {
@@ -56,9 +56,49 @@ SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most) {
 }
 
 DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype) {
-  const DecodedTensor* decoded = part.weight->decoded;
-  return decoded == nullptr || !KeepsStoredValues(part) ? DecodedTensor::Held::kNo
-                                                        : decoded->HeldBy(dtype);
+  if (!KeepsStoredValues(part)) return DecodedTensor::Held::kNo;
+  if (const DecodedTensor* decoded = part.weight->decoded) return decoded->HeldBy(dtype);
+  return HasMinimums(dtype) && Checkpoint::NestedTypeOf(*part.weight) == dtype
+             ? DecodedTensor::Held::kExactly
+             : DecodedTensor::Held::kNo;
+}
+
+void ReadNested(const SourceRun& run, const CodeType& type, uint32_t cols, uint8_t* codes,
+                int16_t* entries) {
+  const Checkpoint::Entry& source = *run.part->weight;
+  if (source.decoded != nullptr) {
+    return source.decoded->ReadNested(type, run.first_row, run.rows, codes, entries);
+  }
+  Checkpoint::ReadNested(source, run.first_row * cols, uint64_t{run.rows} * cols, codes, entries);
+}
+
+DType NestedTypeOf(const PlannedTensor& tensor) {
+  for (const DType dtype : {DType::kInt4K, DType::kInt4K128, DType::kInt4K32}) {
+    const bool is_held =
+        !tensor.parts.empty() &&
+        std::all_of(tensor.parts.begin(), tensor.parts.end(), [&](const SourcePart& part) {
+          return HeldBy(part, dtype) == DecodedTensor::Held::kExactly;
+        });
+    if (is_held) return dtype;
+  }
+  return DType::kF32;
+}
+
+void ChooseNested(const PackTarget& target, TensorPlan* plan) {
+  bool is_asked = false, is_held = false;
+  for (PlannedTensor& tensor : plan->tensors) {
+    if (!HasMinimums(tensor.dtype)) continue;
+    const DType dtype = NestedTypeOf(tensor);
+    is_asked = true;
+    is_held = is_held || dtype != DType::kF32;
+    tensor.dtype = dtype == DType::kF32 ? DType::kInt8 : dtype;
+    tensor.layout = TargetLayout(target, tensor.dtype);
+  }
+  if (!is_asked || is_held) return;
+  Fail(
+      "--weights int4k: the checkpoint has no matrix that it holds: it never rounds, and takes "
+      "GGUF's Q4_K, Q4_0 and Q4_1, and 4 bits of folders in groups of a multiple of 32 columns "
+      "with whole zeros and f16 scales");
 }
 
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) {

@@ -170,15 +170,16 @@ void MakeCodes(const PlannedTensor& tensor, const CodeType& type, const Method& 
   const size_t cols = tensor.cols;
   const auto padded = static_cast<size_t>(type.Padded(cols));
   const auto blocks = static_cast<size_t>(type.Blocks(cols));
+  const auto entries = static_cast<size_t>(type.Entries(cols));
   const uint32_t rows = typed->matrix.rows;
-  typed->scales.resize(rows * blocks * sizeof(int16_t));
+  typed->scales.resize(rows * entries * sizeof(int16_t));
   typed->row_scales.resize(rows);
   typed->matrix.row_scales = typed->row_scales.data();
   CodeRow out = {reinterpret_cast<uint8_t*>(typed->values.Need(rows * padded)),
                  reinterpret_cast<int16_t*>(typed->scales.data()), typed->row_scales.data()};
   const auto next = [&] {
     out.codes += padded;
-    out.scales += blocks;
+    out.scales += entries;
     ++out.row_scale;
   };
   if constexpr (kHasLowBits) {
@@ -191,6 +192,11 @@ void MakeCodes(const PlannedTensor& tensor, const CodeType& type, const Method& 
   std::vector<float> wide(blocks);
   for (uint32_t r = 0; r < rows;) {
     const SourceRun run = RunOfRows(tensor, first + r, rows - r);
+    if (HasMinimums(type.dtype)) {
+      ReadNested(run, type, tensor.cols, out.codes, out.scales);
+      for (uint32_t i = 0; i < run.rows; ++i, ++r, next()) *out.row_scale = 1.0f;
+      continue;
+    }
     const bool is_requantised = IsRequantised(*run.part, type.dtype);
     for (uint32_t i = 0; i < run.rows; ++i, ++r, next()) {
       const float* row = typed->floats.data() + r * cols;

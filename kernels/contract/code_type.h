@@ -1,12 +1,18 @@
-// Weight types whose elements are codes of 2 or 3 bits: data, from which packing, kernels,
+// Weight types whose elements are codes of 2 to 4 bits: data, from which packing, kernels,
 // quantisation and reports follow.
 //
 //   w = level of the code * scale of the block * scale of the row
+//   w = d s (code) - e m, with BlockScale::kNested
 //
 // A level is a whole number that a table gives each code. A block is a number of columns with one
 // scale; a row has an f32 scale, by which all its blocks are multiplied. Every CPU has instructions
 // that look up 16 bytes at once, so levels need not be evenly spaced. kernels/pack/code_panel.h has
 // the only layout of these types: the same on every CPU.
+//
+// Nested scales are those of GGUF's Q4_K: s and m are bytes of a block, d and e numbers of f16 of a
+// super-block of several. They hold a scale of f16 and a whole zero of each group of columns, too:
+// s is 1, d and e are the scale, m is the zero. Products are exact in f32, so only the difference
+// is rounded, once, as in ggml.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +34,9 @@ enum class BlockScale : uint8_t {
   kF16,   // its bits
   kInt8,  // a whole number, not -128
   kNone,  // not at all: it is 1, and a block is as many columns as a sum of whole numbers takes
+  // An entry of 16 bits, s 256 + m; s has a sign. Two entries, d and e, stand before those of a
+  // super-block.
+  kNested,
 };
 
 inline constexpr float kLeastSymmetricRange = 1e-5f;
@@ -39,16 +48,17 @@ struct CodeType {
   DType dtype;
   uint32_t bits;  // of a code
   // By code, repeated up to 8. At most 63, so that two products with bytes fit 16 bits.
-  int8_t levels[8];
+  int8_t levels[16];
   uint32_t block;  // columns: a multiple of kCodeUnit. The last block of a row may have fewer.
   BlockScale scale;
   // Activations are rounded as BitNet's training does: zero point 0, and 127 for the largest
   // magnitude, or for kLeastSymmetricRange.
   bool takes_symmetric_rows;
+  uint32_t super_blocks = 0;  // blocks of a super-block; 0: scales are not nested
 
   constexpr uint32_t n_levels() const { return 1u << bits; }
   constexpr uint32_t scale_bytes() const {
-    return scale == BlockScale::kF16 ? 2 : scale == BlockScale::kInt8 ? 1 : 0;
+    return scale == BlockScale::kInt8 ? 1 : scale == BlockScale::kNone ? 0 : 2;
   }
   // Returns whether each level is the code plus the first one.
   constexpr bool HasSteps() const {
@@ -58,6 +68,18 @@ struct CodeType {
   }
   constexpr uint64_t Padded(uint64_t cols) const { return AlignUp(cols, kCodeUnit); }
   constexpr uint64_t Blocks(uint64_t cols) const { return CeilDiv(cols, block); }
+  // The entries of 16 bits that a row's scales take, and those of its blocks. Super-blocks have an
+  // even number: the last of an odd number of blocks is followed by one of no block, which is 0.
+  constexpr uint64_t Entries(uint64_t cols) const {
+    const uint64_t n = Blocks(cols);
+    return super_blocks == 0 ? n : AlignUp(EntryOf(n - 1) + 1, 2);
+  }
+  constexpr uint64_t EntryOf(uint64_t i) const {
+    if (super_blocks == 0) return i;
+    return i / super_blocks * (2 + AlignUp(super_blocks, 2u)) + 2 + i % super_blocks;
+  }
+  // Where the entries of a block's super-block begin.
+  constexpr uint64_t SuperEntryOf(uint64_t i) const { return EntryOf(i - i % super_blocks) - 2; }
 };
 
 // Blocks of 256 are those of GGUF's TQ1_0 and TQ2_0. No weight has the code 3.
@@ -72,8 +94,25 @@ inline constexpr CodeType kInt2Codes = {
 inline constexpr CodeType kInt3Codes = {
     DType::kInt3, 3, {-60, -38, -23, -10, 3, 16, 31, 49}, 32, BlockScale::kInt8, false};
 
+constexpr CodeType Int4KCodes(DType dtype, uint32_t super_blocks) {
+  return {dtype,
+          4,
+          {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+          32,
+          BlockScale::kNested,
+          false,
+          super_blocks};
+}
+// Centres the codes: kernels subtract it, which keeps sums small.
+inline constexpr int32_t kNestedMiddle = 8;
+// Super-blocks of Q4_K; of groups of 128 columns; of any multiple of 32.
+inline constexpr CodeType kInt4KCodes = Int4KCodes(DType::kInt4K, 8);
+inline constexpr CodeType kInt4K128Codes = Int4KCodes(DType::kInt4K128, 4);
+inline constexpr CodeType kInt4K32Codes = Int4KCodes(DType::kInt4K32, 1);
+
 inline constexpr const CodeType* kCodeTypes[] = {&kTernaryCodes, &kTernaryRowCodes, &kInt2Codes,
-                                                 &kInt3Codes};
+                                                 &kInt3Codes,    &kInt4KCodes,      &kInt4K128Codes,
+                                                 &kInt4K32Codes};
 
 // Returns null for other types.
 constexpr const CodeType* FindCodeType(DType dtype) {
@@ -88,7 +127,27 @@ constexpr float CodeValue(int8_t level, float block_scale, float row_scale) {
   return static_cast<float>(level) * (block_scale * row_scale);
 }
 
-// Returns a block's scale from how it is stored, in 16 bits (RowMatrix::scales).
+// BlockNumbers: what a block's levels are multiplied by, and what is subtracted then (0 if scales
+// are not nested).
+struct BlockNumbers {
+  float scale, minimum;
+};
+
+// Returns the numbers of block i of a row with nested scales; get(n): entry n of the row.
+template <class Get>
+BlockNumbers NestedNumbers(const CodeType& type, uint64_t i, const Get& get) {
+  const uint64_t super = type.SuperEntryOf(i);
+  const int32_t both = static_cast<int16_t>(get(type.EntryOf(i)));
+  return {F32FromF16(static_cast<uint16_t>(get(super))) * static_cast<float>(both >> 8),
+          F32FromF16(static_cast<uint16_t>(get(super + 1))) * static_cast<float>(both & 0xFF)};
+}
+
+// Returns an element with nested scales.
+constexpr float NestedValue(int8_t level, const BlockNumbers& of_block) {
+  return of_block.scale * static_cast<float>(level) - of_block.minimum;
+}
+
+// Returns a block's scale from how it is stored, in 16 bits (RowMatrix::scales), unless nested.
 inline float BlockScaleOf(const CodeType& type, int16_t stored) {
   if (type.scale == BlockScale::kNone) return 1.0f;
   return type.scale == BlockScale::kF16 ? F32FromF16(static_cast<uint16_t>(stored))
@@ -110,7 +169,7 @@ inline uint64_t PaddedInputs(DType dtype, uint64_t cols, uint32_t group) {
 // sums that kernels keep.
 inline uint64_t StoredBits(DType dtype, uint64_t rows, uint64_t cols) {
   if (const CodeType* type = FindCodeType(dtype)) {
-    return rows * (type->Padded(cols) * type->bits + type->Blocks(cols) * 8 * type->scale_bytes() +
+    return rows * (type->Padded(cols) * type->bits + type->Entries(cols) * 8 * type->scale_bytes() +
                    8 * sizeof(float));
   }
   if (dtype == DType::kInt4) {

@@ -1,6 +1,7 @@
 #include "kernels/cpu/cpu_plan.h"
 
 #include "kernels/contract/check.h"
+#include "kernels/contract/code_type.h"
 #include "kernels/contract/ops.h"
 #include "kernels/cpu/cpu_state.h"
 #include "kernels/cpu/repack.h"
@@ -19,10 +20,13 @@ bool SameBytes(WeightLayout a, WeightLayout b) {
 
 }  // namespace
 
-QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split, uint32_t n_parts) {
+QuantizedLayout QuantizedRows(bool has_sums, uint32_t rows, uint32_t cols, bool is_split,
+                              uint32_t n_parts) {
   const uint64_t n = is_split ? 2 * uint64_t{rows} : rows;
   QuantizedLayout q;
   q.stride_bytes = AlignUp(cols, kSliceAlign);
+  // A word for each pair of blocks.
+  if (has_sums) q.stride_bytes += AlignUp(CeilDiv(cols, 2 * kCodeUnit) * 4, kSliceAlign);
   q.rows_offset =
       AlignUp((n + uint64_t{n_parts} * kExtraQuantizedRows) * sizeof(QuantizedRow), kSliceAlign);
   q.bytes = q.left_offset = q.rows_offset + n * q.stride_bytes;
@@ -32,7 +36,9 @@ QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split, uint3
 
 uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split,
                         uint32_t n_parts) {
-  if (IsInteger(dtype)) return QuantizedRows(rows, cols, is_split, n_parts).bytes;
+  if (IsInteger(dtype)) {
+    return QuantizedRows(HasMinimums(dtype), rows, cols, is_split, n_parts).bytes;
+  }
   return dtype == DType::kF32 || rows == 1 ? 0 : uint64_t{rows} * cols * sizeof(float);
 }
 

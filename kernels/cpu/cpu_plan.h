@@ -21,15 +21,18 @@ enum PlanSlice : uint32_t {
 };
 
 // Layout of kQuantizedSlice: one entry per row plus kExtraQuantizedRows per part (MatrixRows; a
-// matmul of its own is one part), then the int8 rows. With split rows (Program::splits_rows) there
-// are twice as many, each row followed by its residual, and then the residuals as f32.
+// matmul of its own is one part), then the int8 rows, each with room for the sums of its blocks
+// (TileArgs::a) if `has_sums`, as weights with HasMinimums take them. With split rows
+// (Program::splits_rows) there are twice as many, each row followed by its residual, and then the
+// residuals as f32.
 struct QuantizedLayout {
   uint64_t stride_bytes = 0;  // stride between rows of integers
   uint64_t rows_offset = 0;
   uint64_t left_offset = 0;  // residuals, f32 [rows, cols]; split rows only
   uint64_t bytes = 0;
 };
-QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split, uint32_t n_parts = 1);
+QuantizedLayout QuantizedRows(bool has_sums, uint32_t rows, uint32_t cols, bool is_split,
+                              uint32_t n_parts = 1);
 // Bytes of kQuantizedSlice needed for the rows of a matmul: QuantizedRows, or for f16 and bf16
 // weights the interleaved rows.
 uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split,

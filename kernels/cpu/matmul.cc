@@ -67,6 +67,30 @@ void JoinHalves(QuantizedRow* pair) {
   pair[1].scale *= 2;
 }
 
+// Writes the sums of the blocks of a tile of n rows behind its integers (TileArgs::a).
+void SumBlocks(const QuantizedRow* rows, uint32_t n, uint32_t k, std::byte* tile) {
+  constexpr uint32_t kEven = 0x00FF00FF;
+  const std::byte* from = tile;
+  const uint32_t n_blocks = k / kCodeUnit;
+  auto* out = reinterpret_cast<int16_t*>(tile + uint64_t{n} * k);
+  if (n_blocks % 2 != 0) std::memset(out + uint64_t{n_blocks - 1} * n, 0, 4 * uint64_t{n});
+  for (uint32_t block = 0; block < n_blocks; ++block, from += uint64_t{n} * kCodeUnit) {
+    for (uint32_t r = 0; r < n; ++r) {
+      uint32_t even = 0, odd = 0;
+      for (uint32_t quad = 0; quad < kCodeUnit / 4; ++quad) {
+        uint32_t bytes;
+        std::memcpy(&bytes, from + (uint64_t{quad} * n + r) * 4, sizeof bytes);
+        even += bytes & kEven;
+        odd += bytes >> 8 & kEven;
+      }
+      even += odd;  // at most 4080 in each half
+      const auto sum = static_cast<int32_t>((even & 0xFFFF) + (even >> 16));
+      out[(uint64_t{block / 2} * n + r) * 2 + block % 2] =
+          static_cast<int16_t>(sum - static_cast<int32_t>(kCodeUnit) * (rows[r].zero_point + 128));
+    }
+  }
+}
+
 // Row tiles: our own kernels read a tile of rows interleaved. Rows are distributed evenly, so that
 // no tile is much smaller than the others.
 class RowTiles {
@@ -115,9 +139,9 @@ class PanelMatmul {
   }
   // Converts all rows.
   PanelMatmul(const State& state, WeightId id, const float* x, uint32_t rows)
-      : PanelMatmul(
-            state, {id, 0, 0, 0, rows}, x,
-            QuantizedRows(rows, state.program->weights[id].cols, state.program->splits_rows)) {
+      : PanelMatmul(state, {id, 0, 0, 0, rows}, x,
+                    QuantizedRows(HasMinimums(state.program->weights[id].dtype), rows,
+                                  state.program->weights[id].cols, state.program->splits_rows)) {
     if (!Converts()) return;
     state.threads.ForTiles(tiles_.count(), 1, [&](size_t tile, size_t) { Convert(tile); });
   }
@@ -209,6 +233,9 @@ class PanelMatmul {
                uint64_t{height} * group(), has_tiles ? kFlip : 0, rest);
       entry[1] = quantize(rest, to + step);
       JoinHalves(entry);
+    }
+    if (kHasLowBits && HasMinimums(weight_.dtype)) {
+      SumBlocks(quantized_ + each * first, height, k_, a_ + each * first * a_stride_bytes_);
     }
     if (first + n != rows_) return;
     // XNNPACK's kernels compute a whole tile: missing rows alias the last row but read the entries
@@ -356,10 +383,14 @@ void MultiplyBlock(const PanelMatmul& matmul, size_t begin, size_t end, float* v
 }
 
 // The layout of the input of ConvertEach.
-QuantizedLayout LayoutOfParts(const State& state, WeightId id) {
+QuantizedLayout LayoutOfParts(const State& state, Span<const MatrixRows> parts) {
   const Program& program = *state.program;
-  return QuantizedRows(program.max_rows, program.weights[id].cols, program.splits_rows,
-                       kMaxMatrixRows);
+  bool has_sums = false;
+  for (const MatrixRows& part : parts) {
+    has_sums = has_sums || HasMinimums(program.weights[part.weight].dtype);
+  }
+  return QuantizedRows(has_sums, program.max_rows, program.weights[parts[0].weight].cols,
+                       program.splits_rows, kMaxMatrixRows);
 }
 
 // Returns a key that orders columns for argmax: larger values first, the lower column on ties. 0
@@ -435,7 +466,7 @@ void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool
 
 void ConvertEach(const State& state, Span<const MatrixRows> parts, const float* x,
                  const RowFill& fill) {
-  const QuantizedLayout layout = LayoutOfParts(state, parts[0].weight);
+  const QuantizedLayout layout = LayoutOfParts(state, parts);
   uint64_t most = 0;
   for (const MatrixRows& part : parts) most = Max<uint64_t>(most, part.n_rows);
   // One task for each part that has few rows, and several for others.
@@ -454,7 +485,7 @@ void ConvertEach(const State& state, Span<const MatrixRows> parts, const float* 
 }
 
 void MultiplyEach(const State& state, Span<const MatrixRows> parts, const float* x, float* out) {
-  const QuantizedLayout layout = LayoutOfParts(state, parts[0].weight);
+  const QuantizedLayout layout = LayoutOfParts(state, parts);
   const PanelMatmul like(state, parts[0], x, layout);
   const uint64_t n_panels = like.n_panels(), width = state.program->weights[parts[0].weight].rows;
   const uint64_t most = TilePanels(state, n_panels * parts.size(), like.panel_bytes());

@@ -15,7 +15,7 @@ struct CodePlace {
 CodePlace PlaceOf(const CodeType& type, uint32_t row, uint32_t column) {
   const uint32_t quad = column / 4, byte = 4 * row + column % 4;
   if (type.bits == 2) return {quad / 4 * kCodeVector + byte, quad % 4 * 2, false};
-  if (quad >= 6) return {byte, quad == 6 ? 3u : 7u, true};
+  if (type.bits == 3 && quad >= 6) return {byte, quad == 6 ? 3u : 7u, true};
   return {quad / 2 * kCodeVector + byte, quad % 2 * 4, false};
 }
 
@@ -53,14 +53,27 @@ T Get(const std::byte* from, uint64_t index) {
   return value;
 }
 
+// Returns where entry i of a row lies.
+uint64_t EntryPlace(const CodeType& type, uint64_t i, uint32_t row) {
+  if (type.scale == BlockScale::kNested) return (i / 2 * kCodeColumns + row) * 2 + i % 2;
+  return i * kCodeColumns + row;
+}
+
 void PutScale(const CodeType& type, std::byte* scales, uint64_t index, int16_t stored) {
-  if (type.scale == BlockScale::kF16) return Put(scales, index, stored);
+  if (type.scale_bytes() == 2) return Put(scales, index, stored);
   if (type.scale == BlockScale::kInt8) Put(scales, index, static_cast<int8_t>(stored));
 }
 
 int16_t ScaleAt(const CodeType& type, const std::byte* scales, uint64_t index) {
   if (type.scale == BlockScale::kNone) return 1;
-  return type.scale == BlockScale::kF16 ? Get<int16_t>(scales, index) : Get<int8_t>(scales, index);
+  return type.scale_bytes() == 2 ? Get<int16_t>(scales, index) : Get<int8_t>(scales, index);
+}
+
+// Returns the numbers of block b; get(n): entry n of the row.
+template <class GetEntry>
+BlockNumbers NumbersOf(const CodeType& type, uint64_t b, float row_scale, const GetEntry& get) {
+  if (type.scale == BlockScale::kNested) return NestedNumbers(type, b, get);
+  return {BlockScaleOf(type, get(b)) * row_scale, 0.0f};
 }
 
 // Row `row` of the panel at `panel`, from row `source_row`.
@@ -68,17 +81,21 @@ void PackRow(const RowMatrix& source, const CodeType& type, const CodePanel& sha
              uint32_t source_row, uint32_t row, std::byte* panel) {
   const uint64_t padded = type.Padded(source.cols), blocks = type.Blocks(source.cols);
   const auto* codes = static_cast<const uint8_t*>(source.values) + source_row * padded;
-  const auto* scales = static_cast<const int16_t*>(source.scales) + source_row * blocks;
+  const uint64_t entries = type.Entries(source.cols);
+  const auto* scales = static_cast<const int16_t*>(source.scales) + source_row * entries;
+  for (uint64_t i = 0; i < entries; ++i) {
+    PutScale(type, panel + CodePanel::kScales, EntryPlace(type, i, row), scales[i]);
+  }
   float sum = 0.0f;
   for (uint64_t b = 0; b < blocks; ++b) {
-    PutScale(type, panel + CodePanel::kScales, b * kCodeColumns + row, scales[b]);
-    int32_t levels = 0;
+    int32_t levels = type.scale == BlockScale::kNested ? -kNestedMiddle * int32_t{kCodeUnit} : 0;
     for (uint64_t c = b * type.block; c < Min(padded, (b + 1) * type.block); ++c) {
       levels += type.levels[codes[c]];
       PutCode(type, row, static_cast<uint32_t>(c % kCodeUnit), codes[c],
               panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes);
     }
-    sum -= static_cast<float>(levels) * BlockScaleOf(type, scales[b]);
+    const auto get = [&](uint64_t i) { return scales[i]; };
+    sum -= static_cast<float>(levels) * NumbersOf(type, b, 1.0f, get).scale;
   }
   Put(panel, row, sum);
   Put(panel + CodePanel::kRowScales, row, source.row_scales[source_row]);
@@ -113,8 +130,8 @@ void UnpackRowCodes(const Weight& weight, uint32_t row, uint8_t* codes, int16_t*
   const std::byte* panel = PanelOf(weight, shape, row);
   row %= kCodeColumns;
   *row_scale = Get<float>(panel + CodePanel::kRowScales, row);
-  for (uint64_t b = 0; b < type.Blocks(weight.cols); ++b) {
-    scales[b] = ScaleAt(type, panel + CodePanel::kScales, b * kCodeColumns + row);
+  for (uint64_t i = 0; i < type.Entries(weight.cols); ++i) {
+    scales[i] = ScaleAt(type, panel + CodePanel::kScales, EntryPlace(type, i, row));
   }
   for (uint64_t c = 0; c < type.Padded(weight.cols); ++c) {
     codes[c] = CodeAt(type, row, static_cast<uint32_t>(c % kCodeUnit),
@@ -122,19 +139,25 @@ void UnpackRowCodes(const Weight& weight, uint32_t row, uint8_t* codes, int16_t*
   }
 }
 
-void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* scales) {
+void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* scales,
+                     float* minimums) {
   const CodeType& type = *FindCodeType(weight.dtype);
   const CodePanel shape(type, weight.cols);
   const std::byte* panel = PanelOf(weight, shape, row);
   row %= kCodeColumns;
   const float row_scale = Get<float>(panel + CodePanel::kRowScales, row);
+  const auto get = [&](uint64_t i) {
+    return ScaleAt(type, panel + CodePanel::kScales, EntryPlace(type, i, row));
+  };
+  const bool is_nested = type.scale == BlockScale::kNested;
   for (uint64_t b = 0; b < type.Blocks(weight.cols); ++b) {
-    const int16_t stored = ScaleAt(type, panel + CodePanel::kScales, b * kCodeColumns + row);
-    scales[b] = BlockScaleOf(type, stored) * row_scale;
+    const BlockNumbers numbers = NumbersOf(type, b, row_scale, get);
+    scales[b] = numbers.scale;
+    if (is_nested) minimums[b] = numbers.minimum;
   }
   for (uint32_t c = 0; c < weight.cols; ++c) {
-    levels[c] = type.levels[CodeAt(type, row, c % kCodeUnit,
-                                   panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes)];
+    const std::byte* unit = panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes;
+    levels[c] = type.levels[CodeAt(type, row, c % kCodeUnit, unit)];
   }
 }
 
@@ -143,14 +166,16 @@ void UnpackCodesF32(const Weight& weight, const CodeType& type, uint32_t row, fl
   const std::byte* panel = PanelOf(weight, shape, row);
   row %= kCodeColumns;
   const float row_scale = Get<float>(panel + CodePanel::kRowScales, row);
-  float scale = 0.0f;
+  const auto get = [&](uint64_t i) {
+    return ScaleAt(type, panel + CodePanel::kScales, EntryPlace(type, i, row));
+  };
+  BlockNumbers numbers = {};
   for (uint32_t c = 0; c < weight.cols; ++c) {
-    if (c % type.block == 0) {
-      const uint64_t at = uint64_t{c / type.block} * kCodeColumns + row;
-      scale = BlockScaleOf(type, ScaleAt(type, panel + CodePanel::kScales, at));
-    }
+    if (c % type.block == 0) numbers = NumbersOf(type, c / type.block, row_scale, get);
     const std::byte* unit = panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes;
-    out[c] = CodeValue(type.levels[CodeAt(type, row, c % kCodeUnit, unit)], scale, row_scale);
+    const int8_t level = type.levels[CodeAt(type, row, c % kCodeUnit, unit)];
+    out[c] = type.scale == BlockScale::kNested ? NestedValue(level, numbers)
+                                               : CodeValue(level, numbers.scale, 1.0f);
   }
 }
 

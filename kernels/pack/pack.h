@@ -53,9 +53,9 @@ struct RowMatrix {
   // [rows, CodeType::Padded(cols)].
   const void* values = nullptr;
   // kInt8: f32 [rows]. kInt4: bf16 [rows, AlignUp(cols, 32) / 32]. Codes: int16_t [rows,
-  // CodeType::Blocks(cols)], the bits or the value of what is stored. Else null.
+  // CodeType::Entries(cols)], the bits or the value of what is stored. Else null.
   const void* scales = nullptr;
-  const float* row_scales = nullptr;  // codes: [rows]; else null
+  const float* row_scales = nullptr;  // codes: [rows], 1 if scales are nested; else null
   const float* bias = nullptr;        // f32 [rows] or null (zeros)
 };
 
@@ -83,7 +83,9 @@ void UnpackRowInt4Words(const Weight& weight, uint32_t row, uint32_t* out, float
 // Reads a row of a type of codes, as RowMatrix has it.
 void UnpackRowCodes(const Weight& weight, uint32_t row, uint8_t* codes, int16_t* scales,
                     float* row_scale);
-// Reads its levels (cols of them), and the scales of its blocks times that of the row.
-void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* scales);
+// Reads its levels (cols of them), the scales of its blocks times that of the row, and the minimums
+// of blocks that have them (HasMinimums).
+void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* scales,
+                     float* minimums);
 
 }  // namespace arn

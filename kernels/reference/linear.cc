@@ -7,10 +7,10 @@
 namespace arn::reference {
 namespace {
 
-// Offsets into the scratch: one row of weights as integers or floats, its block scales and, for
-// integer weights, all activation rows quantised, with room for their residuals.
+// Offsets into the scratch: one row of weights as integers or floats, its block scales, their
+// minimums and, for integer weights, all activation rows quantised, with room for their residuals.
 struct Scratch {
-  uint64_t values, scales, rows, activations, stride, bytes;
+  uint64_t values, scales, minimums, rows, activations, stride, bytes;
 };
 
 Scratch PlanScratch(const Weight& weight, uint32_t rows) {
@@ -19,7 +19,9 @@ Scratch PlanScratch(const Weight& weight, uint32_t rows) {
   Scratch s;
   s.values = 0;
   s.scales = AlignUp(padded * sizeof(float), kSliceAlign);
-  s.rows = s.scales + AlignUp(padded / kInt4BlockSize * sizeof(float), kSliceAlign);
+  const uint64_t blocks = AlignUp(padded / kInt4BlockSize * sizeof(float), kSliceAlign);
+  s.minimums = s.scales + blocks;
+  s.rows = s.minimums + (HasMinimums(weight.dtype) ? blocks : 0);
   s.activations = s.rows + AlignUp(n * sizeof(QuantizedRow), kSliceAlign);
   s.stride = padded;
   s.bytes = s.activations + n * padded;
@@ -54,18 +56,23 @@ void LinearFloat(const float* x, uint32_t rows, const Weight& weight, bool accum
   }
 }
 
-// Returns one output element of one quantised row. `scales`: one entry (int8) or one per block.
+// Returns one output element of one quantised row. `scales`: one entry (int8) or one per block;
+// `minimums`: one per block of the types that have them.
 double DotQuantized(const Weight& weight, const int8_t* activations, int32_t zero_point,
-                    const int8_t* integers, const float* scales) {
+                    const int8_t* integers, const float* scales, const float* minimums) {
   const CodeType* codes = FindCodeType(weight.dtype);
   const uint32_t group = codes != nullptr               ? codes->block
                          : weight.dtype == DType::kInt4 ? kInt4BlockSize
                                                         : weight.cols;
   double sum = 0.0;
   for (uint32_t c = 0; c < weight.cols; c += group) {
-    const int64_t dot =
-        DotInt(activations + c, zero_point, integers + c, Min(group, weight.cols - c));
+    const uint32_t n = Min(group, weight.cols - c);
+    const int64_t dot = DotInt(activations + c, zero_point, integers + c, n);
     sum += static_cast<double>(dot) * static_cast<double>(scales[c / group]);
+    if (!HasMinimums(weight.dtype)) continue;
+    int64_t all = 0;
+    for (uint32_t i = c; i < c + n; ++i) all += activations[i] - zero_point;
+    sum -= static_cast<double>(all) * static_cast<double>(minimums[c / group]);
   }
   return sum;
 }
@@ -83,6 +90,7 @@ void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool spl
   const Scratch parts = PlanScratch(weight, rows);
   auto* integers = reinterpret_cast<int8_t*>(scratch + parts.values);
   auto* scales = reinterpret_cast<float*>(scratch + parts.scales);
+  auto* minimums = reinterpret_cast<float*>(scratch + parts.minimums);
   auto* quantized = reinterpret_cast<QuantizedRow*>(scratch + parts.rows);
   auto* activations = reinterpret_cast<int8_t*>(scratch + parts.activations);
   const bool is_symmetric = TakesSymmetricRows(weight.dtype);
@@ -100,7 +108,7 @@ void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool spl
     if (weight.dtype == DType::kInt8) {
       UnpackRowInt8(weight, n, integers, scales);
     } else if (kHasLowBits && FindCodeType(weight.dtype) != nullptr) {
-      UnpackRowLevels(weight, n, integers, scales);
+      UnpackRowLevels(weight, n, integers, scales, minimums);
     } else {
       UnpackRowInt4(weight, n, integers, scales);
     }
@@ -108,7 +116,7 @@ void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool spl
       double sum = 0.0;
       for (uint32_t at = m; at < (splits_rows ? 2 * rows : rows); at += rows) {
         sum += DotQuantized(weight, activations + at * parts.stride, quantized[at].zero_point,
-                            integers, scales) *
+                            integers, scales, minimums) *
                static_cast<double>(quantized[at].scale);
       }
       Put(sum, weight, n, accumulate, out + uint64_t{m} * weight.rows + n);

@@ -13,6 +13,9 @@ const char* DTypeName(DType dtype) {
     case DType::kTernary: return "ternary";
     case DType::kInt2: return "int2";
     case DType::kInt3: return "int3";
+    case DType::kInt4K:
+    case DType::kInt4K128:
+    case DType::kInt4K32: return "int4k";
   }
   return "unknown dtype";
 }

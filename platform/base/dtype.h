@@ -17,10 +17,14 @@ enum class DType : uint8_t {
   kInt2 = 6,
   kInt3 = 7,
   kTernaryRows = 8,
+  kInt4K = 9,  // with super-blocks of 256 columns
+  kInt4K128 = 10,
+  kInt4K32 = 11,
 };
-inline constexpr uint32_t kDTypeCount = 9;
+inline constexpr uint32_t kDTypeCount = 12;
 
-// "f32", "f16", "bf16", "int8", "int4", "int2", "int3"; "ternary" for both ternary types
+// "f32", "f16", "bf16", "int8", "int4", "int2", "int3"; "ternary" for both ternary types, "int4k"
+// for all of 4 bits with minimums
 const char* DTypeName(DType dtype);
 
 // Returns the bytes of one element; 0 for types without whole-byte elements.
@@ -33,6 +37,11 @@ constexpr bool IsInteger(DType dtype) { return dtype >= DType::kInt8; }
 
 constexpr bool IsTernary(DType dtype) {
   return dtype == DType::kTernary || dtype == DType::kTernaryRows;
+}
+
+// True for the types whose blocks have a scale and a minimum (BlockScale::kNested).
+constexpr bool HasMinimums(DType dtype) {
+  return dtype >= DType::kInt4K && dtype <= DType::kInt4K32;
 }
 
 }  // namespace arn

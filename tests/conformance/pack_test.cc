@@ -50,9 +50,9 @@ std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
          std::to_string(shape.cols);
 }
 
-constexpr DType kAllTypes[] = {DType::kF32,  DType::kF16,         DType::kBf16,
-                               DType::kInt8, DType::kInt4,        DType::kTernary,
-                               DType::kInt2, DType::kTernaryRows, DType::kInt3};
+constexpr DType kAllTypes[] = {DType::kF32,  DType::kF16,     DType::kBf16,     DType::kInt8,
+                               DType::kInt4, DType::kTernary, DType::kInt2,     DType::kTernaryRows,
+                               DType::kInt3, DType::kInt4K,   DType::kInt4K128, DType::kInt4K32};
 
 TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
   std::mt19937 rng(1);
@@ -187,7 +187,8 @@ TEST(PackTest, Panels_Of16Bits_LieAsTheFormatSays) {
 // A weight of 1 bit set at a known place of every vector, as code_panel.h says.
 TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
   if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
-  for (const DType dtype : {DType::kInt2, DType::kInt3, DType::kTernary, DType::kTernaryRows}) {
+  for (const DType dtype : {DType::kInt2, DType::kInt3, DType::kTernary, DType::kTernaryRows,
+                            DType::kInt4K, DType::kInt4K32}) {
     const CodeType& type = *FindCodeType(dtype);
     const uint32_t n_codes = type.n_levels();
     constexpr uint32_t kRows = 17, kCols = 40;
@@ -200,7 +201,7 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
       for (uint32_t c = 0; c < 64; ++c) {
         m.values.push_back(static_cast<uint8_t>(c < kCols ? code_of(r, c) : 0));
       }
-      for (uint32_t b = 0; b < type.Blocks(kCols); ++b) {
+      for (uint32_t b = 0; b < type.Entries(kCols); ++b) {
         m.scales.push_back(static_cast<uint8_t>(1 + r + b));
         m.scales.push_back(0);
       }
@@ -211,7 +212,8 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
     uint64_t bytes = 0;
     ASSERT_TRUE(PackedBytes(dtype, layout, kRows, kCols, &bytes));
     const bool has_scales = type.scale != BlockScale::kNone;
-    const uint32_t codes_at = 3 * 64 + (has_scales ? 64 : 0);
+    const auto n_entries = static_cast<uint32_t>(type.Entries(kCols));
+    const uint32_t codes_at = 3 * 64 + (n_entries * 16 * type.scale_bytes() + 63) / 64 * 64;
     const uint32_t panel_bytes = codes_at + 2 * type.bits * 64;
     ASSERT_EQ(bytes, 2 * panel_bytes);
     AlignedBytes packed(bytes);
@@ -225,9 +227,11 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
       };
       EXPECT_EQ(at(64), static_cast<float>(r) + 0.5f);
       EXPECT_EQ(at(128), -static_cast<float>(r));
-      for (uint32_t b = 0; has_scales && b < type.Blocks(kCols); ++b) {
+      for (uint32_t b = 0; has_scales && b < n_entries; ++b) {
         const uint32_t width = type.scale_bytes();
-        EXPECT_EQ(static_cast<uint32_t>(panel[192 + (b * 16 + r % 16) * width]), 1 + r + b);
+        const uint32_t place =
+            type.scale == BlockScale::kNested ? b / 2 * 32 + r % 16 * 2 + b % 2 : b * 16 + r % 16;
+        EXPECT_EQ(static_cast<uint32_t>(panel[192 + place * width]), 1 + r + b);
       }
       for (uint32_t c = 0; c < kCols; ++c) {
         const std::byte* unit = panel + codes_at + c / 32 * type.bits * 64;
@@ -237,9 +241,9 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
         };
         uint32_t code = 0;
         for (uint32_t i = 0; i < type.bits; ++i) {
-          code |= (type.bits == 2 ? bit(quad / 4, 2 * (quad % 4) + i)
-                   : quad < 6     ? bit(quad / 2, 4 * (quad % 2) + i)
-                                  : bit(i, quad == 6 ? 3 : 7))
+          code |= (type.bits == 2               ? bit(quad / 4, 2 * (quad % 4) + i)
+                   : quad < 6 || type.bits == 4 ? bit(quad / 2, 4 * (quad % 2) + i)
+                                                : bit(i, quad == 6 ? 3 : 7))
                   << i;
         }
         ASSERT_EQ(code, code_of(r, c)) << DTypeName(dtype) << " " << r << " " << c;

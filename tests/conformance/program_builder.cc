@@ -50,6 +50,37 @@ void Append(std::vector<uint8_t>* bytes, T value) {
   bytes->insert(bytes->end(), p, p + sizeof value);
 }
 
+// The same with nested scales. The values are those of ggml's dequantize_row_q4_K.
+void FillNested(const CodeType& type, std::mt19937* rng, Matrix* m) {
+  std::uniform_int_distribution<int> code(0, 15), least(0, 255), most(-128, 127);
+  std::uniform_real_distribution<float> scale(0.5f, 1.5f);
+  const float unit = 2.0f / std::sqrt(static_cast<float>(m->cols)) / 8.0f / 127.0f;
+  for (uint32_t r = 0; r < m->rows; ++r) {
+    m->row_scales.push_back(1.0f);
+    std::vector<int16_t> entries(type.Entries(m->cols));
+    float d = 0.0f, e = 0.0f;
+    for (uint64_t b = 0; b < type.Blocks(m->cols); ++b) {
+      if (b % type.super_blocks == 0) {
+        const uint16_t bits[] = {F16FromF32(unit * scale(*rng)),
+                                 F16FromF32(2 * unit * scale(*rng))};
+        std::memcpy(&entries[type.SuperEntryOf(b)], bits, sizeof bits);
+        d = F32FromF16(bits[0]);
+        e = F32FromF16(bits[1]);
+      }
+      const int s = most(*rng), minimum = least(*rng);
+      entries[type.EntryOf(b)] = static_cast<int16_t>(s * 256 + minimum);
+      for (uint64_t c = b * 32; c < (b + 1) * 32; ++c) {
+        const int q = code(*rng);
+        m->values.push_back(static_cast<uint8_t>(q));
+        if (c >= m->cols) continue;
+        const float d1 = d * static_cast<float>(s), m1 = e * static_cast<float>(minimum);
+        m->exact.push_back(static_cast<double>(d1 * static_cast<float>(q) - m1));
+      }
+    }
+    for (const int16_t entry : entries) Append(&m->scales, entry);
+  }
+}
+
 // Values and scales of a type of codes, with scales near those of other types.
 void FillCodes(const CodeType& type, std::mt19937* rng, Matrix* m) {
   std::uniform_int_distribution<uint32_t> code(0, type.n_levels() - 1);
@@ -86,7 +117,7 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
   m.cols = cols;
   if (with_bias) m.bias = RandomFloats(rows, 0.5f, rng);
   if (const CodeType* type = FindCodeType(dtype)) {
-    FillCodes(*type, rng, &m);
+    type->scale == BlockScale::kNested ? FillNested(*type, rng, &m) : FillCodes(*type, rng, &m);
     return m;
   }
   const uint64_t padded = dtype == DType::kInt4 ? AlignUp(cols, kInt4BlockSize) : cols;
@@ -141,7 +172,10 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
         case DType::kTernary:
         case DType::kTernaryRows:
         case DType::kInt2:
-        case DType::kInt3: break;  // above
+        case DType::kInt3:
+        case DType::kInt4K:
+        case DType::kInt4K128:
+        case DType::kInt4K32: break;  // above
       }
       if (c < cols) m.exact.push_back(exact);
     }

@@ -154,6 +154,11 @@ TEST(FuzzFlips, Int3Bundle_NeverCrashes) {
   ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt3));
 }
 
+TEST(FuzzFlips, Int4KBundle_NeverCrashes) {
+  if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
+  ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt4K));
+}
+
 TEST(FuzzFlips, BundleWithStates_NeverCrashes) { ExpectFlipsAreSurvived(MakeStateBundle()); }
 
 TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) {

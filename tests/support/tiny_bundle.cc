@@ -74,7 +74,20 @@ Source RandomCodes(const CodeType& type, uint32_t rows, uint32_t cols, Stream* r
   Source s;
   for (uint32_t r = 0; r < rows; ++r) {
     for (uint64_t c = 0; c < type.Padded(cols); ++c) {
-      Append(&s.values, static_cast<uint8_t>(random->Next() % (type.bits == 2 ? 3 : 8)));
+      const uint32_t n_codes = type.bits == 2 ? 3 : type.n_levels();
+      Append(&s.values, static_cast<uint8_t>(random->Next() % n_codes));
+    }
+    if (type.scale == BlockScale::kNested) {
+      std::vector<uint16_t> entries(type.Entries(cols));
+      for (uint64_t b = 0; b < type.Blocks(cols); ++b) {
+        uint16_t* pair = &entries[type.SuperEntryOf(b)];
+        pair[0] = pair[1] = F16FromF32(0.002f / std::sqrt(static_cast<float>(cols)));
+        entries[type.EntryOf(b)] = 25 << 8 | 200;
+      }
+      for (const uint16_t entry : entries) Append(&s.scales, entry);
+      s.row_scales.push_back(1.0f);
+      s.bias.push_back(random->Unit() * 0.1f);
+      continue;
     }
     for (uint64_t b = 0; b < type.Blocks(cols); ++b) {
       const bool is_f16 = type.scale == BlockScale::kF16;

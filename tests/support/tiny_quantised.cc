@@ -287,8 +287,10 @@ void PackTiny(TinyMethod method, TinyMatrix* m, TinyTensors* out) {
       PackGptq(*m, q, out);
       return q.Put(m);
     }
-    case TinyMethod::kAwq: {
-      const TinyCodes q = Quantise(*m, 16, false, -6, 6, 6, "F16");
+    case TinyMethod::kAwq:
+    case TinyMethod::kAwqHeld: {
+      const uint64_t group = method == TinyMethod::kAwq ? 16 : 32;
+      const TinyCodes q = Quantise(*m, group, false, -6, 6, 6, "F16");
       PackAwq(*m, q, out);
       return q.Put(m);
     }
@@ -332,6 +334,8 @@ nlohmann::json TinyQuantisationConfig(TinyMethod method) {
     case TinyMethod::kGptqHeld: return gptq(32, false);
     case TinyMethod::kAwq:
       return {{"quant_method", "awq"}, {"bits", 4}, {"group_size", 16}, {"version", "gemm"}};
+    case TinyMethod::kAwqHeld:
+      return {{"quant_method", "awq"}, {"bits", 4}, {"group_size", 32}, {"version", "gemm"}};
     case TinyMethod::kCompressedInt4:
       return CompressedConfig("pack-quantized", {{"num_bits", 4}, {"group_size", 32}});
     case TinyMethod::kCompressedInt8:

@@ -14,6 +14,7 @@ enum class TinyMethod {
   kGptqActOrder,     // the same, inputs assigned to groups in another order
   kGptqHeld,         // 4 bits, symmetric, groups of 32, scales that are bfloat16 numbers
   kAwq,              // groups of 16
+  kAwqHeld,          // groups of 32
   kCompressedInt4,   // pack-quantized, symmetric, groups of 32, bfloat16 scales
   kCompressedInt8,   // int-quantized, one scale per row, no level of -128
   kCompressedFloat,  // float-quantized, one scale per row

@@ -50,6 +50,7 @@ GridTensor::GridTensor(SourceTensor tensor, std::string method, QuantisedGrid gr
     is_in_order = is_in_order && grid_.group_of[c] == c / grid_.group_cols;
   }
   if (is_in_order) grid_.group_of.clear();
+  for (std::atomic<int>& known : held_) known.store(-1, std::memory_order_relaxed);
 }
 
 GridTensor::Tile GridTensor::ReadTile(uint64_t first, uint32_t n, bool with_codes) const {
@@ -84,8 +85,8 @@ void GridTensor::ReadRows(uint64_t first, uint32_t n, float* out) const {
 }
 
 DecodedTensor::Held GridTensor::HeldBy(DType dtype) const {
-  if (dtype != DType::kInt8 && dtype != DType::kInt4) return Held::kNo;
-  std::atomic<int>& known = held_[dtype == DType::kInt8 ? 0 : 1];
+  if (dtype != DType::kInt8 && dtype != DType::kInt4 && !HasMinimums(dtype)) return Held::kNo;
+  std::atomic<int>& known = held_[static_cast<uint32_t>(dtype) - 3];
   int held = known.load(std::memory_order_relaxed);
   if (held < 0) {
     held = static_cast<int>(FindHeld(dtype));
@@ -97,14 +98,16 @@ DecodedTensor::Held GridTensor::HeldBy(DType dtype) const {
 DecodedTensor::Held GridTensor::FindHeld(DType dtype) const {
   if (!grid_.is_integer || !grid_.group_of.empty()) return Held::kNo;
   if (dtype == DType::kInt8 && groups() != 1) return Held::kNo;
-  if (dtype == DType::kInt4 && (grid_.codes.bits > 4 || grid_.factor != 1.0f)) return Held::kNo;
-  if (groups() != 1 && grid_.group_cols % kInt4BlockSize != 0) return Held::kNo;
+  if (dtype != DType::kInt8 && (grid_.codes.bits > 4 || grid_.factor != 1.0f)) return Held::kNo;
+  const uint32_t unit =
+      HasMinimums(dtype) ? kInt4BlockSize * FindCodeType(dtype)->super_blocks : kInt4BlockSize;
+  if (groups() != 1 && grid_.group_cols % unit != 0) return Held::kNo;
   Held held = Held::kExactly;
   const uint64_t n_rows = rows();
   const uint64_t step = std::max<uint64_t>((uint64_t{1} << 20) / cols(), 1);
   for (uint64_t first = 0; first < n_rows && held != Held::kNo; first += step) {
     const auto n = static_cast<uint32_t>(std::min(step, n_rows - first));
-    held = std::min(held, HeldRows(dtype, first, n));
+    held = std::min(held, HasMinimums(dtype) ? HeldNested(first, n) : HeldRows(dtype, first, n));
   }
   return held;
 }
@@ -141,6 +144,24 @@ DecodedTensor::Held GridTensor::HeldRows(DType dtype, uint64_t first, uint32_t n
   return held;
 }
 
+float GridTensor::LeastValue() const {
+  return *std::min_element(grid_.values.begin(),
+                           grid_.values.begin() + (uint64_t{1} << grid_.codes.bits));
+}
+
+DecodedTensor::Held GridTensor::HeldNested(uint64_t first, uint32_t n) const {
+  const Tile tile = ReadTile(first, n, false);
+  const float base = LeastValue();
+  for (uint64_t i = 0; i < tile.scales.size(); ++i) {
+    const float scale = tile.scales[i], rounded = F32FromF16(F16FromF32(scale));
+    const float zero = (tile.zeros.empty() ? 0.0f : tile.zeros[i]) - base;
+    if (rounded != scale || !std::isfinite(rounded) || zero < 0.0f || zero > 255.0f) {
+      return Held::kNo;
+    }
+  }
+  return Held::kExactly;
+}
+
 void GridTensor::ReadInt8(uint64_t first, uint32_t n, int8_t* levels, float* scales) const {
   const Tile tile = ReadTile(first, n, true);
   for (uint64_t r = 0; r < n; ++r) {
@@ -170,6 +191,30 @@ void GridTensor::ReadInt4(uint64_t first, uint32_t n, uint8_t* levels, uint16_t*
         level = grid_.values[tile.codes[r * cols() + c]] - zero(tile, r, group);
       }
       levels[r * padded + c] = static_cast<uint8_t>(static_cast<int>(level) + 8);
+    }
+  }
+}
+
+void GridTensor::ReadNested(const CodeType& type, uint64_t first, uint32_t n, uint8_t* codes,
+                            int16_t* entries) const {
+  const Tile tile = ReadTile(first, n, true);
+  const uint64_t padded = type.Padded(cols()),
+                 super_cols = uint64_t{type.super_blocks} * type.block;
+  const float base = LeastValue();
+  for (uint64_t r = 0; r < n; ++r, entries += type.Entries(cols())) {
+    std::fill_n(entries, type.Entries(cols()), int16_t{0});
+    for (uint64_t c = 0; c < padded; c += type.block) {
+      const uint64_t at = r * groups() + std::min(c / grid_.group_cols, groups() - 1);
+      if (c % super_cols == 0) {
+        int16_t* pair = entries + type.SuperEntryOf(c / type.block);
+        pair[0] = pair[1] = static_cast<int16_t>(F16FromF32(tile.scales[at]));
+      }
+      const float zero = (tile.zeros.empty() ? 0.0f : tile.zeros[at]) - base;
+      entries[type.EntryOf(c / type.block)] = static_cast<int16_t>(256 + static_cast<int>(zero));
+    }
+    for (uint64_t c = 0; c < padded; ++c) {
+      const float level = c < cols() ? grid_.values[tile.codes[r * cols() + c]] - base : 0.0f;
+      codes[r * padded + c] = static_cast<uint8_t>(level);
     }
   }
 }

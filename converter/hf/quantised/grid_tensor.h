@@ -38,12 +38,15 @@ class GridTensor : public DecodedTensor {
   // REQUIRES: the stored tensors have the shapes that the grid says, and group_of is in range.
   GridTensor(SourceTensor tensor, std::string method, QuantisedGrid grid);
 
-  // Exactly: the levels are whole numbers in the type's range, each row (int8) or block of 32
-  // columns (int4) has one scale, and the type has this number; a factor is multiplied into it.
-  // Scans the scales, the zeros and, of 8 bits, the codes.
+  // Exactly: the levels are whole numbers in the type's range, each row (int8), block of 32
+  // columns (int4) or super-block (int4k) has one scale, and the type has this number; a factor is
+  // multiplied into it, but not with int4 and int4k. Scans the scales, the zeros and, of 8 bits,
+  // the codes.
   Held HeldBy(DType dtype) const override;
   void ReadInt8(uint64_t first, uint32_t n, int8_t* levels, float* scales) const override;
   void ReadInt4(uint64_t first, uint32_t n, uint8_t* levels, uint16_t* scales) const override;
+  void ReadNested(const CodeType& type, uint64_t first, uint32_t n, uint8_t* codes,
+                  int16_t* entries) const override;
 
  private:
   struct Tile {
@@ -55,13 +58,16 @@ class GridTensor : public DecodedTensor {
   Tile ReadTile(uint64_t first, uint32_t n, bool with_codes) const;
   Held FindHeld(DType dtype) const;
   Held HeldRows(DType dtype, uint64_t first, uint32_t n) const;
+  Held HeldNested(uint64_t first, uint32_t n) const;
+  float LeastValue() const;
   uint64_t groups() const { return grid_.scales.cols; }
   float zero(const Tile& tile, uint64_t r, uint64_t group) const {
     return tile.zeros.empty() ? 0.0f : tile.zeros[r * groups() + group];
   }
 
   QuantisedGrid grid_;
-  mutable std::atomic<int> held_[2] = {-1, -1};  // by int8, int4; -1: unknown
+  // By DType, from int8 on; of types with nested scales together. -1: unknown.
+  mutable std::atomic<int> held_[kDTypeCount - 3];
 };
 
 }  // namespace arn::convert

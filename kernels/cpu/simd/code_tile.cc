@@ -47,6 +47,10 @@ constexpr uint32_t kTileRows = 3;
 #else
 constexpr uint32_t kTileRows = 4;
 #endif
+// Nested scales take registers, too.
+constexpr uint32_t kNestedTileRows = HWY_MIN(kTileRows, 10);
+template <const CodeType& kType>
+constexpr uint32_t kTileRowsOf = kType.scale == BlockScale::kNested ? kNestedTileRows : kTileRows;
 // Bytes that a single row reads ahead.
 constexpr size_t kAhead = 6144;
 constexpr size_t kTileVectors = HWY_ARCH_ARM_A64 ? 2 : 1;
@@ -130,6 +134,11 @@ class Lookup {
     } else if constexpr (kType.bits == 2) {
       FourQuads<0>(unit, add);
       FourQuads<4>(unit, add);
+    } else if constexpr (kType.bits == 4) {
+      TwoCodes<0>(unit, add);
+      TwoCodes<2>(unit, add);
+      TwoCodes<4>(unit, add);
+      TwoCodes<6>(unit, add);
     } else {
       const Codes a = Load(unit, 0), b = Load(unit, 1), c = Load(unit, 2);
       TwoQuads<0>(a, add);
@@ -165,6 +174,13 @@ class Lookup {
     add(Quad<kFirst + 2>(), Look(low_, second));
     add(Quad<kFirst + 3>(), Look(high_, second));
   }
+  // Codes of 4 bits are their levels.
+  template <size_t kFirst, class Add>
+  HWY_INLINE void TwoCodes(const std::byte* unit, const Add& add) const {
+    const Codes both = Load(unit, kFirst / 2);
+    add(Quad<kFirst>(), hn::BitCast(DI8(), hn::And(both, HalfMask())));
+    add(Quad<kFirst + 1>(), hn::BitCast(DI8(), UpperHalf(both)));
+  }
   template <size_t kFirst, class Add>
   HWY_INLINE void TwoQuads(Codes both, const Add& add) const {
     add(Quad<kFirst>(), Look(low_, hn::And(both, HalfMask())));
@@ -188,13 +204,49 @@ class Lookup {
   Levels low_, high_;
 };
 
+HWY_INLINE VF Halves(const std::byte* from) {
+  return hn::PromoteTo(DF(), hn::LoadU(hn::Rebind<hwy::float16_t, DF>(),
+                                       reinterpret_cast<const hwy::float16_t*>(from)));
+}
+
+// Nested scales of kLanes columns: d and e of a super-block.
+struct Nested {
+  HWY_INLINE void Begin(const std::byte* pair) {
+    const hn::Repartition<uint32_t, DI32> d32;
+    const hn::Rebind<uint16_t, DI32> d16;
+    const auto both = hn::LoadU(d32, reinterpret_cast<const uint32_t*>(pair));
+    const auto half = [&](auto bits) HWY_ATTR {
+      const auto f16 = hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::TruncateTo(d16, bits));
+      return hn::PromoteTo(DF(), f16);
+    };
+    scale = half(both);
+    minimum = half(hn::ShiftRight<16>(both));
+  }
+  // Returns d s of the block at `place` of the super-block, whose pairs begin at `pairs`. The upper
+  // half of each word is the block's entry.
+  HWY_INLINE VF Scale(const std::byte* pairs, uint32_t place) const {
+    const std::byte* entries = pairs + place / 2 * kCodeVector + place % 2 * 2 - 2;
+    const VI words = hn::LoadU(DI32(), reinterpret_cast<const int32_t*>(entries));
+    return hn::Mul(scale, hn::ConvertTo(DF(), hn::ShiftRight<24>(words)));
+  }
+  // Adds m of two blocks times the sums of their activations.
+  static HWY_INLINE VI AddMinimums(const std::byte* pair, int32_t row_sums, VI sum) {
+    const hn::Repartition<int16_t, DI32> d16;
+    const VI words = hn::LoadU(DI32(), reinterpret_cast<const int32_t*>(pair));
+    const auto minimums = hn::BitCast(d16, hn::And(words, hn::Set(DI32(), 0x00FF00FF)));
+    const auto sums = hn::BitCast(d16, hn::Set(DI32(), row_sums));
+    return hn::Add(sum, hn::WidenMulPairwiseAdd(DI32(), minimums, sums));
+  }
+
+  VF scale, minimum;
+};
+
 // Loads the scales of kLanes columns of a block.
 template <const CodeType& kType>
 HWY_INLINE VF BlockScales(const std::byte* from, uint64_t scale_bytes) {
   if constexpr (kType.scale == BlockScale::kF16) {
     if (scale_bytes == 0) return hn::Set(DF(), 1.0f);
-    return hn::PromoteTo(DF(), hn::LoadU(hn::Rebind<hwy::float16_t, DF>(),
-                                         reinterpret_cast<const hwy::float16_t*>(from)));
+    return Halves(from);
   } else {
     const hn::Rebind<int8_t, DI32> d;
     const auto bytes = hn::LoadU(d, reinterpret_cast<const int8_t*>(from));
@@ -236,7 +288,8 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
   // Ternary rows may have no scales of blocks.
   const uint64_t scale_bytes =
       kType.scale == BlockScale::kF16 ? shape.scale_bytes : kType.scale_bytes();
-  const std::byte* scales = panel + CodePanel::kScales + first * scale_bytes;
+  const std::byte* scales =
+      panel + CodePanel::kScales + first * (kType.bits == 4 ? 4 : scale_bytes);
   const std::byte* unit = panel + shape.codes_offset + first * 4;
   const uint32_t units = args.k / kCodeUnit;
   // A single row waits for memory. Its instructions per byte are so many that few loads are under
@@ -246,20 +299,45 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
   // A single row has no second use for levels that were looked up, so consecutive ones are the
   // codes plus the first level, which is multiplied by the sum of the activations. On ARM a lookup
   // takes no longer than a mask.
-  constexpr bool kTakesFields = HWY_ARCH_X86 && kRows == 1 && kType.HasSteps();
+  constexpr bool kTakesFields = HWY_ARCH_X86 && kRows == 1 && kType.bits == 2 && kType.HasSteps();
+  // Products with codes less kNestedMiddle, and minimums times the sums of the activations: with
+  // the activations' offsets both would be large. The middle times the offset is a block's
+  // beginning.
+  constexpr bool kIsNested = kType.scale == BlockScale::kNested;
+  constexpr int32_t kBeginning = kIsNested ? -kNestedMiddle * int32_t{kCodeUnit} : 0;
+  int32_t beginnings[kRows];
+  for (uint32_t r = 0; r < kRows; ++r) {
+    beginnings[r] = kBeginning * (args.quantized[r].zero_point + Dot::kOffset);
+  }
+  Nested nested[kVectors];
+  const std::byte* row_sums = static_cast<const std::byte*>(args.a) + size_t{kRows} * args.k;
+  uint32_t super_left = 0, place = 0, first_of_super = 0;
   // A single vector of a single row has several sums, so that they do not wait for each other.
-  constexpr uint32_t kChains = kTakesFields ? kFields : kRows * kVectors > 1 ? 1 : 2;
-  for (uint32_t u = 0; u < units; scales += kCodeColumns * scale_bytes) {
+  constexpr uint32_t kChains = kTakesFields ? kFields : kIsNested || kRows * kVectors > 1 ? 1 : 2;
+  for (uint32_t u = 0; u < units; scales += kIsNested ? 0 : kCodeColumns * scale_bytes) {
     VI dots[kChains][kRows][kVectors];
     HWY_UNROLL(4)
     for (uint32_t i = 0; i < kChains; ++i) {
       HWY_UNROLL(16)
       for (uint32_t r = 0; r < kRows; ++r) {
         HWY_UNROLL(4)
-        for (size_t v = 0; v < kVectors; ++v) dots[i][r][v] = hn::Zero(di32);
+        for (size_t v = 0; v < kVectors; ++v) {
+          dots[i][r][v] = kIsNested ? hn::Set(di32, beginnings[r]) : hn::Zero(di32);
+        }
       }
     }
-    const uint32_t end = HWY_MIN(u + kType.block / kCodeUnit, units);
+    // A constant number of units leaves no loop.
+    constexpr uint32_t kUnits = kType.block / kCodeUnit;
+    const uint32_t end = kUnits == 1 ? u + 1 : HWY_MIN(u + kUnits, units);
+    if constexpr (kIsNested) {
+      if (super_left == 0) {
+        super_left = HWY_MIN(shape.super_blocks, units - u);
+        place = 0;
+        first_of_super = u;
+        for (size_t v = 0; v < kVectors; ++v) nested[v].Begin(scales + v * kLanes * 4);
+        scales += kCodeVector;
+      }
+    }
     VI first_levels = hn::Zero(di32);
     if constexpr (kTakesFields) {
       first_levels = hn::Set(di32, kType.levels[0] * SumOf<Dot>(a, (end - u) * kCodeUnit));
@@ -286,7 +364,12 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     }
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
-      const VF scale = BlockScales<kType>(scales + v * kLanes * scale_bytes, scale_bytes);
+      VF scale;
+      if constexpr (kIsNested) {
+        scale = nested[v].Scale(scales + v * kLanes * 4, place);
+      } else {
+        scale = BlockScales<kType>(scales + v * kLanes * scale_bytes, scale_bytes);
+      }
       HWY_UNROLL(16)
       for (uint32_t r = 0; r < kRows; ++r) {
         VI dot = dots[0][r][v];
@@ -300,6 +383,33 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
         }
         sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dot), scale, sums[r][v]);
       }
+    }
+    if constexpr (kIsNested) {
+      ++place;
+      if (--super_left != 0) continue;
+      const uint32_t n_pairs = (place + 1) / 2;
+      const std::byte* pair_sums = row_sums + first_of_super / 2 * size_t{kRows} * 4;
+      const uint32_t shift = first_of_super % 2 * 16;  // a super-block of one block
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        VI minimums[kRows];
+        HWY_UNROLL(16)
+        for (uint32_t r = 0; r < kRows; ++r) minimums[r] = hn::Zero(di32);
+        for (uint32_t pair = 0; pair < n_pairs; ++pair) {
+          const std::byte* from = scales + pair * kCodeVector + v * kLanes * 4;
+          HWY_UNROLL(16)
+          for (uint32_t r = 0; r < kRows; ++r) {
+            int32_t word;
+            std::memcpy(&word, pair_sums + (size_t{pair} * kRows + r) * 4, sizeof word);
+            minimums[r] = Nested::AddMinimums(from, word >> shift, minimums[r]);
+          }
+        }
+        HWY_UNROLL(16)
+        for (uint32_t r = 0; r < kRows; ++r) {
+          sums[r][v] = hn::NegMulAdd(hn::ConvertTo(df, minimums[r]), nested[v].minimum, sums[r][v]);
+        }
+      }
+      scales += n_pairs * kCodeVector;
     }
   }
   for (uint32_t r = 0; r < kRows; ++r) {
@@ -317,13 +427,12 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
 
 template <const CodeType& kType, class Dot, uint32_t kRows = 1>
 void RunCodes(const TileArgs& args) {
-  if constexpr (kRows < kTileRows) {
+  if constexpr (kRows < kTileRowsOf<kType>) {
     if (args.rows > kRows) return RunCodes<kType, Dot, kRows + 1>(args);
   }
   constexpr size_t kVectors = kRows == 1 ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
-  // Both ternary types have the same codes.
-  const bool has_scales = kType.dtype != DType::kTernary || args.dtype == DType::kTernary;
-  const CodePanel shape(has_scales ? kType : kTernaryRowCodes, args.k);
+  // Several types have the same codes.
+  const CodePanel shape(*FindCodeType(args.dtype), args.k);
   const std::byte* panel = args.panels;
   for (uint32_t column = 0; column < args.n; column += kCodeColumns, panel += shape.bytes) {
     const size_t n = HWY_MIN(kCodeColumns, args.n - column);
@@ -333,21 +442,27 @@ void RunCodes(const TileArgs& args) {
   }
 }
 
+template <const CodeType& kType, class Dot>
+TileKernel KernelOf() {
+  return {kCodeLayout, kTileRowsOf<kType>, RunCodes<kType, Dot>};
+}
+
 template <class Dot>
-TileFn Choose(DType dtype) {
-  if (IsTernary(dtype)) return RunCodes<kTernaryCodes, Dot>;
-  return dtype == DType::kInt2 ? RunCodes<kInt2Codes, Dot> : RunCodes<kInt3Codes, Dot>;
+TileKernel Choose(DType dtype) {
+  if (IsTernary(dtype)) return KernelOf<kTernaryCodes, Dot>();
+  if (HasMinimums(dtype)) return KernelOf<kInt4KCodes, Dot>();
+  return dtype == DType::kInt2 ? KernelOf<kInt2Codes, Dot>() : KernelOf<kInt3Codes, Dot>();
 }
 }  // namespace
 
 TileKernel CodeTile(DType dtype, bool has_dot) {
 #if HWY_TARGET == HWY_AVX3
-  return {kCodeLayout, kTileRows, has_dot ? Choose<VnniDot>(dtype) : Choose<PlainDot>(dtype)};
+  return has_dot ? Choose<VnniDot>(dtype) : Choose<PlainDot>(dtype);
 #elif HWY_ARCH_ARM_A64
-  return {kCodeLayout, kTileRows, has_dot ? Choose<SignedDot>(dtype) : Choose<PlainDot>(dtype)};
+  return has_dot ? Choose<SignedDot>(dtype) : Choose<PlainDot>(dtype);
 #else
   (void)has_dot;
-  return {kCodeLayout, kTileRows, Choose<PlainDot>(dtype)};
+  return Choose<PlainDot>(dtype);
 #endif
 }
 

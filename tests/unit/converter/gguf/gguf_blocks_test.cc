@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/gguf/codebooks.h"
+#include "kernels/contract/code_type.h"
 #include "nlohmann/json.hpp"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
 
@@ -75,6 +76,47 @@ TEST(BlockFormats, Values_AreTheReferencesBitForBit) {
   }
 }
 
+// Returns the values of a block in the type that holds it.
+std::vector<float> NestedValues(const BlockFormat& format, const std::byte* block) {
+  const CodeType& type = *FindCodeType(format.nested_type);
+  std::vector<uint8_t> codes(format.elements);
+  std::vector<int16_t> entries(type.Entries(format.elements));
+  format.nested(block, codes.data(), entries.data());
+  std::vector<float> values;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const BlockNumbers numbers =
+        NestedNumbers(type, i / type.block, [&](uint64_t n) { return entries[n]; });
+    values.push_back(NestedValue(type.levels[codes[i]], numbers));
+  }
+  return values;
+}
+
+TEST(BlockFormats, TypesOfBundlesThatHoldBlocks_HaveTheirValuesBitForBit) {
+  size_t types = 0;
+  for (const nlohmann::json& c : Cases()) {
+    const BlockFormat& format = *FindBlockFormat(c["type"].get<std::string>());
+    if (format.nested == nullptr) continue;
+    ++types;
+    uint64_t x = 0;
+    for (size_t i = 0; i < 1000; ++i) {
+      std::vector<uint8_t> block(format.bytes);
+      for (uint8_t& byte : block) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        byte = static_cast<uint8_t>(x >> 56);
+      }
+      if (i < c["blocks"].size()) block = FromHex(c["blocks"][i]);
+      const auto* bytes = reinterpret_cast<const std::byte*>(block.data());
+      std::vector<float> wanted(format.elements);
+      format.dequantise(bytes, wanted.data());
+      if (std::any_of(wanted.begin(), wanted.end(), [](float v) { return !std::isfinite(v); })) {
+        continue;
+      }
+      EXPECT_EQ(wanted, NestedValues(format, bytes)) << c["type"] << " " << i;
+    }
+  }
+  EXPECT_EQ(3u, types);
+}
+
 // Every index of every codebook.
 TEST(BlockFormats, ManyBlocksOfCodebooks_AreTheReferencesBitForBit) {
   size_t types = 0;
@@ -122,7 +164,7 @@ class CodebookFiles : public GgufTest {
   // Returns `count` elements of a type: its blocks, or their values.
   std::vector<uint8_t> Elements(const std::string& type, const char* what, uint64_t count) const {
     std::vector<uint8_t> bytes;
-    for (uint64_t block = 0; block < count / 256; ++block) {
+    for (uint64_t block = 0; block < count / FindBlockFormat(type)->elements; ++block) {
       const std::vector<uint8_t> one = FromHex(cases_.at(type).at(what).at(block % 2));
       bytes.insert(bytes.end(), one.begin(), one.end());
     }
@@ -136,15 +178,19 @@ class CodebookFiles : public GgufTest {
     return values;
   }
 
-  // The last tensor of the file is layer 0's down projection.
-  std::vector<uint8_t> FileOf(const std::string& type, uint32_t number) {
+  // The last tensor of the file is layer 0's down projection. other: the type of tensors whose
+  // names contain `part`.
+  std::vector<uint8_t> FileOf(const std::string& type, uint32_t number,
+                              const std::string& part = "none", const std::string& other = "",
+                              uint32_t other_number = 0) {
     GgufWriter writer;
     AddSizes("llama", tiny_, &writer);
     test::TinyTensors others;
     const std::string last = "model.layers.0.mlp.down_proj.weight";
     const auto add = [&](const std::string& name, const test::TinyTensor& tensor) {
-      writer.Tensor(GgufName(name, false), number, tensor.shape,
-                    Elements(type, "blocks", tensor.shape[0] * tensor.shape[1]));
+      const bool is_other = name.find(part) != std::string::npos;
+      writer.Tensor(GgufName(name, false), is_other ? other_number : number, tensor.shape,
+                    Elements(is_other ? other : type, "blocks", tensor.shape[0] * tensor.shape[1]));
     };
     const test::TinyTensors tensors = test::MakeTinyTensors(tiny_);
     for (const auto& [name, tensor] : tensors) {
@@ -179,6 +225,53 @@ TEST_F(CodebookFiles, Models_HaveTheReferencesValues) {
     EXPECT_EQ(Values(type, tiny_.vocab * tiny_.hidden), bundle.values(bundle.model().embedding()))
         << type;
   }
+}
+
+// Also q and k, whose rows are in another order in the file.
+TEST_F(CodebookFiles, Int4K_HoldsFilesBitForBit) {
+  constexpr std::tuple<const char*, uint32_t, fbs::DType> kRows[] = {
+      {"Q4_0", 2, fbs::DType::Int4K32},
+      {"Q4_1", 3, fbs::DType::Int4K32},
+      {"Q4_K", 12, fbs::DType::Int4K}};
+  for (const auto& [type, number, dtype] : kRows) {
+    Write(FileOf(type, number));
+    Run(GgufOptions(DType::kF32));
+    std::vector<std::vector<float>> wanted;
+    {
+      const OpenedBundle bundle(folder_ / "out/gguf.arn");
+      for (uint32_t i = 0; i < bundle.model().tensors()->size(); ++i) {
+        wanted.push_back(bundle.values(i));
+      }
+    }
+    Run(GgufOptions(DType::kInt4K));
+    EXPECT_THAT(warnings_, testing::Not(testing::Contains(HasSubstr("quantised again"))));
+    const OpenedBundle bundle(folder_ / "out/gguf.arn");
+    ASSERT_EQ(wanted.size(), bundle.model().tensors()->size());
+    for (uint32_t i = 0; i < wanted.size(); ++i) {
+      const fbs::Tensor& tensor = *bundle.model().tensors()->Get(i);
+      EXPECT_EQ(tensor.dtype(), tensor.is_vector() ? fbs::DType::F32 : dtype);
+      EXPECT_EQ(wanted[i], bundle.values(i)) << type << " " << tensor.name()->str();
+    }
+  }
+}
+
+// As in Q4_K_M: some matrices, and values beside queries and keys, have another type.
+TEST_F(CodebookFiles, Int4K_LeavesOtherMatricesToInt8) {
+  Write(FileOf("Q4_K", 12, "layers.0.self_attn.v_proj", "Q6_K", 14));
+  Run(GgufOptions(DType::kInt4K));
+  EXPECT_THAT(warnings_, testing::Contains(HasSubstr("quantised again: 1 matri")));
+  const OpenedBundle bundle(folder_ / "out/gguf.arn");
+  const auto* tensors = bundle.model().tensors();
+  const auto* layers = bundle.model().layers();
+  EXPECT_EQ(fbs::DType::Int8, tensors->Get(layers->Get(0)->qkv())->dtype());
+  EXPECT_EQ(fbs::DType::Int4K, tensors->Get(layers->Get(1)->qkv())->dtype());
+  EXPECT_EQ(fbs::DType::Int4K, tensors->Get(layers->Get(0)->down())->dtype());
+}
+
+TEST_F(CodebookFiles, Int4K_WithNothingToHold_IsRefused) {
+  Write(FileOf("Q6_K", 14));
+  EXPECT_THAT(ErrorOfRun(GgufOptions(DType::kInt4K)),
+              AllOf(HasSubstr("--weights int4k"), HasSubstr("Q4_K")));
 }
 
 // An int8 level is off by at most half of 1/127 of the row's largest value.

@@ -73,6 +73,7 @@ constexpr TinyMethod kAllMethods[] = {
     TinyMethod::kGptqActOrder,
     TinyMethod::kGptqHeld,
     TinyMethod::kAwq,
+    TinyMethod::kAwqHeld,
     TinyMethod::kCompressedInt4,
     TinyMethod::kCompressedInt8,
     TinyMethod::kCompressedFloat,
@@ -226,6 +227,7 @@ TEST_F(QuantisedWhole, TheTypeThatHoldsAll_IsFound) {
   EXPECT_EQ(held(TinyMethod::kCompressedInt8), DType::kInt8);
   EXPECT_EQ(held(TinyMethod::kBnbInt8), DType::kInt8);
   EXPECT_EQ(held(TinyMethod::kAwq), std::nullopt);
+  EXPECT_EQ(held(TinyMethod::kAwqHeld), DType::kInt4K);
   EXPECT_EQ(held(TinyMethod::kFp8), std::nullopt);
   WriteDense();
   EXPECT_EQ(HeldWeights(Options(DType::kInt8)), std::nullopt);
@@ -243,6 +245,39 @@ TEST_F(QuantisedWhole, DynamicBits_AreThoseOfTheTensors) {
   const std::vector<uint8_t> quantised = BundleOf(Options(DType::kF32));
   WriteDense();
   EXPECT_TRUE(quantised == BundleOf(Options(DType::kF32)));
+}
+
+// Scales of float16, zeros of every group: nothing is rounded.
+TEST_F(QuantisedWhole, Int4K_HoldsScalesAndZeros) {
+  const auto widen = [](TinyTensors& tensors) {
+    for (auto& [name, tensor] : tensors) {
+      if (name.find(".scales") == std::string::npos) continue;
+      for (size_t i = 0; i < tensor.bytes.size(); i += 2) tensor.bytes[i] |= 1;  // of float16
+    }
+  };
+  for (const TinyMethod method : {TinyMethod::kGptqHeld, TinyMethod::kAwqHeld}) {
+    WriteQuantised(method, widen);
+    EXPECT_EQ(HeldWeights(Options(DType::kInt8)), DType::kInt4K);
+    Run(Options(DType::kF32));
+    std::vector<std::vector<float>> wanted;
+    {
+      const OpenedBundle bundle(Options(DType::kF32).output);
+      for (uint32_t i = 0; i < bundle.model().tensors()->size(); ++i) {
+        wanted.push_back(bundle.values(i));
+      }
+    }
+    ConvertOptions options = Options(DType::kInt4K);
+    options.formats.embedding = options.formats.head = DType::kF32;
+    Run(options);
+    EXPECT_THAT(warnings_, testing::Not(Contains(HasSubstr("quantised again"))));
+    const OpenedBundle bundle(options.output);
+    uint32_t n_held = 0;
+    for (uint32_t i = 0; i < wanted.size(); ++i) {
+      n_held += HasMinimums(static_cast<DType>(bundle.model().tensors()->Get(i)->dtype()));
+      EXPECT_EQ(wanted[i], bundle.values(i)) << bundle.model().tensors()->Get(i)->name()->str();
+    }
+    EXPECT_EQ(n_held, 8u);
+  }
 }
 
 // Scales that bfloat16 rounds: the levels stay.
