@@ -192,17 +192,16 @@ class PanelMatmul {
 
  private:
   uint32_t group() const { return kernel_.tile == nullptr ? 1 : kernel_.group(); }
-  // Rows of floats that are not in tiles with others are read in place.
-  bool IsInterleaved() const {
-    return kernel_.tile != nullptr && kernel_.tile_rows > 1 && rows_ > 1;
-  }
+  // A single row of floats is read in place.
+  bool IsInterleaved() const { return kernel_.tile != nullptr && !kernel_.IsInRows() && rows_ > 1; }
 
   // Quantises rows [first, first + n), with split rows each followed by its residual, in the format
   // of the kernel: whole rows, or a tile of them in groups (TileArgs).
   void Quantize(uint32_t first, uint32_t n, const float* from) const {
     constexpr uint8_t kFlip = 0x80;
     const bool has_tiles = kernel_.tile != nullptr;
-    const uint32_t each = is_split_ ? 2 : 1, height = each * n;
+    const bool in_rows = kHasDeviceRows && kernel_.IsInRows();
+    const uint32_t each = is_split_ ? 2 : 1, height = in_rows ? 1 : each * n;
     const auto stride = static_cast<uint32_t>(a_stride_bytes_);
     const bool is_symmetric = TakesSymmetricRows(weight_.dtype);
     const auto quantize = [&](const float* x, std::byte* to) {
@@ -213,7 +212,7 @@ class PanelMatmul {
     };
     QuantizedRow* entry = quantized_ + each * first;
     std::byte* to = a_ + each * first * a_stride_bytes_;
-    const uint64_t step = has_tiles ? group() : a_stride_bytes_;
+    const uint64_t step = has_tiles && !in_rows ? group() : a_stride_bytes_;
     for (uint32_t r = 0; r < n; ++r, from += weight_.cols, entry += each, to += each * step) {
       entry[0] = quantize(from, to);
       if (!is_split_) continue;
@@ -244,7 +243,9 @@ class PanelMatmul {
     return {panels_ + row * static_cast<size_t>(shape.row_bytes),
             panels_ + shape.heads_offset + row * kDeviceHeadBytes,
             panels_ + shape.blocks_offset + row * static_cast<size_t>(shape.block_row_bytes),
-            static_cast<size_t>(shape.row_bytes), static_cast<size_t>(shape.block_row_bytes)};
+            static_cast<size_t>(shape.row_bytes),
+            static_cast<size_t>(shape.block_row_bytes),
+            static_cast<size_t>(a_stride_bytes_)};
   }
 
   // Uses our own kernels.

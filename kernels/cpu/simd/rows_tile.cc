@@ -1,5 +1,5 @@
-// Weights in the layout that a device reads (kernels/pack/device_rows.h), times one row: for a CPU
-// that shares them with the device instead of holding them in panels of its own.
+// Weights in the layout that a device reads (kernels/pack/device_rows.h), times a tile of rows: for
+// a CPU that shares them with the device instead of holding them in panels of its own.
 //
 // A matrix is read once, from front to back, several rows of it side by side: their sums do not
 // wait for each other, and what is done to an activation is done once for all. int8 has the bits
@@ -10,6 +10,7 @@
 #include "kernels/cpu/simd/tile.h"
 #include "kernels/cpu/vnni.h"
 #include "kernels/pack/device_rows.h"
+#include "platform/base/layout.h"
 #if defined(__aarch64__)
 #include <cpuinfo.h>
 #endif
@@ -41,6 +42,9 @@ constexpr size_t kVectorBytes = 4 * kLanes;
 
 // Rows of the matrix that are read together.
 constexpr uint32_t kTogether = 4;
+// Activation rows of a tile: a batch's tokens. Fewer than those of panels, whose columns need no
+// sums across lanes.
+constexpr uint32_t kRowsOfTile = 4;
 using DFour = hn::FixedTag<float, kTogether>;
 using Four = hn::Vec<DFour>;
 
@@ -88,13 +92,18 @@ struct Heads {
 
   // Of n rows; the others have those of the last.
   HWY_INLINE Heads(const std::byte* from, uint32_t n) {
+    Four padding;
+    if (n == kTogether) {
+      hn::LoadInterleaved4(DFour(), reinterpret_cast<const float*>(from), scales, bias, sums,
+                           padding);
+      return;
+    }
     HWY_ALIGN float all[kTogether * kDeviceHeadBytes / sizeof(float)];
     auto* to = reinterpret_cast<std::byte*>(all);
     for (uint32_t i = 0; i < kTogether; ++i) {
       std::memcpy(to + i * kDeviceHeadBytes, from + HWY_MIN(i, n - 1) * kDeviceHeadBytes,
                   kDeviceHeadBytes);
     }
-    Four padding;
     hn::LoadInterleaved4(DFour(), all, scales, bias, sums, padding);
   }
 };
@@ -104,38 +113,64 @@ HWY_INLINE hn::Vec<hn::BlockDFromD<hn::DFromV<V>>> SumLanes(const V (&v)[kTogeth
   return ReduceFour(v, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
 }
 
-// Kernels provide Sums(args, rows, blocks), the products of kTogether rows before their bias, from
-// their values and, int4, the scales of their blocks.
+// Bytes of a tile's activations, and of kTogether rows of the matrix.
+template <uint32_t kRows>
+struct Inputs {
+  const std::byte* a[kRows];
+  const std::byte *rows[kTogether], *blocks[kTogether];
+};
+
+// Kernels provide Sums(args, inputs, heads, y), the products of kRows activation rows and kTogether
+// rows of the matrix, with their bias.
 
 template <class Dot>
 struct Int8Rows {
-  static HWY_INLINE Four Sums(const TileArgs& args, const std::byte* const (&rows)[kTogether],
-                              const std::byte* const (&)[kTogether], const Heads& heads) {
-    const auto* a = static_cast<const uint8_t*>(args.a);
-    VI dots[kTogether];
+  template <uint32_t kRows>
+  static HWY_INLINE void Sums(const TileArgs& args, const Inputs<kRows>& in, const Heads& heads,
+                              Four (&y)[kRows]) {
+    VI dots[kRows][kTogether];
     HWY_UNROLL(4)
-    for (VI& dot : dots) dot = hn::Zero(DI32());
+    for (auto& of_row : dots) {
+      HWY_UNROLL(4)
+      for (VI& dot : of_row) dot = hn::Zero(DI32());
+    }
     uint32_t k = 0;
     for (; k + kVectorBytes <= args.k; k += kVectorBytes) {
-      const auto x = Dot::Of(hn::LoadU(DU8(), a + k));
+      Add(in, dots, [&](const std::byte* from) HWY_ATTR {
+        return hn::LoadU(DU8(), reinterpret_cast<const uint8_t*>(from) + k);
+      });
       HWY_UNROLL(4)
-      for (uint32_t i = 0; i < kTogether; ++i) {
-        __builtin_prefetch(rows[i] + k + kWeightsAhead, 0, 2);
-        Dot::Add(x, hn::LoadU(DI8(), reinterpret_cast<const int8_t*>(rows[i]) + k), &dots[i]);
-      }
+      for (const std::byte* row : in.rows) __builtin_prefetch(row + k + kWeightsAhead, 0, 2);
     }
     if (const size_t left = args.k - k; left != 0) {
-      const auto x = Dot::Of(hn::LoadN(DU8(), a + k, left));
-      for (uint32_t i = 0; i < kTogether; ++i) {
-        Dot::Add(x, hn::LoadN(DI8(), reinterpret_cast<const int8_t*>(rows[i]) + k, left), &dots[i]);
-      }
+      Add(in, dots, [&](const std::byte* from) HWY_ATTR {
+        return hn::LoadN(DU8(), reinterpret_cast<const uint8_t*>(from) + k, left);
+      });
     }
     const hn::RebindToSigned<DFour> di;
-    const QuantizedRow& row = *args.quantized;
-    const auto zero_points =
-        hn::Mul(hn::BitCast(di, heads.sums), hn::Set(di, row.zero_point + Dot::kOffset));
-    const Four sums = hn::ConvertTo(DFour(), hn::Sub(SumLanes(dots), zero_points));
-    return hn::MulAdd(hn::Mul(sums, hn::Set(DFour(), row.scale)), heads.scales, heads.bias);
+    HWY_UNROLL(4)
+    for (uint32_t r = 0; r < kRows; ++r) {
+      const QuantizedRow& row = args.quantized[HWY_MIN(r, args.rows - 1)];
+      const auto zero_points =
+          hn::Mul(hn::BitCast(di, heads.sums), hn::Set(di, row.zero_point + Dot::kOffset));
+      const Four sums = hn::ConvertTo(DFour(), hn::Sub(SumLanes(dots[r]), zero_points));
+      y[r] = hn::MulAdd(hn::Mul(sums, hn::Set(DFour(), row.scale)), heads.scales, heads.bias);
+    }
+  }
+
+ private:
+  template <uint32_t kRows, class Load>
+  static HWY_INLINE void Add(const Inputs<kRows>& in, VI (&dots)[kRows][kTogether],
+                             const Load& load) {
+    typename Dot::Activations x[kRows];
+    HWY_UNROLL(4)
+    for (uint32_t r = 0; r < kRows; ++r) x[r] = Dot::Of(load(in.a[r]));
+    HWY_UNROLL(4)
+    for (uint32_t i = 0; i < kTogether; ++i) {
+      const Values w = hn::BitCast(DI8(), load(in.rows[i]));
+      HWY_UNROLL(4)
+      for (uint32_t r = 0; r < kRows; ++r) Dot::Add(x[r], w, &dots[r][i]);
+    }
   }
 };
 
@@ -147,77 +182,87 @@ struct Int4Rows {
   static constexpr size_t kBlocks = kVectorBytes / kBlockBytes;  // of a vector
   static constexpr size_t kScaleBytes = kBlocks * sizeof(uint16_t);
 
-  static HWY_INLINE Four Sums(const TileArgs& args, const std::byte* const (&rows)[kTogether],
-                              const std::byte* const (&blocks)[kTogether], const Heads& heads) {
-    VF sums[kTogether];
+  template <uint32_t kRows>
+  static HWY_INLINE void Sums(const TileArgs& args, const Inputs<kRows>& in, const Heads& heads,
+                              Four (&y)[kRows]) {
+    VF sums[kRows][kTogether];
     HWY_UNROLL(4)
-    for (VF& sum : sums) sum = hn::Zero(DF());
-    const auto* a = static_cast<const uint8_t*>(args.a);
+    for (auto& of_row : sums) {
+      HWY_UNROLL(4)
+      for (VF& sum : of_row) sum = hn::Zero(DF());
+    }
     const size_t n = args.k / kInt4BlockSize;
     size_t block = 0;
-    for (; block + kBlocks <= n; block += kBlocks, a += 2 * kVectorBytes) {
-      const auto first = hn::LoadU(DU8(), a), second = hn::LoadU(DU8(), a + kVectorBytes);
-      Add(
-          first, second, sums,
-          [&](uint32_t i) HWY_ATTR {
-            const std::byte* at = rows[i] + block * kBlockBytes;
-            __builtin_prefetch(at + kWeightsAhead, 0, 2);
-            return hn::LoadU(DU8(), reinterpret_cast<const uint8_t*>(at));
-          },
-          blocks, block, kScaleBytes);
+    for (; block + kBlocks <= n; block += kBlocks) {
+      Add(in, block, kBlocks, sums, [](const std::byte* from, size_t) HWY_ATTR {
+        return hn::LoadU(DU8(), reinterpret_cast<const uint8_t*>(from));
+      });
+      HWY_UNROLL(4)
+      for (const std::byte* row : in.rows) {
+        __builtin_prefetch(row + block * kBlockBytes + kWeightsAhead, 0, 2);
+      }
     }
-    if (const size_t left = (n - block) * kInt4BlockSize; left != 0) {
-      const auto first = hn::LoadN(DU8(), a, left);
-      const auto second = left > kVectorBytes
-                              ? hn::LoadN(DU8(), a + kVectorBytes, left - kVectorBytes)
-                              : hn::Zero(DU8());
-      Add(
-          first, second, sums,
-          [&](uint32_t i) HWY_ATTR {
-            return hn::LoadN(DU8(), reinterpret_cast<const uint8_t*>(rows[i]) + block * kBlockBytes,
-                             left / 2);
-          },
-          blocks, block, (n - block) * sizeof(uint16_t));
+    if (const size_t left = n - block; left != 0) {
+      const size_t end = left * kInt4BlockSize;
+      Add(in, block, left, sums, [&](const std::byte* from, size_t at) HWY_ATTR {
+        return at >= end ? hn::Zero(DU8())
+                         : hn::LoadN(DU8(), reinterpret_cast<const uint8_t*>(from), end - at);
+      });
     }
-    const QuantizedRow& row = *args.quantized;
-    const Four zero_points =
-        hn::Mul(heads.sums, hn::Set(DFour(), static_cast<float>(row.zero_point + Dot::kOffset)));
-    return hn::Add(hn::Mul(hn::Sub(SumLanes(sums), zero_points), hn::Set(DFour(), row.scale)),
-                   heads.bias);
+    HWY_UNROLL(4)
+    for (uint32_t r = 0; r < kRows; ++r) {
+      const QuantizedRow& row = args.quantized[HWY_MIN(r, args.rows - 1)];
+      const auto offset = static_cast<float>(row.zero_point + Dot::kOffset);
+      const Four zero_points = hn::Mul(heads.sums, hn::Set(DFour(), offset));
+      y[r] = hn::Add(hn::Mul(hn::Sub(SumLanes(sums[r]), zero_points), hn::Set(DFour(), row.scale)),
+                     heads.bias);
+    }
   }
 
  private:
-  template <class Load>
-  static HWY_INLINE void Add(Bytes first, Bytes second, VF (&sums)[kTogether], const Load& load,
-                             const std::byte* const (&blocks)[kTogether], size_t block,
-                             size_t scale_bytes) {
-    const auto a0 = hn::BitCast(DI32(), first), a1 = hn::BitCast(DI32(), second);
-    const auto low = Dot::Of(hn::BitCast(DU8(), hn::ConcatEven(DI32(), a1, a0)));
-    const auto high = Dot::Of(hn::BitCast(DU8(), hn::ConcatOdd(DI32(), a1, a0)));
-    // Values are stored plus 8.
-    VI minus = hn::Zero(DI32());
-    Dot::Add(low, hn::Set(DI8(), -8), &minus);
-    Dot::Add(high, hn::Set(DI8(), -8), &minus);
+  // Adds the products of `n` blocks. load(from, at): activations, `at` bytes behind the first.
+  template <uint32_t kRows, class Load>
+  static HWY_INLINE void Add(const Inputs<kRows>& in, size_t block, size_t n,
+                             VF (&sums)[kRows][kTogether], const Load& load) {
+    typename Dot::Activations low[kRows], high[kRows];
+    VI minus[kRows];
+    HWY_UNROLL(4)
+    for (uint32_t r = 0; r < kRows; ++r) {
+      const std::byte* from = in.a[r] + block * kInt4BlockSize;
+      const auto a0 = hn::BitCast(DI32(), load(from, 0));
+      const auto a1 = hn::BitCast(DI32(), load(from + kVectorBytes, kVectorBytes));
+      low[r] = Dot::Of(hn::BitCast(DU8(), hn::ConcatEven(DI32(), a1, a0)));
+      high[r] = Dot::Of(hn::BitCast(DU8(), hn::ConcatOdd(DI32(), a1, a0)));
+      // Values are stored plus 8.
+      minus[r] = hn::Zero(DI32());
+      Dot::Add(low[r], hn::Set(DI8(), -8), &minus[r]);
+      Dot::Add(high[r], hn::Set(DI8(), -8), &minus[r]);
+    }
     const auto mask = hn::Set(DU8(), 0x0F);
     HWY_UNROLL(4)
     for (uint32_t i = 0; i < kTogether; ++i) {
-      const Bytes both = load(i);
-      VI dots = minus;
-      Dot::Add(low, hn::BitCast(DI8(), hn::And(both, mask)), &dots);
-      Dot::Add(high, hn::BitCast(DI8(), hn::ShiftRight<4>(both)), &dots);
-      sums[i] = hn::MulAdd(hn::ConvertTo(DF(), dots),
-                           Scales(blocks[i] + block * sizeof(uint16_t), scale_bytes), sums[i]);
+      // The bytes behind the last block are the next row's, or a head's: their scale is 0.
+      const auto* at = reinterpret_cast<const uint8_t*>(in.rows[i]) + block * kBlockBytes;
+      const Bytes both = hn::LoadU(DU8(), at);
+      const Values first = hn::BitCast(DI8(), hn::And(both, mask));
+      const Values second = hn::BitCast(DI8(), hn::ShiftRight<4>(both));
+      const VF scales = Scales(in.blocks[i] + block * sizeof(uint16_t), n);
+      HWY_UNROLL(4)
+      for (uint32_t r = 0; r < kRows; ++r) {
+        VI dots = minus[r];
+        Dot::Add(low[r], first, &dots);
+        Dot::Add(high[r], second, &dots);
+        sums[r][i] = hn::MulAdd(hn::ConvertTo(DF(), dots), scales, sums[r][i]);
+      }
     }
   }
 
-  // Each scale in the lanes of its block; 0 behind n bytes of them.
+  // The scales of n blocks, each in the lanes of its block; 0 behind them. Reads kScaleBytes.
   static HWY_INLINE VF Scales(const std::byte* from, size_t n) {
+    static_assert(kScaleBytes <= kOverreadBytes);
     uint64_t bits = 0;
-    if (n == kScaleBytes) {
-      std::memcpy(&bits, from, kScaleBytes);
-    } else {
-      std::memcpy(&bits, from, n);
-    }
+    std::memcpy(&bits, from, kScaleBytes);
+    if (n < kBlocks) bits &= (uint64_t{1} << 16 * n) - 1;
     HWY_ALIGN static constexpr uint8_t kUpper[64] = {
         0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1,
         0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3,
@@ -270,83 +315,126 @@ struct FloatRows {
   // Each block sums from zero, so that rounding errors do not grow with k.
   static constexpr size_t kBlock = 32 * kStep;
 
-  static HWY_INLINE Four Sums(const TileArgs& args, const std::byte* const (&rows)[kTogether],
-                              const std::byte* const (&)[kTogether], const Heads& heads) {
-    const auto* x = static_cast<const float*>(args.a);
-    VF totals[kTogether];
-    HWY_UNROLL(4)
-    for (VF& total : totals) total = hn::Zero(DF());
+  template <uint32_t kRows>
+  static HWY_INLINE void Sums(const TileArgs& args, const Inputs<kRows>& in, const Heads& heads,
+                              Four (&y)[kRows]) {
+    VF totals[kRows][kTogether];
+    Clear(totals);
     size_t k = 0;
     while (k + kStep <= args.k) {
-      VF sums[kTogether];
-      HWY_UNROLL(4)
-      for (VF& sum : sums) sum = hn::Zero(DF());
+      VF sums[kRows][kTogether];
+      Clear(sums);
       const size_t end = HWY_MIN(k + kBlock, args.k / kStep * kStep);
       for (; k < end; k += kStep) {
-        VF x0 = hn::LoadU(DF(), x + k), x1 = hn::LoadU(DF(), x + k + kLanes);
-        Type::Arrange(&x0, &x1);
+        Add(in, k, sums);
         HWY_UNROLL(4)
-        for (uint32_t i = 0; i < kTogether; ++i) {
-          const std::byte* const at = rows[i] + k * sizeof(T);
+        for (const std::byte* row : in.rows) {
           for (size_t line = 0; line < kStep * sizeof(T); line += 64) {
-            __builtin_prefetch(at + line + kWeightsAhead, 0, 2);
+            __builtin_prefetch(row + k * sizeof(T) + line + kWeightsAhead, 0, 2);
           }
-          Add(reinterpret_cast<const T*>(at), x0, x1, &sums[i]);
         }
       }
       HWY_UNROLL(4)
-      for (uint32_t i = 0; i < kTogether; ++i) totals[i] = hn::Add(totals[i], sums[i]);
-    }
-    if (const size_t left = args.k - k; left != 0) {
-      HWY_ALIGN float last[kStep] = {};
-      std::memcpy(last, x + k, left * sizeof(float));
-      VF x0 = hn::LoadU(DF(), last), x1 = hn::LoadU(DF(), last + kLanes);
-      Type::Arrange(&x0, &x1);
-      for (uint32_t i = 0; i < kTogether; ++i) {
-        HWY_ALIGN T weights[kStep] = {};
-        std::memcpy(weights, rows[i] + k * sizeof(T), left * sizeof(T));
-        Add(weights, x0, x1, &totals[i]);
+      for (uint32_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(4)
+        for (uint32_t i = 0; i < kTogether; ++i) {
+          totals[r][i] = hn::Add(totals[r][i], sums[r][i]);
+        }
       }
     }
-    return hn::Add(SumLanes(totals), heads.bias);
+    if (const size_t left = args.k - k; left != 0) {
+      // Padded copies.
+      HWY_ALIGN float x[kRows][kStep] = {};
+      HWY_ALIGN T weights[kTogether][kStep] = {};
+      Inputs<kRows> last;
+      for (uint32_t r = 0; r < kRows; ++r) {
+        std::memcpy(x[r], in.a[r] + k * sizeof(float), left * sizeof(float));
+        last.a[r] = reinterpret_cast<const std::byte*>(x[r]);
+      }
+      for (uint32_t i = 0; i < kTogether; ++i) {
+        std::memcpy(weights[i], in.rows[i] + k * sizeof(T), left * sizeof(T));
+        last.rows[i] = reinterpret_cast<const std::byte*>(weights[i]);
+      }
+      Add(last, 0, totals);
+    }
+    HWY_UNROLL(4)
+    for (uint32_t r = 0; r < kRows; ++r) y[r] = hn::Add(SumLanes(totals[r]), heads.bias);
   }
 
  private:
-  static HWY_INLINE void Add(const T* from, VF x0, VF x1, VF* sum) {
-    VF w0, w1;
-    Type::Widen(from, &w0, &w1);
-    *sum = hn::MulAdd(x1, w1, hn::MulAdd(x0, w0, *sum));
+  template <uint32_t kRows>
+  static HWY_INLINE void Clear(VF (&sums)[kRows][kTogether]) {
+    HWY_UNROLL(4)
+    for (auto& of_row : sums) {
+      HWY_UNROLL(4)
+      for (VF& sum : of_row) sum = hn::Zero(DF());
+    }
+  }
+  // Adds the products of elements [k, k + kStep).
+  template <uint32_t kRows>
+  static HWY_INLINE void Add(const Inputs<kRows>& in, size_t k, VF (&sums)[kRows][kTogether]) {
+    VF x0[kRows], x1[kRows];
+    HWY_UNROLL(4)
+    for (uint32_t r = 0; r < kRows; ++r) {
+      const float* x = reinterpret_cast<const float*>(in.a[r]) + k;
+      x0[r] = hn::LoadU(DF(), x);
+      x1[r] = hn::LoadU(DF(), x + kLanes);
+      Type::Arrange(&x0[r], &x1[r]);
+    }
+    HWY_UNROLL(4)
+    for (uint32_t i = 0; i < kTogether; ++i) {
+      VF w0, w1;
+      Type::Widen(reinterpret_cast<const T*>(in.rows[i]) + k, &w0, &w1);
+      HWY_UNROLL(4)
+      for (uint32_t r = 0; r < kRows; ++r) {
+        sums[r][i] = hn::MulAdd(x1[r], w1, hn::MulAdd(x0[r], w0, sums[r][i]));
+      }
+    }
   }
 };
 
-template <class Kernel>
+// A tile of fewer rows repeats the last one.
+template <class Kernel, uint32_t kRows>
 void RunRows(const TileArgs& args) {
   const DeviceRowsAt& at = args.in_rows;
+  Inputs<kRows> in;
+  for (uint32_t r = 0; r < kRows; ++r) {
+    in.a[r] = static_cast<const std::byte*>(args.a) + HWY_MIN(r, args.rows - 1) * at.a_row_bytes;
+  }
   for (uint32_t first = 0; first < args.n; first += kTogether) {
     const uint32_t n = HWY_MIN(kTogether, args.n - first);
-    const std::byte *rows[kTogether], *blocks[kTogether];
     for (uint32_t i = 0; i < kTogether; ++i) {
       const size_t row = first + HWY_MIN(i, n - 1);
-      rows[i] = at.values + row * at.row_bytes;
-      blocks[i] = at.blocks + row * at.block_row_bytes;
+      in.rows[i] = at.values + row * at.row_bytes;
+      in.blocks[i] = at.blocks + row * at.block_row_bytes;
     }
     const Heads heads(at.heads + size_t{first} * kDeviceHeadBytes, n);
-    Four y = Kernel::Sums(args, rows, blocks, heads);
-    float* c = args.c + first;
-    if (args.accumulate) y = hn::Add(hn::LoadN(DFour(), c, n), y);
-    hn::StoreN(y, DFour(), c, n);
+    Four y[kRows];
+    Kernel::Sums(args, in, heads, y);
+    HWY_UNROLL(4)
+    for (uint32_t r = 0; r < kRows; ++r) {
+      if (r >= args.rows) break;
+      float* c = args.c + r * args.c_stride + first;
+      if (args.accumulate) y[r] = hn::Add(hn::LoadN(DFour(), c, n), y[r]);
+      hn::StoreN(y[r], DFour(), c, n);
+    }
   }
+}
+
+template <class Kernel>
+void RunTile(const TileArgs& args) {
+  return args.rows == 1 ? RunRows<Kernel, 1>(args) : RunRows<Kernel, kRowsOfTile>(args);
 }
 
 template <class Dot>
 TileFn Integers(DType dtype) {
-  return dtype == DType::kInt8 ? RunRows<Int8Rows<Dot>> : RunRows<Int4Rows<Dot>>;
+  return dtype == DType::kInt8 ? RunTile<Int8Rows<Dot>> : RunTile<Int4Rows<Dot>>;
 }
 
 TileFn RowsTile(DType dtype, [[maybe_unused]] bool has_byte_dots) {
-  if (dtype == DType::kF32) return RunRows<FloatRows<F32Values>>;
-  if (dtype == DType::kF16) return RunRows<FloatRows<F16Values>>;
-  if (dtype == DType::kBf16) return RunRows<FloatRows<Bf16Values>>;
+  if (dtype == DType::kF32) return RunTile<FloatRows<F32Values>>;
+  if (dtype == DType::kF16) return RunTile<FloatRows<F16Values>>;
+  if (dtype == DType::kBf16) return RunTile<FloatRows<Bf16Values>>;
   if (dtype != DType::kInt8 && dtype != DType::kInt4) return nullptr;
 #if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
   if (has_byte_dots) return Integers<ByteDot>(dtype);
@@ -379,7 +467,7 @@ TileKernel ChooseRowsTile(DType dtype) {
   kernel.run = HWY_DYNAMIC_DISPATCH(RowsTile)(dtype, HasByteDotsForRows());
   if (kernel.run == nullptr) return {};
   kernel.layout = {WeightOrder::kDeviceRows};
-  kernel.rows = 1;
+  kernel.rows = 4;
   return kernel;
 }
 

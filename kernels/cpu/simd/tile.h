@@ -55,10 +55,11 @@ struct TileChange {
 };
 
 // The rows of a matrix of order kDeviceRows (kernels/pack/device_rows.h) from a tile's first column
-// on. blocks: int4 alone.
+// on, and the distance of the activation rows. blocks: int4 alone.
 struct DeviceRowsAt {
   const std::byte *values = nullptr, *heads = nullptr, *blocks = nullptr;
   size_t row_bytes = 0, block_row_bytes = 0;
+  size_t a_row_bytes = 0;
 };
 
 // c[rows, n] (+)= a[rows, k] W^T + bias for n columns that start at a panel.
@@ -107,8 +108,8 @@ TileKernel ChooseInt4Tile();
 TileKernel ChooseInt8Tile();
 // For a type of codes. Defined if kHasLowBits.
 TileKernel ChooseCodeTile(DType dtype);
-// For matrices of order kDeviceRows: takes one row, integers in one group. No kernel for types of
-// codes. Defined if kHasDeviceRows.
+// For matrices of order kDeviceRows: takes rows as they are, not interleaved. No kernel for types
+// of codes. Defined if kHasDeviceRows.
 TileKernel ChooseRowsTile(DType dtype);
 
 }  // namespace arn::cpu
