@@ -35,6 +35,10 @@ struct CpuOptions {
   // Weights whose stored layout does not suit this CPU are repacked by the first run, not by
   // load(): their memory is untouched, and no time is spent, if none follows.
   bool repacks_late = false;
+  // Matrices of order kDeviceRows are read in place instead of being repacked: they are in memory
+  // once if a device reads them there too. For runs of few rows as fast, for others slower. Read by
+  // plan() and load().
+  bool reads_device_rows = false;
 
   uint32_t max_threads() const {
     return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;

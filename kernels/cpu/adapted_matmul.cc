@@ -41,7 +41,7 @@ class ChangesOfRun {
   // many.
   bool Find(const State& state, const AdaptStep& step, WeightId weight, const RunArgs& args) {
     // Parts of the output must begin where panels of all blocks do.
-    const uint32_t nr = state.gemm.For(state.program->weights[weight].dtype)->layout.nr;
+    const uint32_t nr = state.gemm.For(state.program->weights[weight])->columns();
     bool fits = nr % kLowRankColumns == 0;
     ForAdaptedRows(args, [&](const AdaptedRows& rows) {
       bool is_changed = false;
@@ -116,7 +116,7 @@ class AroundAdapted {
     share_ = static_cast<uint32_t>(CeilDiv(matrix.rows, state.threads.count()));
     const ChangesOfRun::Rows& first = changes->rows()[0];
     is_fused_ = first.rows.n_rows == RunRows(args) && first.change->dtype == DType::kInt8 &&
-                state.gemm.For(matrix.dtype)->adds_changes && !program.splits_rows;
+                state.gemm.For(matrix)->adds_changes && !program.splits_rows;
     is_lone_ = is_fused_ && RunRows(args) == 1;
   }
 

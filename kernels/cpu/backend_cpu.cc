@@ -40,7 +40,7 @@ void RepackMatrices(State* state) {
     const Weight& weight = state->program->weights[i];
     if (state->matrices[i] == weight.data) continue;
     std::byte* out = state->to_repack + (state->matrices[i] - state->to_repack);
-    const WeightLayout& layout = state->gemm.For(weight.dtype)->layout;
+    const WeightLayout& layout = state->gemm.For(weight)->layout;
     const uint64_t scratch_bytes = cpu::RepackScratchBytes(weight, layout);
     const uint64_t n_parts =
         Min<uint64_t>(state->threads.count(), state->quantized_bytes / scratch_bytes);
@@ -70,7 +70,7 @@ Status Load(const Program& program, const BackendOptions& all_options, const Bac
   state->partial_floats = cpu::PartialFloats(program, options.max_threads());
   if (kHasAdapters) state->low_rank = memory.As<float>(plan.slices[cpu::kLowRankSlice]);
   state->routes = memory.As<uint32_t>(plan.slices[cpu::kRoutesSlice]);
-  ARN_TRY(cpu::InitGemmKernels(&state->gemm, diag));
+  ARN_TRY(cpu::InitGemmKernels(cpu::ReadsDeviceRows(program, options), &state->gemm, diag));
   cpu::ChooseSimdKernels(&state->simd);
   state->options = options;
   state->options.cpus = nullptr;

@@ -42,13 +42,17 @@ uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split
   return dtype == DType::kF32 || rows == 1 ? 0 : uint64_t{rows} * cols * sizeof(float);
 }
 
+bool ReadsDeviceRows(const Program& program, const CpuOptions& options) {
+  return kHasDeviceRows && options.reads_device_rows && !program.splits_rows;
+}
+
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels) {
-  return !SameBytes(kernels.For(weight.dtype)->layout, weight.layout);
+  return !SameBytes(kernels.For(weight)->layout, weight.layout);
 }
 
 uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels) {
   uint64_t bytes = 0;
-  const WeightLayout& layout = kernels.For(weight.dtype)->layout;
+  const WeightLayout& layout = kernels.For(weight)->layout;
   return PackedBytes(weight.dtype, layout, weight.rows, weight.cols, &bytes) ? bytes : 0;
 }
 
@@ -102,13 +106,13 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
                       options.n_threads, options.n_prefill_threads, kMaxThreads);
   }
   GemmKernels kernels;
-  ARN_TRY(InitGemmKernels(&kernels, diag));
+  ARN_TRY(InitGemmKernels(ReadsDeviceRows(program, options), &kernels, diag));
   uint64_t quantized_bytes = 0;
   uint64_t normed_bytes = 0;
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& w = program.weights[i];
     if (w.is_vector || !UsedInMatmul(program, i)) continue;
-    if (kernels.For(w.dtype)->tile_rows == 0) {
+    if (kernels.For(w)->tile_rows == 0) {
       return diag->Fail(Status::kUnsupported, "weight %u: this library has no kernels for %s", i,
                         DTypeName(w.dtype));
     }
@@ -123,7 +127,7 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
                         i, DTypeName(w.dtype), w.rows, w.cols);
     }
     plan->repacked_weight_bytes = padded_total;
-    quantized_bytes = Max(quantized_bytes, RepackScratchBytes(w, kernels.For(w.dtype)->layout));
+    quantized_bytes = Max(quantized_bytes, RepackScratchBytes(w, kernels.For(w)->layout));
   }
   for (const Step& step : program.steps) {
     if (const auto* experts = step.If<ExpertsParams>()) {

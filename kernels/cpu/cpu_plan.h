@@ -38,6 +38,8 @@ QuantizedLayout QuantizedRows(bool has_sums, uint32_t rows, uint32_t cols, bool 
 uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split,
                         uint32_t n_parts = 1);
 
+// True if matrices of order kDeviceRows are read in place. Their kernels do not split rows.
+bool ReadsDeviceRows(const Program& program, const CpuOptions& options);
 // True if a matmul with `weight` cannot use Weight::data in place.
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels);
 // Returns the size of `weight` in its kernel's layout. REQUIRES: NeedsRepack(weight).

@@ -12,6 +12,7 @@
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/cpu/cpu_plan.h"
 #include "kernels/cpu/cpu_state.h"
+#include "kernels/pack/device_rows.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 
@@ -45,6 +46,16 @@ size_t TilePanels(const State& state, uint64_t panels, uint64_t panel_bytes) {
     if (most < fewest) best = tile, fewest = most;
   }
   return best;
+}
+
+// Returns the bytes of the panels of `weight`, or of the values of as many of its rows.
+uint64_t PanelBytes(const GemmKernel& kernel, const Weight& weight) {
+  if (kHasDeviceRows && kernel.IsInRows()) {
+    return kernel.columns() * ShapeOfDeviceRows(weight.dtype, 1, weight.cols).row_bytes;
+  }
+  uint64_t bytes = 0;
+  (void)PackedBytes(weight.dtype, kernel.layout, kernel.layout.nr, weight.cols, &bytes);
+  return bytes;
 }
 
 // Computes the quantisation residual of x[n]. `values`: groups of integers, `stride` bytes apart,
@@ -113,14 +124,14 @@ class PanelMatmul {
               const QuantizedLayout& layout)
       : state_(state),
         weight_(state.program->weights[part.weight]),
-        kernel_(*state.gemm.For(weight_.dtype)),
+        kernel_(*state.gemm.For(weight_)),
         panels_(state.matrices[part.weight]),
         is_split_(state.program->splits_rows && IsInteger(weight_.dtype)),
         tiles_(part.n_rows, is_split_ ? Max(kernel_.tile_rows / 2, 1u) : kernel_.tile_rows),
         rows_(part.n_rows),
         k_(weight_.cols),
         x_(x + uint64_t{part.first_in} * weight_.cols) {
-    (void)PackedBytes(weight_.dtype, kernel_.layout, nr(), weight_.cols, &panel_bytes_);
+    panel_bytes_ = PanelBytes(kernel_, weight_);
     const uint64_t first = is_split_ ? 2 * uint64_t{part.first_in} : part.first_in;
     if (IsInteger(weight_.dtype)) {
       quantized_ = reinterpret_cast<QuantizedRow*>(state_.quantized) + first +
@@ -162,7 +173,7 @@ class PanelMatmul {
     }
   }
 
-  uint32_t nr() const { return kernel_.layout.nr; }
+  uint32_t nr() const { return kernel_.columns(); }
 
   QuantizedInput Input() const {
     if (quantized_ == nullptr) return {};
@@ -204,16 +215,17 @@ class PanelMatmul {
   }
 
  private:
-  uint32_t group() const { return kernel_.tile == nullptr ? 1 : kernel_.layout.kr; }
+  uint32_t group() const { return kernel_.tile == nullptr ? 1 : kernel_.group(); }
   // A single row of floats is read in place.
-  bool IsInterleaved() const { return kernel_.tile != nullptr && rows_ > 1; }
+  bool IsInterleaved() const { return kernel_.tile != nullptr && !kernel_.IsInRows() && rows_ > 1; }
 
   // Quantises rows [first, first + n), with split rows each followed by its residual, in the format
   // of the kernel: whole rows, or a tile of them in groups (TileArgs).
   void Quantize(uint32_t first, uint32_t n, const float* from) const {
     constexpr uint8_t kFlip = 0x80;
     const bool has_tiles = kernel_.tile != nullptr;
-    const uint32_t each = is_split_ ? 2 : 1, height = each * n;
+    const bool in_rows = kHasDeviceRows && kernel_.IsInRows();
+    const uint32_t each = is_split_ ? 2 : 1, height = in_rows ? 1 : each * n;
     const auto stride = static_cast<uint32_t>(a_stride_bytes_);
     const bool is_symmetric = TakesSymmetricRows(weight_.dtype);
     const auto quantize = [&](const float* x, std::byte* to) {
@@ -224,7 +236,7 @@ class PanelMatmul {
     };
     QuantizedRow* entry = quantized_ + each * first;
     std::byte* to = a_ + each * first * a_stride_bytes_;
-    const uint64_t step = has_tiles ? group() : a_stride_bytes_;
+    const uint64_t step = has_tiles && !in_rows ? group() : a_stride_bytes_;
     for (uint32_t r = 0; r < n; ++r, from += weight_.cols, entry += each, to += each * step) {
       entry[0] = quantize(from, to);
       if (!is_split_) continue;
@@ -252,6 +264,17 @@ class PanelMatmul {
     return quantized_ == nullptr ? nullptr : quantized_ + row;
   }
 
+  DeviceRowsAt RowsFrom(size_t panel) const {
+    const DeviceRows shape = ShapeOfDeviceRows(weight_.dtype, weight_.rows, weight_.cols);
+    const size_t row = panel * nr();
+    return {panels_ + row * static_cast<size_t>(shape.row_bytes),
+            panels_ + shape.heads_offset + row * kDeviceHeadBytes,
+            panels_ + shape.blocks_offset + row * static_cast<size_t>(shape.block_row_bytes),
+            static_cast<size_t>(shape.row_bytes),
+            static_cast<size_t>(shape.block_row_bytes),
+            static_cast<size_t>(a_stride_bytes_)};
+  }
+
   // Uses our own kernels.
   void MultiplyTiles(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride,
                      const TileChange* change) const {
@@ -264,6 +287,7 @@ class PanelMatmul {
     tile.k = k_;
     tile.accumulate = accumulate;
     tile.panels = Panels(begin);
+    if (kHasDeviceRows && kernel_.IsInRows()) tile.in_rows = RowsFrom(begin);
     tile.dtype = weight_.dtype;
     tile.n = Columns(begin, end);
     tile.c_stride = c_stride;
@@ -412,11 +436,11 @@ void RequestPrefetch(const State& state, Span<const Step> steps) {
     if (step.op() != Op::kLinear && step.op() != Op::kLogits) continue;
     const WeightId id = OperandsOf(step).first_matrix;
     const Weight& weight = state.program->weights[id];
-    uint64_t panel_bytes = 0;
-    const GemmKernel& kernel = *state.gemm.For(weight.dtype);
-    (void)PackedBytes(weight.dtype, kernel.layout, kernel.layout.nr, weight.cols, &panel_bytes);
+    const GemmKernel& kernel = *state.gemm.For(weight);
+    const uint64_t rows =
+        kernel.IsInRows() ? weight.rows : AlignUp(weight.rows, uint64_t{kernel.columns()});
     return state.threads.SetPrefetch(state.matrices[id],
-                                     CeilDiv(weight.rows, kernel.layout.nr) * panel_bytes);
+                                     rows * PanelBytes(kernel, weight) / kernel.columns());
   }
   state.threads.SetPrefetch(nullptr, 0);
 }

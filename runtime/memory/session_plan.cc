@@ -407,6 +407,7 @@ Status PlanWithChunk(const Model& model, const Backend* backend, const SessionOp
   backend_options.gpu.device = out->options.device;
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
   if (const Backend* fallback = out->options.fallback; fallback != nullptr) {
+    backend_options.cpu.reads_device_rows = kHasDevices && backend->partner != nullptr;
     ARN_TRY(fallback->plan(out->program, backend_options, &layout, &out->fallback_plan, diag));
   }
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));

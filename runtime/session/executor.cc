@@ -27,6 +27,7 @@ Status Executor::Load(const SessionPlan& wanted, Diag* diag) {
   fallback_.backend = plan.options.fallback;
   // A fallback that is no partner runs only if the device fails.
   options.cpu.repacks_late = plan.backend->partner == nullptr;
+  options.cpu.reads_device_rows = !options.cpu.repacks_late;
   if (has_fallback()) ARN_TRY(load(plan.fallback_plan, &fallback_));
   options.cpu.repacks_late = false;
   Status status = load(plan.backend_plan, &planned_);

@@ -15,19 +15,58 @@
 
 namespace arn::conformance {
 
-std::vector<BackendCase> AllBackends() {
-  std::vector<BackendCase> cases = {{ReferenceBackend(), 0, 1, "Reference"},
-                                    {CpuBackend(), 0, 1, "Cpu"},
-                                    {CpuBackend(), 0, 3, "Cpu3Threads"}};
+namespace {
+
+// Adds the backend for each instruction set of this machine.
+void AddTargets(const Backend* backend, const std::string& name, std::vector<BackendCase>* cases) {
 #if HWY_ARCH_X86
-  // "Cpu" has more than the last where the CPU has VNNI: other int8 kernels.
+  // Without a target it has more than the last where the CPU has VNNI: other int8 kernels.
   const int64_t candidates[] = {HWY_SSE2, HWY_SSE4, HWY_AVX2, HWY_AVX3};
   const int64_t have = hwy::SupportedTargets();
   for (const int64_t target : candidates) {
     if ((have & target) == 0) continue;
-    cases.push_back({CpuBackend(), target, 1, std::string("Cpu") + hwy::TargetName(target)});
+    cases->push_back({backend, target, 1, name + hwy::TargetName(target)});
   }
+#else
+  (void)backend, (void)name, (void)cases;
 #endif
+}
+
+BackendOptions InRows(BackendOptions options) {
+  options.cpu.reads_device_rows = true;
+  return options;
+}
+
+}  // namespace
+
+const Backend* CpuInRows() {
+  static const Backend* const backend = [] {
+    auto* made = new Backend(*CpuBackend());
+    made->plan = [](const Program& program, const BackendOptions& options, Layout* layout,
+                    BackendPlan* plan, Diag* diag) {
+      return CpuBackend()->plan(program, InRows(options), layout, plan, diag);
+    };
+    made->load = [](const Program& program, const BackendOptions& options, const BackendPlan& plan,
+                    const Memory& memory, void** state, Diag* diag) {
+      return CpuBackend()->load(program, InRows(options), plan, memory, state, diag);
+    };
+    return made;
+  }();
+  return backend;
+}
+
+std::vector<BackendCase> CpusInRows() {
+  std::vector<BackendCase> cases = {{CpuInRows(), 0, 1, "CpuInRows"},
+                                    {CpuInRows(), 0, 3, "CpuInRows3Threads"}};
+  AddTargets(CpuInRows(), "CpuInRows", &cases);
+  return cases;
+}
+
+std::vector<BackendCase> AllBackends() {
+  std::vector<BackendCase> cases = {{ReferenceBackend(), 0, 1, "Reference"},
+                                    {CpuBackend(), 0, 1, "Cpu"},
+                                    {CpuBackend(), 0, 3, "Cpu3Threads"}};
+  AddTargets(CpuBackend(), "Cpu", &cases);
 // AddressSanitizer covers only host code, which the other tests run too, and makes shader
 // compilation several times slower.
 #if defined(ARENITE_VULKAN) && !defined(ARN_SANITIZE_ADDRESS)

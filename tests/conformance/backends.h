@@ -52,6 +52,11 @@ std::vector<BackendCase> AttentionBackends();
 // how weights are uploaded (pages: kernels_vulkan_test).
 std::vector<BackendCase> BackendsAndStaging();
 
+// Returns the CPU backend that reads matrices of order kDeviceRows in place, and BackendCases of it
+// for each instruction set of this machine. Without a Vulkan backend it repacks them.
+const Backend* CpuInRows();
+std::vector<BackendCase> CpusInRows();
+
 // Returns the weight types of kWeightTypes that the backend runs. It must refuse the others by name
 // (Linear_TypesThatTheBackendLacks_AreRefusedByName).
 std::vector<DType> WeightTypesOf(const BackendCase& backend);

@@ -102,6 +102,8 @@ std::string Name(const Matrix& w, const WeightLayout& l, uint32_t rows) {
          " rows, " + std::to_string(w.rows) + " x " + std::to_string(w.cols);
 }
 
+constexpr WeightLayout kInRows = {WeightOrder::kDeviceRows};
+
 // Returns the layouts to test for a shape: all layouts if the kernels read host memory. A device
 // stores weights as rows for any layout and each session compiles shaders, so it gets one layout in
 // rotation. Each shape still runs the shaders and each layout is read (pack_test covers reading for
@@ -109,6 +111,7 @@ std::string Name(const Matrix& w, const WeightLayout& l, uint32_t rows) {
 std::vector<WeightLayout> LayoutsFor(const BackendCase& backend, DType dtype,
                                      const MatrixShape& shape) {
   std::vector<WeightLayout> layouts = TargetLayouts(dtype);
+  if (backend.backend == CpuInRows() && FindCodeType(dtype) == nullptr) return {kInRows};
   if (backend.backend->host_kv != nullptr) return layouts;
   const auto turn = static_cast<size_t>(&shape - kMatrixShapes);
   return {layouts[turn % layouts.size()]};
@@ -465,6 +468,87 @@ TEST_P(LinearTest, LogitsOfChosenParts_AreThoseOfAll_AndTheOthersAreHidden) {
   }
 }
 
+// Writes the product of the rows of x to `out`, which has them.
+void Multiply(const Backend* backend, const Matrix& w, const WeightLayout& layout, uint32_t rows,
+              const std::vector<float>& x, bool accumulate, std::vector<float>* out) {
+  std::mt19937 rng(1);
+  Linear linear(w, layout, rows, accumulate);
+  Session session(backend, &linear.builder, 1);
+  std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
+  std::memcpy(session.ValueData(linear.out), out->data(), out->size() * sizeof(float));
+  Batch batch(session.program(), {{0, rows}}, &rng);
+  EXPECT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+  std::memcpy(out->data(), session.ValueData(linear.out), out->size() * sizeof(float));
+}
+
+// Matrices that a CPU reads as a device does.
+TEST(LinearInRowsTest, ARow_HasTheSameBitsAmongOthers) {
+  std::mt19937 rng(23);
+  for (const DType dtype : kWeightTypes) {
+    if (FindCodeType(dtype) != nullptr) continue;
+    for (const MatrixShape& shape : kMatrixShapes) {
+      constexpr uint32_t kRows = 3;
+      const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
+      SCOPED_TRACE(Name(w, kInRows, kRows));
+      const auto x = RandomFloats(size_t{kRows} * shape.cols, 1.0f, &rng);
+      std::vector<float> among(size_t{kRows} * shape.rows), alone;
+      Multiply(CpuInRows(), w, kInRows, kRows, x, false, &among);
+      for (uint32_t r = 0; r < kRows; ++r) {
+        const auto row = x.begin() + static_cast<std::ptrdiff_t>(size_t{r} * shape.cols);
+        std::vector<float> out(shape.rows);
+        Multiply(CpuInRows(), w, kInRows, 1, {row, row + shape.cols}, false, &out);
+        alone.insert(alone.end(), out.begin(), out.end());
+      }
+      EXPECT_EQ(alone, among);
+    }
+  }
+}
+
+#if HWY_ARCH_X86
+TEST(LinearInRowsTest, Int8_HasTheBitsOfPanels) {
+  if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
+  std::mt19937 rng(29);
+  for (const MatrixShape& shape : kMatrixShapes) {
+    const Matrix w = RandomMatrix(DType::kInt8, shape.rows, shape.cols, true, &rng);
+    for (const uint32_t rows : {1u, 3u}) {
+      SCOPED_TRACE(Name(w, kInRows, rows));
+      const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
+      const auto before = RandomFloats(size_t{rows} * shape.rows, 1.0f, &rng);
+      for (const bool accumulate : {false, true}) {
+        std::vector<float> in_rows = before, panels = before;
+        Multiply(CpuInRows(), w, kInRows, rows, x, accumulate, &in_rows);
+        Multiply(CpuBackend(), w, NativeLayout(DType::kInt8), rows, x, accumulate, &panels);
+        EXPECT_EQ(panels, in_rows);
+      }
+    }
+  }
+}
+#endif
+
+TEST(LinearInRowsTest, Plan_HasNoSecondCopy) {
+#ifndef ARENITE_VULKAN
+  GTEST_SKIP() << "built without a device";
+#endif
+  std::mt19937 rng(31);
+  for (const DType dtype : kWeightTypes) {
+    if (FindCodeType(dtype) != nullptr) continue;
+    SCOPED_TRACE(DTypeName(dtype));
+    const Matrix w = RandomMatrix(dtype, 40, 72, true, &rng);
+    const auto repacked = [&](const Backend* backend, const WeightLayout& layout, bool splits) {
+      Linear linear(w, layout, 2);
+      if (splits) linear.builder.SplitRows();
+      return Session(backend, &linear.builder, 1).plan().repacked_weight_bytes;
+    };
+    EXPECT_EQ(0u, repacked(CpuInRows(), kInRows, false));
+    const uint64_t one_copy = repacked(CpuBackend(), kInRows, false);
+    EXPECT_GT(one_copy, 0u);
+    EXPECT_EQ(one_copy, repacked(CpuInRows(), {}, false));  // no device reads them there
+    EXPECT_EQ(one_copy, repacked(CpuInRows(), kInRows, true));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(InRows, LinearTest, testing::ValuesIn(CpusInRows()),
+                         [](const auto& i) { return i.param.name; });
 INSTANTIATE_TEST_SUITE_P(Backends, LinearTest, testing::ValuesIn(BackendsAndStaging()),
                          [](const auto& i) { return i.param.name; });
 

@@ -54,6 +54,14 @@ struct TileChange {
   uint32_t next_bytes = 0;  // with each panel
 };
 
+// The rows of a matrix of order kDeviceRows (kernels/pack/device_rows.h) from a tile's first column
+// on, and the distance of the activation rows. blocks: int4 alone.
+struct DeviceRowsAt {
+  const std::byte *values = nullptr, *heads = nullptr, *blocks = nullptr;
+  size_t row_bytes = 0, block_row_bytes = 0;
+  size_t a_row_bytes = 0;
+};
+
 // c[rows, n] (+)= a[rows, k] W^T + bias for n columns that start at a panel.
 struct TileArgs {
   // kF16, kBf16: f32 [k][rows]. Integers: u8 [k / kr][rows][kr], each the quantised integer
@@ -64,7 +72,8 @@ struct TileArgs {
   uint32_t rows, n, k;
   bool accumulate;
   const std::byte* panels;
-  DType dtype;  // of the weights
+  DeviceRowsAt in_rows;  // instead of panels, if the layout is in device rows
+  DType dtype;           // of the weights
   float* c;
   size_t c_stride;           // in elements
   const TileChange* change;  // if TileKernel::adds_changes; or null
@@ -77,6 +86,13 @@ using TileFn = void (*)(const TileArgs& args);
 inline constexpr bool kAddsChanges = kHasAdapters;
 #else
 inline constexpr bool kAddsChanges = false;
+#endif
+
+// Whether a backend with a device is built, whose weights CPU kernels may share.
+#ifdef ARN_HAS_DEVICE_ROWS
+inline constexpr bool kHasDeviceRows = true;
+#else
+inline constexpr bool kHasDeviceRows = false;
 #endif
 
 struct TileKernel {
@@ -93,5 +109,8 @@ TileKernel ChooseInt4Tile();
 TileKernel ChooseInt8Tile();
 // For a type of codes. Defined if kHasLowBits.
 TileKernel ChooseCodeTile(DType dtype);
+// For matrices of order kDeviceRows: takes rows as they are, not interleaved. No kernel for types
+// of codes. Defined if kHasDeviceRows.
+TileKernel ChooseRowsTile(DType dtype);
 
 }  // namespace arn::cpu

@@ -54,7 +54,7 @@ GemmKernel Ours(const TileKernel& tile) {
 
 }  // namespace
 
-Status InitGemmKernels(GemmKernels* out, Diag* diag) {
+Status InitGemmKernels(bool reads_device_rows, GemmKernels* out, Diag* diag) {
   if (const Status status = KnowCpu(); status != Status::kOk) {
     return diag->Fail(status, "cannot detect the CPU: the process has no %s left",
                       status == Status::kIo ? "file descriptor" : "memory");
@@ -68,6 +68,9 @@ Status InitGemmKernels(GemmKernels* out, Diag* diag) {
   for (uint32_t i = 0; kHasLowBits && i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (FindCodeType(dtype) != nullptr) *out->For(dtype) = Ours(ChooseCodeTile(dtype));
+  }
+  for (uint32_t i = 0; kHasDeviceRows && reads_device_rows && i < kDTypeCount; ++i) {
+    out->in_rows[i] = Ours(ChooseRowsTile(static_cast<DType>(i)));
   }
   const bool has_int4 =
       int4->tile != nullptr || Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, int4);
@@ -116,7 +119,7 @@ namespace arn {
 WeightLayout NativeLayout(DType dtype) {
   cpu::GemmKernels kernels;
   Diag diag;
-  if (cpu::InitGemmKernels(&kernels, &diag) != Status::kOk) return {};
+  if (cpu::InitGemmKernels(/*reads_device_rows=*/false, &kernels, &diag) != Status::kOk) return {};
   return kernels.For(dtype)->layout;
 }
 

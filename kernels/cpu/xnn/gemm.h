@@ -26,16 +26,34 @@ struct GemmKernel {
   void (*many)() = nullptr;
   TileFn tile = nullptr;      // our own kernel where it is faster; the other pointers are then null
   bool adds_changes = false;  // TileKernel::adds_changes
+
+  bool IsInRows() const { return layout.order == WeightOrder::kDeviceRows; }
+  // Outputs that matmuls are cut into.
+  uint32_t columns() const { return IsInRows() ? kColumnsInRows : layout.nr; }
+  // Bytes of an activation row's integers that are together in a tile.
+  uint32_t group() const { return IsInRows() ? kGroupInRows : layout.kr; }
+
+ private:
+  static constexpr uint32_t kColumnsInRows = 16, kGroupInRows = 8;
 };
 
 struct GemmKernels {
   GemmKernel of[kDTypeCount];  // without rows: none
+  // For matrices of order kDeviceRows, which are read in place; without rows: they are repacked.
+  GemmKernel in_rows[kDTypeCount];
   const GemmKernel* For(DType dtype) const { return of + static_cast<uint32_t>(dtype); }
   GemmKernel* For(DType dtype) { return of + static_cast<uint32_t>(dtype); }
+  const GemmKernel* For(const Weight& weight) const {
+    const GemmKernel* kernel = in_rows + static_cast<uint32_t>(weight.dtype);
+    const bool is_in_rows =
+        kHasDeviceRows && weight.layout.order == WeightOrder::kDeviceRows && kernel->tile_rows != 0;
+    return is_in_rows ? kernel : For(weight.dtype);
+  }
 };
 
-// Returns kUnsupported if XNNPACK has no kernels for this CPU; kIo or kOutOfMemory from KnowCpu().
-Status InitGemmKernels(GemmKernels* out, Diag* diag);
+// reads_device_rows: fills GemmKernels::in_rows. Returns kUnsupported if XNNPACK has no kernels for
+// this CPU; kIo or kOutOfMemory from KnowCpu().
+Status InitGemmKernels(bool reads_device_rows, GemmKernels* out, Diag* diag);
 
 // c[rows, n] = a[rows, k] W^T + bias for n columns that start at a panel.
 struct GemmArgs {
