@@ -49,13 +49,13 @@ MODULES = {
     "GGUF": ["converter/gguf/"],
 }
 # Percent of the branches, exceptions left out. To be raised with what is reached; the goal is 100.
-LEAST = {"bundle": 96, "state": 100, "planner": 100, "schema": 98, "template": 95, "JSON": 94,
+LEAST = {"bundle": 96, "state": 100, "planner": 100, "schema": 100, "template": 100, "JSON": 94,
          "safetensors": 96, "GGUF": 98}
 # Test programs that reach them.
 TESTS = [
     "capi_test", "chat_given_text_test", "chat_goldens_test", "chat_kinds_test", "chat_limits_test",
-    "chat_numbers_test", "chat_reply_format_test", "chat_reply_parser_test", "constrain_test",
-    "converter_chat_test", "converter_errors_test", "converter_families_test",
+    "chat_numbers_test", "chat_reply_format_test", "chat_reply_parser_test", "chat_templates_test",
+    "constrain_test", "converter_chat_test", "converter_errors_test", "converter_families_test",
     "converter_gguf_test", "converter_parts_test", "converter_quantised_test",
     "converter_safetensors_test", "converter_sign_test", "converter_torch_test",
     "fuzz_corpus_test", "fuzz_test", "golden_constraint_test", "golden_encoder_test",
