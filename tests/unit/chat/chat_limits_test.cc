@@ -467,6 +467,8 @@ TEST(ChatCompile, RefusesByNameAndLine) {
       {"{{ 1 2 }}", 1, "expected '}}'"},
       {"{{ }}", 1, "expected an expression"},
       {"{{ a ? b }}", 1, "unexpected character '?'"},
+      {"{{ a \x0e }}", 1, "unexpected character"},
+      {"{{ a \x1b }}", 1, "unexpected character"},
       {"{# no end", 1, "unterminated comment"},
       {"{% raw %}x", 1, "without {% endraw %}"},
       {"{% set 1 = 2 %}", 1, "cannot assign to '1'"},

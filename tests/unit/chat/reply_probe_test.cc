@@ -44,6 +44,13 @@ const char kJsonFound[] =
 TEST(ReplyProbe, TurnsWithoutTags) {
   EXPECT_EQ(Describe(Find(Plain(""))), kNone);
   EXPECT_EQ(Describe(Find(Plain(Calls(kJson)))), kJsonFound);
+  EXPECT_EQ(Describe(Find(ChatMl(Calls("{{- '<call>' + name + ' ' + (arguments | tojson) + "
+                                       "'</call>' }}")))),
+            "arguments=json\n"
+            "calls_begin=<call>\n"
+            "name_end= \n"
+            "call_separator=</call><call>\n"
+            "calls_end=</call>\n");
   // Nothing ends the calls, not even the turn.
   EXPECT_EQ(Describe(Find(Plain(Calls("{{- '<call>' + name + ' ' + (arguments | tojson) }}")))),
             kNone);

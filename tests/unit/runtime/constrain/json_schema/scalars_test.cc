@@ -44,6 +44,21 @@ TEST(JsonSchemaTest, Numbers) {
       {R"({"type":"number","exclusiveMaximum":0})",
        {"-0.001", "-1", "-10"},
        {"0", "-0", "-0.0", "0.001", "1"}},
+      // The tightest of several bounds; of two at one number the one that excludes it.
+      {R"({"type":"integer","allOf":[{"exclusiveMinimum":5},{"minimum":5},{"minimum":3}]})",
+       {"6", "7"},
+       {"3", "4", "5"}},
+      {R"({"type":"integer","allOf":[{"minimum":5},{"exclusiveMinimum":4},)"
+       R"({"exclusiveMinimum":5}]})",
+       {"6", "7"},
+       {"4", "5"}},
+      {R"({"type":"integer","allOf":[{"maximum":5},{"exclusiveMaximum":6},{"maximum":5}]})",
+       {"4", "5"},
+       {"6"}},
+      {R"({"type":"integer","allOf":[{"exclusiveMaximum":5},{"maximum":5},)"
+       R"({"exclusiveMaximum":7}]})",
+       {"4"},
+       {"5", "6"}},
       {R"({"type":"number","minimum":0})", {"0", "-0", "-0.00", "0.1", "1"}, {"-0.1", "-1"}},
       {R"({"type":"integer","minimum":-3,"maximum":12})",
        {"-3", "-1", "0", "9", "10", "12", "12.0"},
