@@ -347,6 +347,7 @@ TEST(ChatLimits, Output_TooSmall_SaysTheWholeSize) {
 TEST(ChatErrors, NameTheLine) {
   EXPECT_EQ("line 3: 'x' is undefined", ErrorOf("\n\n{{ x.y }}"));
   EXPECT_EQ("line 2: 'dict object' has no attribute 'y'", ErrorOf("\n{{ {}.y.z }}"));
+  EXPECT_EQ("line 3: 'x' is undefined", ErrorOf("{{ [1,\n2,\nx.y] }}"));
   EXPECT_EQ("exactly this, as it is", ErrorOf("\n{{ raise_exception('exactly this, as it is') }}"));
 }
 

@@ -45,11 +45,11 @@ void ExpectTensors(const File& file, const nlohmann::json& expected) {
     SCOPED_TRACE(tensor.name);
     ASSERT_TRUE(expected.contains(tensor.name));
     const nlohmann::json& golden = expected[tensor.name];
-    EXPECT_EQ(tensor.dtype, golden["dtype"]);
+    EXPECT_EQ(tensor.dtype, golden["dtype"].get<std::string>());
     EXPECT_EQ(tensor.shape, golden["shape"].get<std::vector<uint64_t>>());
     std::vector<uint8_t> bytes(tensor.bytes);
     file.Read(tensor.offset, bytes.data(), bytes.size());
-    EXPECT_EQ(Hex(bytes), golden["bytes"]);
+    EXPECT_EQ(Hex(bytes), golden["bytes"].get<std::string>());
   }
 }
 
@@ -129,6 +129,14 @@ TEST_F(TorchFileTest, BrokenPickles_AreRefused) {
       {"ctorch._utils\n_rebuild_parameter\nK\1\x85R.", "expected a tensor"},
       {"((X\7\0\0\0storageccollections\nOrderedDict\nX\1\0\0\0000X\3\0\0\0cpuK\1tQ."s,
        "expected the type of a storage"},
+      {"((X\7\0\0\0garbagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\1tQ."s,
+       "expected a storage's type, key, location and size"},
+      {"((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\1K\1tQ."s,
+       "expected a storage's type, key, location and size"},
+      {"((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\1NNtQ."s,
+       "expected a storage's type, key, location and size"},
+      {"((X\7\0\0\0storagectorch\nFloatStorage\nK\1X\3\0\0\0cpuK\1NtQ."s,
+       "expected a storage's type, key, location and size"},
       {"N.", "expected a dictionary of tensors (torch.save(model.state_dict(), FILE))"},
   };
   for (const auto& [pickle, error] : rows) {
@@ -141,6 +149,12 @@ TEST_F(TorchFileTest, BrokenPickles_AreRefused) {
     return gets;
   }() + ".";
   EXPECT_THAT(ErrorOfFile(EncodeTorchArchive(again, {})), HasSubstr("too many values"));
+  // A list that takes itself as its items, more than four million times at once, and again.
+  std::string items = "(";
+  for (size_t i = 0; i < 4'000'000; ++i) items += "h\0"s;
+  items += "e";
+  EXPECT_THAT(ErrorOfFile(EncodeTorchArchive("\x80\2]q\0"s + items + items + items + ".", {})),
+              HasSubstr("too large number of items"));
   const std::string many = "\x80\x02}(" + std::string(size_t{5} << 20, 'N') + "u.";
   EXPECT_THAT(ErrorOfFile(EncodeTorchArchive(many, {})), HasSubstr("more than 4194304 values"));
   const std::string deep = "\x80\x02" + std::string(size_t{5} << 20, '(') + ".";

@@ -233,5 +233,23 @@ TEST(JsonSchemaTest, NamesOfTheInternet) {
   });
 }
 
+// Bytes that no number has are not those of one, whatever was looked at before.
+TEST(JsonSchemaTest, Numbers_OfTheirBytesOnly) {
+  SchemaMatcher matcher;
+  ASSERT_EQ(Status::kOk, matcher.Compile(R"({"type":"integer","minimum":5})", {}))
+      << matcher.error();
+  for (const std::string begin : {"", "7", "12"}) {
+    matcher.Reset();
+    for (const char c : begin) EXPECT_TRUE(matcher.Step(static_cast<uint8_t>(c)));
+    EXPECT_TRUE(matcher.CanFollow('9'));
+    for (int byte = 0; byte < 256; ++byte) {
+      if (std::string_view("0123456789.eE-").find(static_cast<char>(byte)) != std::string::npos) {
+        continue;
+      }
+      EXPECT_FALSE(matcher.CanFollow(static_cast<uint8_t>(byte))) << begin << ": " << byte;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace arn
