@@ -80,7 +80,7 @@ bool ReadHex(std::string_view literal, size_t n, size_t* at, uint32_t* c) {
 size_t WhiteSpaceBytes(std::string_view text) {
   size_t bytes = 0;
   const uint32_t c = Decode(text, &bytes);
-  return bytes > 0 && IsSpace(c) ? bytes : 0;
+  return IsSpace(c) ? bytes : 0;
 }
 
 bool IsAllSpace(std::string_view text) {

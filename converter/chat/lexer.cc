@@ -277,8 +277,8 @@ class Lexer {
     }
     const size_t whole = Digits(at_);
     size_t end = whole;
-    const bool follows_dot =
-        !tokens_.empty() && tokens_.back().IsOperator(".") && text_[at_ - 1] == '.';
+    // A tag has begun: there is a token.
+    const bool follows_dot = tokens_.back().IsOperator(".") && text_[at_ - 1] == '.';
     if (!follows_dot) {
       if (end + 1 < text_.size() && text_[end] == '.' && IsDigit(text_[end + 1])) {
         end = Digits(end + 1);

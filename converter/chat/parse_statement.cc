@@ -36,7 +36,6 @@ std::string Describe(const Token& token) {
 
 std::vector<uint8_t> Parser::Run() {
   const uint32_t root = Statements({});
-  if (Now().kind != TokenKind::kEnd) Fail("unexpected " + Describe(Now()));
   return builder_.Finish(root);
 }
 
@@ -120,10 +119,6 @@ uint32_t Parser::Body(std::initializer_list<std::string_view> ends) {
   return Statements(ends);
 }
 
-void Parser::EndTag(std::string_view name) {
-  if (!TakeName(name)) Fail("expected " + std::string(name) + ", found " + Describe(Now()));
-}
-
 uint32_t Parser::Statement() {
   const Nesting nesting(this);
   if (Now().kind != TokenKind::kName) Fail("expected the name of a tag, found " + Describe(Now()));
@@ -171,7 +166,7 @@ uint32_t Parser::If() {
     parts.push_back(Body({"elif", "else", "endif"}));
     if (TakeName("elif")) continue;
     if (TakeName("else")) otherwise = Body({"endif"});
-    EndTag("endif");
+    Take();  // endif
     break;
   }
   Nodes children = parts;
@@ -193,7 +188,7 @@ uint32_t Parser::For() {
   --loops_;
   uint32_t otherwise = chat::kNoIndex;
   if (TakeName("else")) otherwise = Body({"endfor"});
-  EndTag("endfor");
+  Take();  // endfor
   const Nodes parts = {target, iterable, body, otherwise, condition};
   return builder_.Add(Op::kFor, line, builder_.AddLinks(parts), 0, 0, parts);
 }
@@ -210,7 +205,7 @@ uint32_t Parser::Set() {
     filter = FilterChain(builder_.Add(Op::kCaptured, line, 0, 0, 0), /*starts_inside=*/false);
   }
   const uint32_t body = Body({"endset"});
-  EndTag("endset");
+  Take();  // endset
   return builder_.Add(Op::kSetBlock, line, target, body, filter, {target, body, filter});
 }
 
@@ -243,7 +238,7 @@ uint32_t Parser::Macro() {
   const uint32_t outer_loops = loops_;
   loops_ = 0;
   const uint32_t body = Body({"endmacro"});
-  EndTag("endmacro");
+  Take();  // endmacro
   loops_ = outer_loops;
   --macros_;
   parameters_.resize(outer_parameters);
@@ -261,7 +256,7 @@ uint32_t Parser::With() {
     parts.push_back(Expression());
   }
   const uint32_t body = Body({"endwith"});
-  EndTag("endwith");
+  Take();  // endwith
   Nodes children = parts;
   children.push_back(body);
   const auto n = static_cast<uint32_t>(parts.size());
@@ -273,7 +268,7 @@ uint32_t Parser::FilterBlock() {
   const uint32_t filter =
       FilterChain(builder_.Add(Op::kCaptured, line, 0, 0, 0), /*starts_inside=*/true);
   const uint32_t body = Body({"endfilter"});
-  EndTag("endfilter");
+  Take();  // endfilter
   return builder_.Add(Op::kFilterBlock, line, body, filter, 0, {body, filter});
 }
 
@@ -293,7 +288,7 @@ uint32_t Parser::Generation() {
   const uint32_t outer_loops = loops_;
   loops_ = 0;
   const uint32_t body = Body({"endgeneration"});
-  EndTag("endgeneration");
+  Take();  // endgeneration
   loops_ = outer_loops;
   return builder_.Add(Op::kScope, line, body, 0, 0, {body});
 }

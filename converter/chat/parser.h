@@ -52,7 +52,6 @@ class Parser {
   uint32_t LoopControl(Op op);
   uint32_t Target(bool with_field, bool ends_at_in);
   uint32_t TargetPart(bool with_field);
-  void EndTag(std::string_view name);
 
   // expressions
   uint32_t Tuple(bool with_choice, bool is_parenthesised, std::string_view end_name = "");

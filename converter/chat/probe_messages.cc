@@ -19,8 +19,7 @@ std::string Parameter(const char* name) {
 }  // namespace
 
 std::string ProbeArguments(int count) {
-  std::string text = "{";
-  if (count > 0) text += Quoted(kKey) + ": " + Quoted(kValue);
+  std::string text = "{" + Quoted(kKey) + ": " + Quoted(kValue);
   if (count > 1) text += ", " + Quoted(kOtherKey) + ": " + Quoted(kOtherValue);
   return text + "}";
 }

@@ -26,7 +26,7 @@ struct ProbeCall {
 
 inline std::string Quoted(const std::string& text) { return '"' + text + '"'; }
 
-// Returns an object with this many members, at most two.
+// Returns an object with this many members, one or two.
 std::string ProbeArguments(int count);
 // Returns the two tools as an array.
 std::string ProbeTools();

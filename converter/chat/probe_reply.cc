@@ -69,7 +69,7 @@ class Finder {
       break;
     }
     AddKnownMarks(probe_, &found_);
-    DropLong();
+    DropUnreadable();
     return found_;
   }
 
@@ -102,9 +102,10 @@ class Finder {
     if (at == std::string::npos) return false;
     // The generation prompt may go on with the beginning of the reasoning, and the answer with an
     // empty one.
-    size_t size = BeforeTag(*prompt, CommonPrefix(*prompt, *answered));
-    size = std::min(size, at);
-    if (size < before->size() && CommonPrefix(*before, *answered) < before->size()) return false;
+    size_t size = CommonPrefix(*prompt, *answered);
+    if (size < before->size()) return false;
+    const std::string_view behind = std::string_view(*prompt).substr(before->size());
+    size = std::min(before->size() + BeforeTag(behind, size - before->size()), at);
     turn_.beginning = prompt->substr(0, size);
     turn_.end = answered->substr(at + std::string_view(kAnswer).size());
     before_answer_ = answered->substr(size, at - size);
@@ -168,7 +169,8 @@ class Finder {
       for (const bool is_text : {false, true}) {
         const std::optional<std::string> one =
             RenderCalls({{kFirstName, kFirstId, ProbeArguments(1)}}, is_text, content);
-        if (one && ReadOne(*one)) {
+        // Templates may write absent content out, as Python does.
+        if (one && one->compare(0, 4, "None") != 0 && ReadOne(*one)) {
           if (found_.arguments == ArgumentSyntax::Parameters) {
             const auto two_parameters =
                 RenderCalls({{kFirstName, kFirstId, ProbeArguments(2)}}, is_text, content);
@@ -219,8 +221,9 @@ class Finder {
     const size_t behind_key = key_at + std::string_view(kKey).size();
     const size_t behind_value = value_at + std::string_view(kValue).size();
     const std::string between = reply.substr(behind_key, value_at - behind_key);
-    if (key_at > from && reply[key_at - 1] == '{' && between.size() > 1 && between[0] == ':') {
-      const std::string quote = between.substr(between.find_first_not_of(' ', 1));
+    const size_t quote_at = between.find_first_not_of(' ', 1);
+    if (reply[key_at - 1] == '{' && between[0] == ':' && quote_at != std::string::npos) {
+      const std::string quote = between.substr(quote_at);
       if (reply.compare(behind_value, quote.size() + 1, quote + "}") == 0) {
         found_.arguments = ArgumentSyntax::BareKeys;
         found_.quote = quote;
@@ -349,7 +352,8 @@ class Finder {
     const std::string name_end = first.substr(0, begin),
                       arguments_begin = first.substr(first.size() - end);
     if (!IsMark(arguments_begin) || !chat::IsNameInId(name_begin, name_end) ||
-        chat::NameSize(arguments_begin) != 0 || NameTail(separator) != name_begin) {
+        chat::NameSize(arguments_begin) != 0 || NameTail(separator) != name_begin ||
+        name_begin.size() == found_.calls_begin.size()) {
       return;
     }
     found_.id_has_name = true;
@@ -379,21 +383,47 @@ class Finder {
     return "";
   }
 
-  void DropLong() {
+  // True if the syntax has the marks that a parser needs (ReadReplyFormat demands them).
+  bool HasMarks() const {
+    switch (found_.arguments) {
+      case ArgumentSyntax::Python:
+        if (!IsMark(found_.name_end)) return false;
+        break;
+      case ArgumentSyntax::BareKeys:
+        if (!IsMark(found_.quote)) return false;
+        break;
+      case ArgumentSyntax::Parameters:
+        if (!IsMark(found_.parameter_begin) || !IsMark(found_.parameter_name_end) ||
+            !IsMark(found_.parameter_end)) {
+          return false;
+        }
+        break;
+      case ArgumentSyntax::Json:
+      case ArgumentSyntax::None: break;
+    }
+    // One id.
+    return found_.id_has_name || !IsMark(found_.arguments_begin) ||
+           (!IsMark(found_.name_begin) && !IsMark(found_.id_begin));
+  }
+
+  // Leaves out what the library would refuse to read.
+  void DropUnreadable() {
     const auto fits = [](std::initializer_list<const std::string*> texts) {
       return std::all_of(texts.begin(), texts.end(), [](const std::string* text) {
         return text->size() <= kMaxReplyMarkBytes;
       });
     };
-    if (!fits({&found_.reasoning_begin, &found_.reasoning_end})) {
+    if (!fits({&found_.reasoning_begin, &found_.reasoning_end}) ||
+        IsMark(found_.reasoning_begin) != IsMark(found_.reasoning_end)) {
       found_.reasoning_begin = found_.reasoning_end = "";
     }
     if (!fits({&found_.content_begin})) found_.content_begin = "";
     if (!fits({&found_.calls_begin, &found_.name_begin, &found_.name_end, &found_.id_begin,
                &found_.call_separator, &found_.calls_end, &found_.parameter_begin,
                &found_.parameter_name_end, &found_.parameter_end, &found_.quote,
-               &found_.other_calls_begin, &found_.other_name_end, &found_.arguments_begin})) {
-      found_.arguments = ArgumentSyntax::None;
+               &found_.other_calls_begin, &found_.other_name_end, &found_.arguments_begin}) ||
+        !HasMarks()) {
+      ForgetCalls(&found_);
     }
   }
 

@@ -40,9 +40,8 @@ double SerdeNumber(const std::string& text) {
     ++i;
     read_digits(true);
   }
-  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
-    ++i;
-    // The parser has seen a digit behind it.
+  if (i < text.size()) {
+    ++i;  // the parser has seen 'e' or 'E', and a digit behind it
     const bool is_down = text[i] == '-';
     if (is_down || text[i] == '+') ++i;
     int written = 0;

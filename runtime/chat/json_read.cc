@@ -1,5 +1,4 @@
 #include <charconv>
-#include <cmath>
 
 #include "platform/base/arith.h"
 #include "runtime/chat/json.h"
@@ -131,12 +130,7 @@ class Reader {
       return Status::kOk;
     }
     double value = 0.0;
-    if (ReadDouble(text.data(), end, &value).ec != std::errc()) {
-      const size_t e = text.find_first_of("eE");
-      const bool is_small = e != std::string_view::npos && text[e + 1] == '-';
-      value = is_small ? 0.0 : HUGE_VAL;
-      if (text[0] == '-') value = -value;
-    }
+    ReadDouble(text.data(), end, &value);
     *out = FloatValue(value);
     return Status::kOk;
   }

@@ -114,11 +114,11 @@ class Writer {
     ARN_TRY(AppendScalar(key, heap_, out_));
     return out_->Append('"');
   }
-  // Returns the order of entries: sorted by key, stable, or as inserted.
+  // Returns the order of entries sorted by key, stable.
   Status SortedOrder(const Dict& dict, uint32_t* order) {
     for (uint32_t i = 0; i < dict.size; ++i) {
       uint32_t at = i;
-      for (; style_.sorts_keys && at > 0; --at) {
+      for (; at > 0; --at) {
         bool is_less = false;
         ARN_TRY(Less(dict.entries[i].key, dict.entries[order[at - 1]].key, heap_, &is_less));
         if (!is_less) break;

@@ -186,7 +186,7 @@ Status ToSteps(const Value& start, const Value& stop, const Value& step, int64_t
                Steps* out) {
   for (const Value* part : {&start, &stop, &step}) {
     if (part->kind == Kind::kUndefined) return FailUndefined(*part, heap);
-    if (part->kind != Kind::kNone && part->kind != Kind::kMissing && !part->IsWhole()) {
+    if (part->kind != Kind::kNone && !part->IsWhole()) {
       return heap->Fail("slice bounds must be integers, not %s", TypeName(*part));
     }
   }

@@ -24,16 +24,19 @@ bool EqualsNoCase(std::string_view text, std::string_view lower) {
   return true;
 }
 
-// Removes single underscores between digits. Writes to `out` (room for `capacity` bytes); returns
-// the count, or -1 if invalid or too long.
-int WithoutUnderscores(std::string_view text, char* out, int capacity) {
+bool IsDecimal(char c) { return c >= '0' && c <= '9'; }
+bool IsDigitOrLetter(char c) {
+  const char lower = static_cast<char>(c | 32);
+  return IsDecimal(c) || (lower >= 'a' && lower <= 'z');
+}
+
+// Removes single underscores between digits, those for which `is_digit` is true. Writes to `out`
+// (room for `capacity` bytes); returns the count, or -1 if invalid or too long.
+int WithoutUnderscores(std::string_view text, bool (*is_digit)(char), char* out, int capacity) {
   int n = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '_') {
-      const auto is_alnum = [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-      };
-      if (i == 0 || i + 1 == text.size() || !is_alnum(text[i - 1]) || !is_alnum(text[i + 1])) {
+      if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) {
         return -1;
       }
       continue;
@@ -100,7 +103,7 @@ bool ParseFloat(std::string_view text, double* out) {
   char plain[256];
   std::string_view rest = text;  // of any length without underscores
   if (text.find('_') != std::string_view::npos) {
-    const int n = WithoutUnderscores(text, plain, sizeof plain);
+    const int n = WithoutUnderscores(text, IsDecimal, plain, sizeof plain);
     if (n <= 0) return false;
     rest = {plain, static_cast<size_t>(n)};
   }
@@ -115,38 +118,28 @@ bool ParseFloat(std::string_view text, double* out) {
     value = std::nan("");
   } else {
     if ((rest[0] < '0' || rest[0] > '9') && rest[0] != '.') return false;
-    const auto [end, error] = ReadDouble(rest.data(), rest.data() + rest.size(), &value);
-    if (end != rest.data() + rest.size()) return false;
-    if (error == std::errc::result_out_of_range) {
-      // Overflow gives infinity, underflow zero; the sign of the exponent decides.
-      const size_t e = rest.find_first_of("eE");
-      value =
-          e != std::string_view::npos && e + 1 < rest.size() && rest[e + 1] == '-' ? 0.0 : HUGE_VAL;
-    } else if (error != std::errc()) {
-      return false;
-    }
+    const char* const end = rest.data() + rest.size();
+    if (ReadDouble(rest.data(), end, &value).ptr != end) return false;
   }
   *out = is_negative ? -value : value;
   return true;
 }
 
 bool ParseInt(std::string_view text, uint32_t base, int64_t* out) {
-  char plain[128];
-  const int n = WithoutUnderscores(text, plain, sizeof plain);
-  if (n <= 0) return false;
-  std::string_view rest(plain, static_cast<size_t>(n));
-  const bool is_negative = rest[0] == '-';
-  if (rest[0] == '-' || rest[0] == '+') rest.remove_prefix(1);
-  if (rest.size() > 2 && rest[0] == '0') {
-    const char c = static_cast<char>(rest[1] | 32);
+  const bool is_negative = !text.empty() && text[0] == '-';
+  if (is_negative || (!text.empty() && text[0] == '+')) text.remove_prefix(1);
+  if (text.size() > 2 && text[0] == '0') {
+    const char c = static_cast<char>(text[1] | 32);
     if ((c == 'x' && base == 16) || (c == 'o' && base == 8) || (c == 'b' && base == 2)) {
-      rest.remove_prefix(2);
+      text.remove_prefix(text[2] == '_' ? 3 : 2);
     }
   }
+  char plain[128];
+  const int n = WithoutUnderscores(text, IsDigitOrLetter, plain, sizeof plain);
+  if (n <= 0) return false;
   uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(rest.data(), rest.data() + rest.size(), value, static_cast<int>(base));
-  if (rest.empty() || end != rest.data() + rest.size() || error != std::errc()) return false;
+  const auto [end, error] = std::from_chars(plain, plain + n, value, static_cast<int>(base));
+  if (end != plain + n || error != std::errc()) return false;
   if (value > static_cast<uint64_t>(INT64_MAX)) return false;
   *out = is_negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
   return true;
@@ -159,10 +152,10 @@ double RoundTo(double value, int digits) {
     const double unit = std::pow(10.0, -digits);
     return std::isfinite(unit) ? std::nearbyint(value / unit) * unit : 0.0 * value;
   }
-  // Fixed notation rounds exactly at the requested digit, half to even.
+  // Fixed notation rounds exactly at the requested digit, half to even: up to 309 digits, a point
+  // and 300 more.
   char text[700];
   const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
-  if (end.ec != std::errc()) return value;
   double rounded = value;
   ReadDouble(text, end.ptr, &rounded);
   return rounded;

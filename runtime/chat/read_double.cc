@@ -69,15 +69,17 @@ std::from_chars_result ReadDoubleByStrtod(const char* begin, const char* end, do
     char text[kDigits + 32];
     std::snprintf(text, sizeof text, "%.*se%d", decimal.n, decimal.digits, decimal.exponent);
     value = std::strtod(text, nullptr);
-    if (value == 0.0 || std::isinf(value)) return {p, std::errc::result_out_of_range};
   }
   *out = is_negative ? -value : value;
-  return {p, std::errc()};
+  const bool fits = decimal.n == 0 || (value != 0.0 && !std::isinf(value));
+  return {p, fits ? std::errc() : std::errc::result_out_of_range};
 }
 
 std::from_chars_result ReadDouble(const char* begin, const char* end, double* out) {
 #if defined(__cpp_lib_to_chars)
-  return std::from_chars(begin, end, *out);
+  const std::from_chars_result result = std::from_chars(begin, end, *out);
+  if (result.ec == std::errc::result_out_of_range) ReadDoubleByStrtod(begin, result.ptr, out);
+  return result;
 #else
   return ReadDoubleByStrtod(begin, end, out);
 #endif

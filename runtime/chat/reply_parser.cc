@@ -98,39 +98,39 @@ bool ReplyParser::CallsMayBegin() const {
 }
 
 ReplyParser::Step ReplyParser::TextStep(bool is_last) {
+  enum class Found { kContent, kReasoning, kCalls, kOtherCalls };
+  Found found = Found::kContent;
   size_t longest = 0;
-  std::string_view found;
   bool is_partial = false;
-  const auto look = [&](std::string_view mark) {
+  const auto look = [&](std::string_view mark, Found kind) {
     size_t used = 0;
     const Match match = CompareMark(held(), mark, &used);
     is_partial = is_partial || match == Match::kPartial;
     if (match == Match::kFull && used > longest) {
       longest = used;
-      found = mark;
+      found = kind;
     }
   };
-  if (format_->has_reasoning()) look(format_->reasoning_begin);
-  look(format_->content_begin);
+  if (format_->has_reasoning()) look(format_->reasoning_begin, Found::kReasoning);
   if (CallsMayBegin()) {
-    look(format_->calls_begin);
-    look(format_->other_calls_begin);
+    look(format_->calls_begin, Found::kCalls);
+    look(format_->other_calls_begin, Found::kOtherCalls);
   }
+  look(format_->content_begin, Found::kContent);
   if (is_partial && !is_last) return Step::kNeedsMore;
   if (longest == 0) {
     PassByte(ReplyEvent::kText);
     return Step::kGoesOn;
   }
-  const bool is_other = found == format_->other_calls_begin;
-  if ((found == format_->calls_begin || is_other) && CallsMayBegin()) {
+  if (found == Found::kCalls || found == Found::kOtherCalls) {
     state_ = State::kName;
-    is_other_ = is_other;
+    is_other_ = found == Found::kOtherCalls;
     name_at_ = longest;
     return Step::kGoesOn;
   }
   Drop(longest);
   drops_space_ = true;
-  if (found == format_->reasoning_begin && format_->has_reasoning()) state_ = State::kReasoning;
+  if (found == Found::kReasoning) state_ = State::kReasoning;
   return Step::kGoesOn;
 }
 

@@ -14,9 +14,7 @@ uint32_t Count(const T* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
-std::string_view View(const flatbuffers::String* s) {
-  return s == nullptr ? std::string_view() : std::string_view(s->c_str(), s->size());
-}
+std::string_view View(const flatbuffers::String& s) { return {s.c_str(), s.size()}; }
 
 bool IsText(const flatbuffers::String* s) {
   return s != nullptr && IsValidUtf8({s->c_str(), s->size()});
@@ -45,7 +43,7 @@ Result<Templates*> Templates::Create(const fbs::Chat& table, Span<const std::byt
       return diag->Fail(Status::kBadBundle, "chat: template %u has no name or no program", i);
     }
     Named& named = templates->programs_[i];
-    named.name = View(from->name());
+    named.name = View(*from->name());
     ARN_TRY(named.program.Open(segments.subspan(static_cast<size_t>(from->program()->offset()),
                                                 static_cast<size_t>(from->program()->bytes())),
                                diag));
@@ -56,7 +54,7 @@ Result<Templates*> Templates::Create(const fbs::Chat& table, Span<const std::byt
     if (!IsText(from->name()) || !IsText(from->value())) {
       return diag->Fail(Status::kBadBundle, "chat: variable %u has no name or no text", i);
     }
-    entries[i] = {TextValue(View(from->name())), TextValue(View(from->value()))};
+    entries[i] = {TextValue(View(*from->name())), TextValue(View(*from->value()))};
   }
   templates->variables_ = {entries.data(), n_variables, n_variables};
   ARN_TRY(ReadReplyFormat(table.reply(), &templates->reply_, diag));

@@ -153,7 +153,7 @@ bool IsPrintable(uint32_t c) {
   if (c < 0x7F) return c >= 0x20;
   const utf8proc_category_t category = Category(c);
   return category != UTF8PROC_CATEGORY_CN &&
-         !(category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_CO);
+         category < UTF8PROC_CATEGORY_ZS;  // white space, controls and private use come last
 }
 
 std::string_view Strip(std::string_view text, Side side, const std::string_view* chars) {

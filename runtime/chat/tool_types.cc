@@ -10,7 +10,7 @@ Value Get(const Value& object, std::string_view key) {
   if (object.kind != Kind::kDict) return NoneValue();
   for (uint32_t i = 0; i < object.dict->size; ++i) {
     const Entry& entry = object.dict->entries[i];
-    if (entry.key.IsString() && entry.key.view() == key) return entry.value;
+    if (entry.key.view() == key) return entry.value;
   }
   return NoneValue();
 }

@@ -2,7 +2,7 @@
 """Plants mistakes in a module's sources, one at a time, and counts those that its tests find.
 
 usage: tests/coverage/mutate.py MODULE [--build FOLDER] [--sample N] [--seed S] [--part I/N]
-                                       [--list]
+                                       [--jobs N] [--list]
 
 MODULE is one of coverage.py's. A mistake is one changed token or one lost statement: < for <=, ==
 for !=, && for ||, + for -, a number and one more, a negated condition, an assignment or a call left
@@ -15,6 +15,7 @@ whatever the sample.
 
 --build: a folder in which the tests are built, with Ninja; build/coverage, which coverage.py makes.
 --sample N: N mistakes drawn by --seed instead of all. --part I/N: of these the I-th of N parts.
+--jobs N: mistakes that are tried at a time; one for each processor.
 --list: prints the mistakes, builds nothing.
 """
 
@@ -45,10 +46,11 @@ TESTS = {
     "state": ["state_reader_test", "session_state_test"],
     "planner": ["session_plan_test", "runtime_unit_test", "memory_plan_test"],
     "schema": ["json_schema_test", "constrain_test"],
-    "template": ["chat_limits_test", "chat_reply_parser_test", "chat_reply_format_test",
-                 "chat_given_text_test", "chat_numbers_test", "chat_kinds_test",
-                 "chat_goldens_test"],
-    "JSON": ["chat_limits_test", "json_schema_test", "converter_safetensors_test"],
+    "template": ["chat_templates_test", "chat_given_text_test", "chat_numbers_test",
+                 "chat_goldens_test", "chat_reply_format_test", "chat_reply_parser_test",
+                 "chat_kinds_test", "chat_limits_test"],
+    "JSON": ["chat_goldens_test", "chat_limits_test", "json_schema_test",
+             "converter_safetensors_test", "converter_parts_test"],
     "safetensors": ["converter_safetensors_test", "converter_torch_test"],
     "GGUF": ["converter_gguf_test"],
 }
@@ -217,11 +219,11 @@ def read_equivalent(mistakes):
   return found
 
 
-def try_all(mistakes, programs):
+def try_all(mistakes, programs, n_jobs):
   """Returns the counts by verdict; prints survivors as they are found."""
   counts = collections.Counter()
   start = time.monotonic()
-  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+  with concurrent.futures.ThreadPoolExecutor(n_jobs) as pool:
     verdicts = pool.map(lambda mistake: verdict(mistake, programs), mistakes)
     for i, (mistake, result) in enumerate(zip(mistakes, verdicts), 1):
       counts[result] += 1
@@ -242,6 +244,7 @@ def main():
   parser.add_argument("--list", action="store_true")
   parser.add_argument("--build", type=pathlib.Path, default=BUILD)
   parser.add_argument("--part", default="1/1")
+  parser.add_argument("--jobs", type=int, default=os.cpu_count())
   options = parser.parse_args()
   every = mistakes_of(options.module)
   equivalent = read_equivalent(every)
@@ -259,13 +262,14 @@ def main():
 
   tests = TESTS[options.module]
   build = options.build.resolve()
-  subprocess.run(["ninja", "-C", str(build), *tests], check=True, stdout=subprocess.DEVNULL)
+  subprocess.run(["ninja", "-C", str(build), "-j", str(options.jobs), *tests], check=True,
+                 stdout=subprocess.DEVNULL)
   programs = [Program(build, test) for test in tests]
   with tempfile.TemporaryDirectory() as folder:
     for program in programs:
       if not program.passes(None, pathlib.Path(folder)):
         sys.exit(f"mutate.py: {program.name} fails without a mistake")
-  counts = try_all(mistakes, programs)
+  counts = try_all(mistakes, programs, options.jobs)
   n = counts["survived"] + counts["found"]
   score = 100.0 * counts["found"] / max(n, 1)
   print(f"{options.module}: {n} of {len(every)} mistakes tried, {score:.1f} % found "

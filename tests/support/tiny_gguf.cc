@@ -39,10 +39,19 @@ std::vector<uint8_t> ArrayHead(uint32_t type, size_t count) {
 }  // namespace
 
 void GgufWriter::Raw(const std::string& key, uint32_t type, const std::vector<uint8_t>& bytes) {
-  PutText(key, &keys_);
-  Put(type, &keys_);
-  keys_.insert(keys_.end(), bytes.begin(), bytes.end());
-  ++n_keys_;
+  Entry entry = {key, Bytes(type)};
+  entry.value.insert(entry.value.end(), bytes.begin(), bytes.end());
+  entries_.push_back(entry);
+}
+
+std::vector<std::string> GgufWriter::keys() const {
+  std::vector<std::string> keys;
+  for (const Entry& entry : entries_) keys.push_back(entry.key);
+  return keys;
+}
+
+void GgufWriter::Drop(const std::string& key) {
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.key == key; });
 }
 
 void GgufWriter::Uint(const std::string& key, uint32_t value) { Raw(key, 4, Bytes(value)); }
@@ -83,13 +92,16 @@ void GgufWriter::Tensor(const std::string& name, uint32_t type, const std::vecto
   tensors_.push_back({name, type, shape, bytes});
 }
 
-std::vector<uint8_t> GgufWriter::Encode() const {
+std::vector<uint8_t> GgufWriter::EncodeHead(uint64_t* bytes) const {
   std::vector<uint8_t> file = {'G', 'G', 'U', 'F'};
   Put(version, &file);
   Put<uint64_t>(tensors_.size(), &file);
   const bool has_alignment = alignment != 32;
-  Put<uint64_t>(n_keys_ + (has_alignment ? 1 : 0), &file);
-  file.insert(file.end(), keys_.begin(), keys_.end());
+  Put<uint64_t>(entries_.size() + (has_alignment ? 1 : 0), &file);
+  for (const Entry& entry : entries_) {
+    PutText(entry.key, &file);
+    file.insert(file.end(), entry.value.begin(), entry.value.end());
+  }
   if (has_alignment) {
     PutText("general.alignment", &file);
     Put<uint32_t>(4, &file);
@@ -104,6 +116,13 @@ std::vector<uint8_t> GgufWriter::Encode() const {
     Put(offset, &file);
     offset = AlignUp(offset + tensor.bytes.size(), alignment);
   }
+  *bytes = AlignUp(file.size(), alignment) + offset;
+  return file;
+}
+
+std::vector<uint8_t> GgufWriter::Encode() const {
+  uint64_t bytes = 0;
+  std::vector<uint8_t> file = EncodeHead(&bytes);
   for (const TensorEntry& tensor : tensors_) {
     file.resize(AlignUp(file.size(), alignment));
     file.insert(file.end(), tensor.bytes.begin(), tensor.bytes.end());

@@ -33,18 +33,28 @@ class GgufWriter {
   void Tensor(const std::string& name, uint32_t type, const std::vector<uint64_t>& shape,
               const std::vector<uint8_t>& bytes);
 
+  // The keys, in their order.
+  std::vector<std::string> keys() const;
+  // Leaves a key out.
+  void Drop(const std::string& key);
+
   // Returns the whole file.
   std::vector<uint8_t> Encode() const;
+  // Returns what stands before the tensors' bytes, and sets the size of the whole file.
+  std::vector<uint8_t> EncodeHead(uint64_t* bytes) const;
 
  private:
+  struct Entry {
+    std::string key;
+    std::vector<uint8_t> value;  // its type and bytes
+  };
   struct TensorEntry {
     std::string name;
     uint32_t type;
     std::vector<uint64_t> shape;
     std::vector<uint8_t> bytes;
   };
-  std::vector<uint8_t> keys_;
-  uint64_t n_keys_ = 0;
+  std::vector<Entry> entries_;
   std::vector<TensorEntry> tensors_;
 };
 

@@ -1,4 +1,4 @@
-// Limits of a rendering, refusals at conversion, and damaged programs and JSON.
+// Limits of a rendering, refusals at conversion, and damaged programs.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -41,6 +41,46 @@ TEST(ChatLimits, Depth) {
   EXPECT_TRUE(Has(ErrorOf("{% set n = namespace() %}{% set n.n = n %}{{ n }}"), "nested deeper"));
 }
 
+// At whatever depth a feature stands, it works or is nested too deep.
+TEST(ChatLimits, Depth_OfEachFeature) {
+  for (const char* use :
+       {"{{ [1] < [2] }}", "{{ [1] == [2] }}", "{{ 'a' | upper }}", "{{ 'a' is in 'ab' }}",
+        "{% set x = 1 %}", "{% set (x, (y, z)) = (1, (2, 3)) %}", "{% with x = 1 %}{% endwith %}",
+        "{% for x in [1] %}{{ x }}{% endfor %}", "{% filter upper %}a{% endfilter %}",
+        "{% set x %}a{% endset %}", "{{ [[1]] }}", "{{ {'a': {'b': 1}} | tojson }}",
+        "{{ [[1], [0]] | sort | first }}", "{{ 'a'.upper() }}", "{{ range(3) | list }}",
+        "{% set x = lists | sort %}", "{% set x = lists | map('first') | list %}",
+        "{% set ((x), (y)) = lists %}"}) {
+    // Each `not` and each `if` is one level, a call of the macro several.
+    for (size_t n_if = 0; n_if < 8; ++n_if) {
+      std::string begin, end;
+      for (size_t i = 0; i < n_if; ++i) {
+        begin += "{% if true %}";
+        end += "{% endif %}";
+      }
+      const auto program = convert::CompileChatTemplate(
+          "{% set lists = [[1], [0]] %}{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{% else %}" +
+          begin + use + end + "{% endif %}{% endmacro %}{{ f(messages | length) }}");
+      size_t n_refused = 0;
+      for (size_t n = 60; n < 400 && n_refused < 3; ++n) {
+        ChatCase c;
+        c.messages = "[";
+        for (size_t i = 0; i < n; ++i) c.messages += i == 0 ? "1" : ",1";
+        c.messages += "]";
+        const Rendered result = RenderBytes(program, c);
+        if (result.status == Status::kOk) {
+          ASSERT_EQ(0u, n_refused) << use << " at " << n;
+          continue;
+        }
+        ++n_refused;
+        ASSERT_EQ(Status::kTemplateError, result.status) << result.error;
+        ASSERT_TRUE(Has(result.error, "nested deeper")) << use << ": " << result.error;
+      }
+      EXPECT_EQ(3u, n_refused) << use;
+    }
+  }
+}
+
 TEST(ChatLimits, Memory_SaysHowMuchThereIs) {
   ChatCase c;
   c.arena_bytes = 65536;
@@ -58,6 +98,7 @@ TEST(ChatLimits, Memory_SaysHowMuchThereIs) {
 TEST(ChatLimits, Memory_EverySize) {
   ChatCase c;
   c.messages = R"([{"role": "user", "content": "a\nb"}, {"role": "tool", "content": [1, 2.5]}])";
+  c.variables = R"({"bos_token": "<begin>", "eos_token": 5})";
   const auto program = convert::CompileChatTemplate(
       "{% for m in messages %}{{ m | tojson(indent=1) }}{{ m.role.upper() ~ m.content }}"
       "{% set x %}{{ loop.index }}{% endset %}{{ [x] * 3 }}{% endfor %}");
@@ -202,6 +243,9 @@ TEST(ChatLimits, Steps_OfLongTexts) {
                              "{{ dict | tojson(sort_keys=true) }}",
                              "{{ text.removeprefix('x') }}",
                              "{{ text.endswith('x') }}",
+                             "{{ text[5] }}",
+                             "{{ text.rsplit('xx') | length }}",
+                             "{{ text is eq(text ~ text) }}",
                              "{{ text * 2 }}"}) {
     SCOPED_TRACE(source);
     const auto program = convert::CompileChatTemplate(source);
@@ -225,12 +269,27 @@ TEST(ChatLimits, Memory_OfEscapedTexts) {
   while (RenderBytes(nothing, c).status == Status::kOutOfMemory) c.arena_bytes += 8;
   const uint64_t least = c.arena_bytes;
   const std::string xs(20, 'x');
-  for (const char* use :
-       {"{{ TEXT | e }}", "{{ [TEXT] }}", "{{ TEXT | tojson }}", "{{ TEXT | tojson(true) }}",
-        "{{ (TEXT | e) ~ TEXT }}", "{{ TEXT ~ (TEXT | e) }}", "{{ (TEXT,) }}", "{{ {TEXT: TEXT} }}",
-        "{{ [TEXT, TEXT] | join(', ') }}", "{{ ', '.join([TEXT, TEXT]) }}",
-        "{{ TEXT.replace('&', '+') }}", "{{ {TEXT: 1} | tojson }}", "{{ TEXT | title }}",
-        "{{ [TEXT, TEXT] }}", "{% filter e %}{{ TEXT }}{% endfilter %}"}) {
+  for (const char* use : {"{{ TEXT | e }}",
+                          "{{ [TEXT] }}",
+                          "{{ TEXT | tojson }}",
+                          "{{ TEXT | tojson(true) }}",
+                          "{{ (TEXT | e) ~ TEXT }}",
+                          "{{ TEXT ~ (TEXT | e) }}",
+                          "{{ (TEXT,) }}",
+                          "{{ {TEXT: TEXT} }}",
+                          "{{ [TEXT, TEXT] | join(', ') }}",
+                          "{{ ', '.join([TEXT, TEXT]) }}",
+                          "{{ TEXT.replace('&', '+') }}",
+                          "{{ {TEXT: 1} | tojson }}",
+                          "{{ TEXT | title }}",
+                          "{{ [TEXT, TEXT] }}",
+                          "{% filter e %}{{ TEXT }}{% endfilter %}",
+                          "{% filter list %}{{ TEXT }}{% endfilter %}",
+                          "{{ [TEXT] | safe }}",
+                          "{{ [TEXT] | replace('x', 'y') }}",
+                          "{{ TEXT.replace('', 'y') }}",
+                          "{{ {TEXT: 1, 2: 3} }}",
+                          "{{ [{TEXT: 1}, {5: TEXT}] | tojson }}"}) {
     for (size_t n = 0; n <= xs.size(); ++n) {
       std::string source = use;
       for (size_t at = source.find("TEXT"); at != std::string::npos; at = source.find("TEXT")) {
@@ -247,6 +306,31 @@ TEST(ChatLimits, Memory_OfEscapedTexts) {
   }
 }
 
+// Looking for a name among many is work, too.
+TEST(ChatLimits, Steps_OfManyNames) {
+  std::string names, fields = "{% set n = namespace(";
+  for (int i = 0; i < 800; ++i) {
+    const std::string name = "a" + std::to_string(i);
+    names += "{% set " + name + " = 1 %}";
+    fields += (i == 0 ? "" : ", ") + name + "=1";
+  }
+  ChatCase c;
+  for (const std::string& source :
+       {names + "{% set z = 1 %}", names + "{% set a0 = 2 %}", names + "{{ a0 }}{{ z }}",
+        names + "{% for i in [1] %}{{ loop.index }}{% endfor %}", fields + ") %}{{ n.a799 }}",
+        fields + ") %}{{ n | attr('z') }}", fields + ") %}{% set n.z = 1 %}"}) {
+    const auto program = convert::CompileChatTemplate(source);
+    c.max_steps = 1000000;
+    ASSERT_EQ(RenderBytes(program, c).status, Status::kOk) << RenderBytes(program, c).error;
+    for (c.max_steps = 0;; c.max_steps += 1 + c.max_steps / 400) {
+      const Rendered result = RenderBytes(program, c);
+      if (result.status == Status::kOk) break;
+      ASSERT_EQ(Status::kTemplateError, result.status) << result.error;
+      ASSERT_TRUE(Has(result.error, "took more than")) << result.error;
+    }
+  }
+}
+
 TEST(ChatLimits, Output_TooSmall_SaysTheWholeSize) {
   ChatCase c;
   c.capacity = 3;
@@ -255,11 +339,15 @@ TEST(ChatLimits, Output_TooSmall_SaysTheWholeSize) {
   EXPECT_EQ(6u, result.n_bytes);
   c.capacity = 6;
   EXPECT_EQ("abcdé", RenderTemplate("ab{{ 'cdé' }}", c).text);
+  EXPECT_EQ(11u, RenderTemplate("abcdef{{ 'ghi' }}jk", c).n_bytes);
+  c.capacity = 0;
+  EXPECT_EQ(2u, RenderTemplate("a{{ 'b' }}", c).n_bytes);
 }
 
 TEST(ChatErrors, NameTheLine) {
   EXPECT_EQ("line 3: 'x' is undefined", ErrorOf("\n\n{{ x.y }}"));
   EXPECT_EQ("line 2: 'dict object' has no attribute 'y'", ErrorOf("\n{{ {}.y.z }}"));
+  EXPECT_EQ("line 3: 'x' is undefined", ErrorOf("{{ [1,\n2,\nx.y] }}"));
   EXPECT_EQ("exactly this, as it is", ErrorOf("\n{{ raise_exception('exactly this, as it is') }}"));
 }
 
@@ -283,6 +371,7 @@ TEST(ChatErrors, ArgumentsThatNothingTakes) {
                            "{}.copy",        "[].copy",      "[].index",
                            "[].count",       "[].items",     "1 is divisibleby",
                            "1 is eq",        "'a' is in",    "1 is sameas",
+                           "'a'.isupper",    "'a'.isalpha",  "'a'.rsplit",
                            "strftime_now",   "range",        "raise_exception"}) {
     for (const char* arguments : {"(1, 2, 3, 4, 5, 6)", "(no_such_argument=1)"}) {
       const std::string source = "{{ " + std::string(call) + arguments + " }}";
@@ -299,6 +388,8 @@ TEST(ChatErrors, ArgumentsThatNothingTakes) {
   EXPECT_TRUE(Has(ErrorOf("{{ {}.get(key=1, key=2) }}"), "given twice"));
   EXPECT_NE(ErrorOf("{{ 1 | abs()(2) }}"), "");
   EXPECT_NE(ErrorOf("{{ [1]['a':] }}"), "");
+  EXPECT_TRUE(Has(ErrorOf("{{ 1 is eq(1, no=1) }}"), "no"));
+  EXPECT_TRUE(Has(ErrorOf("{{ 15 | round(-1) }}"), "a negative precision of integers"));
   for (const char* op : {"-", "/", "//", "**", "%"}) {
     EXPECT_TRUE(Has(ErrorOf("{{ [] " + std::string(op) + " 1 }}"), op)) << op;
   }
@@ -356,6 +447,7 @@ TEST(ChatCompile, RefusesByNameAndLine) {
       {"{% call f() %}{% endcall %}", 1, "{% call %}"},
       {"{% autoescape true %}{% endautoescape %}", 1, "{% autoescape %}"},
       {"{% for x in y recursive %}{% endfor %}", 1, "recursive"},
+      {"{% for x in 1, recursive %}{% endfor %}", 1, "recursive"},
       {"{{ loop(x) }}", 1, "recursive loops"},
       {"a\n{{ x | pprint }}", 2, "the filter 'pprint' is not supported"},
       {"{{ x is filter }}", 1, "the test 'filter' is not supported"},
@@ -376,6 +468,8 @@ TEST(ChatCompile, RefusesByNameAndLine) {
       {"{{ 1 2 }}", 1, "expected '}}'"},
       {"{{ }}", 1, "expected an expression"},
       {"{{ a ? b }}", 1, "unexpected character '?'"},
+      {"{{ a \x0e }}", 1, "unexpected character"},
+      {"{{ a \x1b }}", 1, "unexpected character"},
       {"{# no end", 1, "unterminated comment"},
       {"{% raw %}x", 1, "without {% endraw %}"},
       {"{% set 1 = 2 %}", 1, "cannot assign to '1'"},
@@ -486,106 +580,10 @@ TEST(ChatCompile, DeepNesting_IsRefused) {
   EXPECT_THROW(convert::CompileChatTemplate(sum + " }}"), convert::TemplateError);
 }
 
-TEST(ChatJson, RefusesWhatIsNone) {
-  const char* bad[] = {"",
-                       "[",
-                       "[1,]",
-                       "{}",
-                       "[01]",
-                       "[1.]",
-                       "[.5]",
-                       "[+1]",
-                       "[NaN]",
-                       "[1e]",
-                       "['a']",
-                       "[\"a]",
-                       "[\"\\x\"]",
-                       "[\"\\u12\"]",
-                       "[\"\\ud800\"]",
-                       "[\"\n\"]",
-                       "[1] 2",
-                       "[tru]",
-                       "[{1: 2}]",
-                       "[{\"a\"}]",
-                       "[\xFF]",
-                       "[\"\\ud800\\u0041\"]",
-                       "[\"\\ud800\\ue000\"]",
-                       "[\"\\ud800\\uzzzz\"]",
-                       "[\"\\",
-                       "[\"\\n\x01\"]",
-                       "[\"\\n",
-                       "[1 2]",
-                       "[{\"a\":1 \"b\":2}]",
-                       "[-]",
-                       "[1e+]",
-                       "[-a]",
-                       "[1.a]",
-                       "[1.5.5]",
-                       "[1ea]",
-                       "[1e5.5]",
-                       "[1e5e5]",
-                       "[{\"a\\q\":1}]",
-                       "[\"\\udc00\"]",
-                       "null"};
-  for (const char* text : bad) {
-    ChatCase c;
-    c.messages = text;
-    const Rendered result = RenderTemplate("x", c);
-    EXPECT_EQ(Status::kBadArgument, result.status) << text;
-    EXPECT_TRUE(Has(result.error, "messages: ")) << result.error;
-  }
-  ChatCase deep;
-  deep.messages = std::string(5000, '[') + std::string(5000, ']');
-  EXPECT_TRUE(Has(RenderTemplate("x", deep).error, "nested too deep"));
-  ChatCase tools;
-  tools.tools = "[";
-  EXPECT_TRUE(Has(RenderTemplate("x", tools).error, "tools: "));
-  tools.tools = "{}";
-  EXPECT_TRUE(Has(RenderTemplate("x", tools).error, "tools: expected an array or null"));
-  ChatCase variables;
-  variables.variables = R"({"messages": []})";
-  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is a reserved name"));
-  variables.variables = "[]";
-  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "variables: expected an object"));
-  variables.variables = R"({"bos_token": 3, "eos_token": "E", "other": "o"})";
-  EXPECT_EQ(Marked(RenderTemplate("{{ bos_token }}{{ eos_token }}{{ other }}", variables)),
-            "3E⟦o⟧");
-}
-
-// Roles that are words are the template's own text: others could look like control tokens.
-TEST(ChatJson, RolesThatAreWords) {
-  ChatCase c;
-  for (const std::string& role :
-       {std::string("user"), std::string("A_b-9"), std::string("zZ0"), std::string(32, 'a')}) {
-    c.messages = R"([{"role": ")" + role + R"("}, {"role": 3}, 4])";
-    EXPECT_EQ(Marked(RenderTemplate("{{ messages[0].role }}", c)), role);
-  }
-  for (const std::string& role :
-       {std::string("a b"), std::string("a@"), std::string("["), std::string("`"), std::string("{"),
-        std::string("/"), std::string(":"), std::string("é"), std::string(1000, 'a')}) {
-    c.messages = R"([{"role": ")" + role + R"("}])";
-    EXPECT_EQ(Marked(RenderTemplate("{{ messages[0].role }}", c)), "⟦" + role + "⟧");
-  }
-  c.messages = R"([{"role": ""}])";
-  EXPECT_EQ(RenderTemplate("{{ messages[0].role }}", c).text, "");
-}
-
-TEST(ChatJson, WhiteSpaceAndNumbersBeyondDoubles) {
-  ChatCase c;
-  c.messages = "\t[\r\n1e400 ,\t-1e400, 1e-400, -1E-400, \"\\uD83e\\uDD8A\\/\" ]\n";
-  EXPECT_EQ("[inf, -inf, 0.0, -0.0, '🦊/']", RenderTemplate("{{ messages }}", c).text);
-  c.messages = "[" + std::string(400, '9') + ".0]";
-  EXPECT_EQ("[inf]", RenderTemplate("{{ messages }}", c).text);
-  c.messages = std::string("[\"\\\0\"]", 6);
-  EXPECT_EQ(Status::kBadArgument, RenderTemplate("x", c).status);
-}
-
-TEST(ChatJson, KeepsNumbersTextsAndOrder) {
-  ChatCase c;
-  c.messages =
-      R"( [{"b":1,"a":0,"b":2}, 1e2,1E-7,1.0,99999999999999999999,-0.0,"\u00e9\ud83e\udd8a\"" ] )";
-  EXPECT_EQ(R"([{"b": 2, "a": 0}, 100.0, 1e-07, 1.0, 99999999999999999999, -0.0, "é🦊\""])",
-            RenderTemplate("{{ messages | tojson }}", c).text);
+TEST(ChatProgram, ALongOne_IsRefused) {
+  const Rendered result = RenderBytes(std::vector<uint8_t>((16 << 20) + 1), {});
+  EXPECT_EQ(Status::kBadBundle, result.status);
+  EXPECT_EQ("chat template: its size is invalid", result.error);
 }
 
 // A damaged program is refused or ends in some way, checked by a sanitizer.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <random>
@@ -46,6 +47,12 @@ TEST(ReadDouble, Forms_AreReadAsByTheStandardLibrary) {
                            "-",
                            "+1",
                            "x",
+                           ".",
+                           ".5",
+                           "-.25e1",
+                           ".e5",
+                           "5.x",
+                           "-1e-999",
                            "e5",
                            "0x10",
                            "1_000",
@@ -64,6 +71,32 @@ TEST(ReadDouble, ManyDigits_RoundByAllOfThem) {
   ExpectAsStandard(half + std::string(1000, '0') + "1");
   ExpectAsStandard("0." + std::string(400, '0') + "1" + std::string(900, '7') + "e390");
   ExpectAsStandard(std::string(300, '9') + std::string(900, '1') + "e-1000");
+}
+
+// The sign of the exponent does not tell which it is.
+TEST(ReadDouble, NumbersBeyondDoubles_AreInfiniteOrZero) {
+  const std::string zeros(400, '0');
+  const struct {
+    std::string text;
+    double value;
+  } cases[] = {{"1e999", HUGE_VAL},
+               {"-1e999", -HUGE_VAL},
+               {"1e-999", 0.0},
+               {"-1e-999", -0.0},
+               {"0." + zeros + "1", 0.0},
+               {"-0." + zeros + "1e+5", -0.0},
+               {"1" + zeros + ".0", HUGE_VAL},
+               {"-1" + zeros + "e-5", -HUGE_VAL}};
+  for (const auto& c : cases) {
+    for (const auto read : {ReadDouble, ReadDoubleByStrtod}) {
+      double value = 7.0;
+      const char* const end = c.text.data() + c.text.size();
+      const auto result = read(c.text.data(), end, &value);
+      EXPECT_EQ(result.ec, std::errc::result_out_of_range) << c.text;
+      EXPECT_EQ(result.ptr, end) << c.text;
+      EXPECT_EQ(std::bit_cast<uint64_t>(value), std::bit_cast<uint64_t>(c.value)) << c.text;
+    }
+  }
 }
 
 TEST(ReadDouble, AnyDouble_ComesBack) {

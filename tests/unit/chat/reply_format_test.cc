@@ -1,71 +1,12 @@
 // What the converter finds out about replies by rendering templates of the usual kinds.
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
-#include "converter/chat/probe_reply.h"
-#include "converter/chat/template_error.h"
-#include "tests/unit/chat/chat_fixture.h"
+#include "tests/unit/chat/reply_probe_fixture.h"
 
 namespace arn::convert {
 namespace {
-
-ReplyFormatText Find(const std::string& source, const std::set<std::string>& tokens = {}) {
-  ReplyProbe probe;
-  probe.render = [&source](const std::string& messages, const std::string& tools,
-                           bool add_generation_prompt) {
-    return test::RenderProbe(source, messages, tools, add_generation_prompt);
-  };
-  probe.is_token = [&tokens](const std::string& text) { return tokens.count(text) != 0; };
-  return FindReplyFormat(probe);
-}
-
-std::string Visible(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '\n' ? std::string("\\n") : std::string(1, c);
-  return out;
-}
-
-std::string Describe(const ReplyFormatText& f) {
-  static constexpr const char* kNames[] = {"none", "json", "python", "bare keys", "parameters"};
-  std::string text;
-  const auto add = [&text](const char* name, const std::string& mark) {
-    if (!mark.empty()) text += std::string(name) + "=" + Visible(mark) + "\n";
-  };
-  add("reasoning_begin", f.reasoning_begin);
-  add("reasoning_end", f.reasoning_end);
-  add("content_begin", f.content_begin);
-  add("arguments", kNames[static_cast<uint8_t>(f.arguments)]);
-  add("calls_begin", f.calls_begin);
-  add("name_begin", f.name_begin);
-  add("name_end", f.name_end);
-  add("arguments_begin", f.arguments_begin);
-  if (f.id_has_name) text += "id_has_name\n";
-  add("id_begin", f.id_begin);
-  add("call_separator", f.call_separator);
-  add("calls_end", f.calls_end);
-  add("parameter_begin", f.parameter_begin);
-  add("parameter_name_end", f.parameter_name_end);
-  add("parameter_end", f.parameter_end);
-  add("quote", f.quote);
-  return text;
-}
-
-// A template of the ChatML kind: `calls` renders message.tool_calls, `before` stands between the
-// beginning of an assistant's turn and its content.
-std::string ChatMl(const std::string& calls, const std::string& before = "",
-                   const std::string& prompt = "") {
-  return "{%- if tools %}{{- '<|im_start|>system\n' }}{%- for tool in tools %}{{- tool | tojson }}"
-         "{%- endfor %}{{- '<|im_end|>\n' }}{%- endif %}"
-         "{%- for message in messages %}"
-         "{{- '<|im_start|>' + message.role + '\n' }}"
-         "{%- if message.role == 'assistant' %}" +
-         before + "{%- endif %}{{- message.content }}" + calls +
-         "{{- '<|im_end|>\n' }}{%- endfor %}"
-         "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n" +
-         prompt + "' }}{%- endif %}";
-}
 
 TEST(ReplyFormat, TemplateWithoutCalls_HasNone) {
   EXPECT_EQ(Describe(Find(ChatMl(""))), "arguments=none\n");

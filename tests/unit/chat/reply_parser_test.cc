@@ -224,6 +224,65 @@ TEST(ReplyParser, CutCalls_OfParametersAndIds) {
   ExpectEvents(plain, "<think>a", "text: <think>a", /*in_reasoning=*/true);
 }
 
+// What ends inside a mark is what stands there without it.
+TEST(ReplyParser, MarksThatAreCut_BelongToTheNameOrTheValue) {
+  ReplyFormat keys = Parameters();
+  keys.parameter_begin = "<arg_key>";
+  keys.parameter_name_end = "</arg_key>\n<arg_value>";
+  keys.parameter_end = "</arg_value>";
+  const std::string begin = "<tool_call>\n<function=f>\n";
+  const std::string cut = " | end: the reply ends inside its arguments";
+  ExpectEvents(keys, begin + "<arg_key>ab</arg", "call: f | arguments: {" + cut);
+  ExpectEvents(keys, begin + "<arg_key>ab</arg_key><arg_value>1 </arg",
+               "call: f | arguments: {\"ab\": " + cut);
+  ExpectEvents(keys, begin + "<arg_key>ab</arg_key><arg_value>1</arg_value>",
+               "call: f | arguments: {\"ab\": 1" + cut);
+}
+
+// Only the white space that a mark has is the mark's.
+TEST(ReplyParser, WhiteSpaceAroundValues_IsTheirs) {
+  const std::string begin = "<tool_call>\n<function=f>\n<parameter=a>";
+  const std::string end = "</function>\n</tool_call>";
+  ExpectEvents(Parameters(), begin + " x\n</parameter>\n" + end,
+               "call: f | arguments: {\"a\": \" x\"} | end: ");
+  ExpectEvents(Parameters(), begin + "\n\nx </parameter>\n" + end,
+               "call: f | arguments: {\"a\": \"\\nx \"} | end: ");
+  ExpectEvents(Parameters(), begin + "\nx\t</parameter>\n" + end,
+               "call: f | arguments: {\"a\": \"x\\t\"} | end: ");
+  EXPECT_EQ(TrailingSpaces(" \n"), 2u);
+  EXPECT_EQ(LeadingSpaces(" \n"), 2u);
+}
+
+// White space of any length stands between the parts of a mark; where it exceeds what the parser
+// holds, the mark is none.
+TEST(ReplyParser, EndlessWhiteSpace_IsDecided) {
+  const std::string spaces(3000, ' ');
+  ExpectEvents(Parameters(), "<tool_call>\n<function=f>\n" + spaces + "x",
+               "call: f | arguments: {} | end:  | text: x");
+  ExpectEvents(TaggedJson(), "a" + spaces + "b", "text: a" + spaces + "b");
+  ExpectEvents(TaggedJson(), "<think>\n" + spaces + "b", "reasoning: b");
+}
+
+// Of two marks at one place the longer one counts, and the call of two that are the same.
+TEST(ReplyParser, MarksAtOnePlace) {
+  ReplyFormat format = TaggedJson();
+  format.content_begin = "<think>";
+  ExpectEvents(format, "<think>a\n</think>\n\nb", "reasoning: a | text: b");
+  format.content_begin = "<think> <b>";
+  ExpectEvents(format, "<think><b>a", "text: a");
+  format.content_begin = format.calls_begin;
+  const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+  ExpectEvents(format, call, "call: f | arguments: {} | end: ");
+  format.other_calls_begin = format.calls_begin;
+  format.other_name_end = ">";
+  ExpectEvents(format, call, "call: f | arguments: {} | end: ");
+  // Behind arguments: the longer one, and the id of two that are the same.
+  ReplyFormat ids = ListWithIds();
+  ids.id_begin = ids.calls_end;
+  ExpectEvents(ids, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}\"}]a",
+               "call: f | arguments: {} | id: a | end: ");
+}
+
 TEST(ReplyParser, LongNumbers_AreNumbers) {
   const std::string begin = "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": ";
   const std::string call = "call: get | arguments: {\"a\": ";
@@ -412,6 +471,44 @@ TEST(ReplyParser, CallbackEndsTheReply_AtAnyEvent) {
       EXPECT_EQ(count.n, last);
     }
   }
+}
+
+// The separator is decided at the end of the reply, since an id might have begun there.
+TEST(ReplyParser, CallbackEndsTheReply_AtItsLastCall) {
+  ReplyFormat format = Python();
+  format.id_begin = "), #";
+  const std::string reply = "<|tool_call_start|>[f(),";
+  ExpectEvents(format, reply, "call: f | arguments: {} | end:  | text: ),");
+  for (uint32_t last = 1; last <= 4; ++last) {
+    struct Count {
+      uint32_t n = 0, last = 0;
+    } count = {0, last};
+    const ReplyCallback callback = {[](void* user, ReplyEvent, std::string_view) {
+                                      auto& c = *static_cast<Count*>(user);
+                                      return ++c.n < c.last;
+                                    },
+                                    &count};
+    const auto parser = std::make_unique<ReplyParser>();
+    parser->Start(&format, nullptr, false);
+    const bool goes_on = parser->Feed(reply, callback);
+    EXPECT_FALSE(goes_on && parser->Finish(callback)) << last;
+    EXPECT_EQ(count.n, last);
+  }
+}
+
+// What the parser held back is more than a run.
+TEST(ReplyParser, CallbackEndsTheReply_InItsRest) {
+  const ReplyFormat format = TaggedJson();
+  const std::string reply = "<" + std::string(600, ' ');
+  uint32_t n = 0;
+  const ReplyCallback callback = {
+      [](void* user, ReplyEvent, std::string_view) { return ++*static_cast<uint32_t*>(user) < 1; },
+      &n};
+  const auto parser = std::make_unique<ReplyParser>();
+  parser->Start(&format, nullptr, false);
+  EXPECT_TRUE(parser->Feed(reply, callback));
+  EXPECT_FALSE(parser->Finish(callback));
+  EXPECT_EQ(n, 1u);
 }
 
 // Runs of text are cut between characters, and anywhere in what is none.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/gguf/gguf_model.h"
 #include "nlohmann/json.hpp"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
 
@@ -120,6 +121,53 @@ class GgufFamilyTest : public GgufTest {
       EXPECT_TRUE(test::ReadFile(folder_ / "out/model.arn") ==
                   test::ReadFile(folder_ / "out/gguf.arn"))
           << DTypeName(dtype);
+    }
+    ExpectKeysAreChecked(writer);
+  }
+  // Leaves each key out in turn, and gives it values of other types and sizes: the file is read, or
+  // an error names it.
+  void ExpectKeysAreChecked(const GgufWriter& writer) {
+    for (const std::string& key : writer.keys()) {
+      GgufWriter changed = writer;
+      const auto expect_checked = [&](const char* value, const auto& change) {
+        changed.Drop(key);
+        change(&changed);
+        // The values of tensors, which are zeros here, do not matter.
+        uint64_t bytes = 0;
+        const std::vector<uint8_t> head = changed.EncodeHead(&bytes);
+        test::WriteFile(folder_ / "keys.gguf", head.data(), head.size());
+        std::filesystem::resize_file(folder_ / "keys.gguf", bytes);
+        std::vector<std::string> warnings;
+        try {
+          ReadGgufWeights(folder_ / "keys.gguf", &warnings);
+        } catch (const ConvertError& error) {
+          EXPECT_THAT(error.what(), HasSubstr("keys.gguf")) << key << ": " << value;
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << key << ": " << value << ": " << error.what();
+        }
+      };
+      expect_checked("none", [&](GgufWriter*) {});
+      for (const uint32_t n : {0u, 3u, UINT32_MAX}) {
+        expect_checked("a number", [&](GgufWriter* w) { w->Uint(key, n); });
+      }
+      expect_checked("a fraction", [&](GgufWriter* w) { w->Float(key, 0.3f); });
+      expect_checked("no", [&](GgufWriter* w) { w->Bool(key, false); });
+      expect_checked("yes", [&](GgufWriter* w) { w->Bool(key, true); });
+      expect_checked("a text", [&](GgufWriter* w) { w->String(key, "x"); });
+      expect_checked("a short list", [&](GgufWriter* w) { w->Ints(key, {1}); });
+      std::vector<int32_t> counts(64, 1);
+      for (const int32_t first : {0, -1, 2}) {
+        counts[0] = first;
+        expect_checked("a list", [&](GgufWriter* w) { w->Ints(key, counts); });
+      }
+      expect_checked("fractions",
+                     [&](GgufWriter* w) { w->Floats(key, std::vector<float>(64, 0.3f)); });
+      for (const bool first : {false, true}) {
+        std::vector<bool> flags(64, false);
+        flags[0] = first;
+        expect_checked("flags", [&](GgufWriter* w) { w->Bools(key, flags); });
+      }
+      expect_checked("texts", [&](GgufWriter* w) { w->Strings(key, {"x", "y"}); });
     }
   }
 

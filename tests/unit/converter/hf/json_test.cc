@@ -78,6 +78,8 @@ TEST(TokenizerJson, Numbers) {
       {"5e-324", 4.9406564584124654e-324},
       {"1.7976931348623157e308", 1.7976931348623157e308},
       {"-13.37", -1337.0 / 100},
+      {"18446744073709551616", 18446744073709551616.0},
+      {"3e1", 30},
       // More digits than 64 bits hold: the others count as zeros.
       {"123456789012345678901234567890.0", 12345678901234567890.0 * 1e10},
       {"0.123456789012345678901234567890", 12345678901234567890.0 / 1e20},
@@ -113,7 +115,8 @@ TEST(TokenizerJson, Values_AreChecked) {
   const auto count = [](const JsonNode& node) { node.Uint(); };
   EXPECT_EQ("t.json: k is 1, expected a string", error(text, 1));
   EXPECT_EQ("t.json: k is 1, expected true or false", error(flag, 1));
-  for (const json& bad : {json(-1), json(4294967296), json("1"), json(1.0)}) {
+  for (const json& bad :
+       {json(-1), json(4294967296u), json(uint64_t{1} << 40), json("1"), json(1.0)}) {
     EXPECT_EQ("t.json: k is " + bad.dump() + ", expected a number from 0 to 4294967295",
               error(count, bad));
   }
@@ -126,6 +129,13 @@ TEST(TokenizerJson, Values_AreChecked) {
   }
   EXPECT_THAT(TokenizerErrorOf([&] { root["list"].Items()[1]["odd"].FailUnsupported(); }),
               HasSubstr("t.json: list[1].odd nothing is not supported"));
+  // Fields of what is no object, items of what is no list, of nothing, and of the whole file.
+  EXPECT_TRUE(root["none"]["k"].IsNull());
+  EXPECT_EQ("t.json: s is \"x\", expected an object", TokenizerErrorOf([&] { root["s"]["k"]; }));
+  EXPECT_EQ("t.json: s is \"x\", expected an array", TokenizerErrorOf([&] { root["s"].Items(); }));
+  const json list = {1, 2};
+  EXPECT_EQ("t.json: is [1,2], expected an object",
+            TokenizerErrorOf([&] { JsonNode(&list, "t.json")["k"]; }));
   // Long values are cut.
   const std::string shown = error(flag, std::string(200, 'a'));
   EXPECT_EQ("t.json: k is \"" + std::string(76, 'a') + "..., expected true or false", shown);

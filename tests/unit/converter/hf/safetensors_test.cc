@@ -59,6 +59,17 @@ TEST_F(SafetensorsTest, EmptyTensor_IsAllowed) {
   EXPECT_EQ(file.tensors().size(), 2u);
 }
 
+TEST_F(SafetensorsTest, TensorsAtOnePlace_AreSortedBySizeAndName) {
+  const SafetensorsFile file(Write(R"({"d":{"dtype":"I8","shape":[2],"data_offsets":[0,2]},)"
+                                   R"("c":{"dtype":"I8","shape":[0],"data_offsets":[0,0]},)"
+                                   R"("a":{"dtype":"F32","shape":[0,4],"data_offsets":[0,0]},)"
+                                   R"("b":{"dtype":"I8","shape":[0],"data_offsets":[2,2]}})",
+                                   2));
+  std::string names;
+  for (const SourceTensor& tensor : file.tensors()) names += tensor.name;
+  EXPECT_EQ(names, "acdb");
+}
+
 TEST_F(SafetensorsTest, MissingFile_NamesReason) {
   EXPECT_THAT(ErrorOf([&] { SafetensorsFile file(folder_ / "none"); }),
               AllOf(HasSubstr("none"), HasSubstr("No such file")));
@@ -100,6 +111,16 @@ TEST_F(SafetensorsTest, TensorTwice_IsRefused) {
 TEST_F(SafetensorsTest, FieldMissing_NamesTensor) {
   EXPECT_THAT(ErrorOfHeader(R"({"w":{"dtype":"F32","shape":[1]}})", 4), HasSubstr("tensor w"));
   EXPECT_THAT(ErrorOfHeader(R"({"w":7})", 4), AllOf(HasSubstr("tensor w"), HasSubstr("found 7")));
+  for (const char* entry :
+       {R"({"shape":[1],"data_offsets":[0,4]})", R"({"dtype":3,"shape":[1],"data_offsets":[0,4]})",
+        R"({"dtype":"F32","data_offsets":[0,4]})",
+        R"({"dtype":"F32","shape":1,"data_offsets":[0,4]})",
+        R"({"dtype":"F32","shape":[1],"data_offsets":4})",
+        R"({"dtype":"F32","shape":[1],"data_offsets":[4]})"}) {
+    EXPECT_THAT(ErrorOfHeader("{\"w\":" + std::string(entry) + "}", 4),
+                HasSubstr("tensor w: expected {dtype, shape, data_offsets: [begin, end]}, found {"))
+        << entry;
+  }
 }
 
 TEST_F(SafetensorsTest, NegativeShape_NamesTensor) {
@@ -121,6 +142,13 @@ TEST_F(SafetensorsTest, ShapeOverflow_NamesTensor) {
 TEST_F(SafetensorsTest, ShapeAgainstBytes_NamesTensor) {
   EXPECT_THAT(ErrorOfHeader(R"({"w":{"dtype":"F16","shape":[3],"data_offsets":[0,8]}})", 8),
               AllOf(HasSubstr("tensor w"), HasSubstr("F16 [3]"), HasSubstr("8 bytes")));
+  // Elements of less than a byte fill their last one.
+  EXPECT_EQ(SafetensorsFile(Write(R"({"w":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}})", 2))
+                .tensors()
+                .size(),
+            1u);
+  EXPECT_THAT(ErrorOfHeader(R"({"w":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2),
+              AllOf(HasSubstr("tensor w"), HasSubstr("F4 [3]"), HasSubstr("2 bytes")));
 }
 
 TEST_F(SafetensorsTest, OffsetsBeyondData_NamesTensor) {

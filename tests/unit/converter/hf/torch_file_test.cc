@@ -45,11 +45,11 @@ void ExpectTensors(const File& file, const nlohmann::json& expected) {
     SCOPED_TRACE(tensor.name);
     ASSERT_TRUE(expected.contains(tensor.name));
     const nlohmann::json& golden = expected[tensor.name];
-    EXPECT_EQ(tensor.dtype, golden["dtype"]);
+    EXPECT_EQ(tensor.dtype, golden["dtype"].get<std::string>());
     EXPECT_EQ(tensor.shape, golden["shape"].get<std::vector<uint64_t>>());
     std::vector<uint8_t> bytes(tensor.bytes);
     file.Read(tensor.offset, bytes.data(), bytes.size());
-    EXPECT_EQ(Hex(bytes), golden["bytes"]);
+    EXPECT_EQ(Hex(bytes), golden["bytes"].get<std::string>());
   }
 }
 
@@ -129,12 +129,32 @@ TEST_F(TorchFileTest, BrokenPickles_AreRefused) {
       {"ctorch._utils\n_rebuild_parameter\nK\1\x85R.", "expected a tensor"},
       {"((X\7\0\0\0storageccollections\nOrderedDict\nX\1\0\0\0000X\3\0\0\0cpuK\1tQ."s,
        "expected the type of a storage"},
+      {"((X\7\0\0\0garbagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\1tQ."s,
+       "expected a storage's type, key, location and size"},
+      {"((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\1K\1tQ."s,
+       "expected a storage's type, key, location and size"},
+      {"((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\1NNtQ."s,
+       "expected a storage's type, key, location and size"},
+      {"((X\7\0\0\0storagectorch\nFloatStorage\nK\1X\3\0\0\0cpuK\1NtQ."s,
+       "expected a storage's type, key, location and size"},
       {"N.", "expected a dictionary of tensors (torch.save(model.state_dict(), FILE))"},
   };
   for (const auto& [pickle, error] : rows) {
     EXPECT_THAT(ErrorOfPickle(pickle), HasSubstr(error)) << pickle;
   }
   EXPECT_THAT(ErrorOfFile(EncodeTorchArchive("\x80\4}.", {})), HasSubstr("protocol 4, expected 2"));
+  const std::string again = "\x80\2]q\0"s + [] {
+    std::string gets;
+    for (size_t i = 0; i < (size_t{4} << 20) + 8; ++i) gets += "h\0"s;
+    return gets;
+  }() + ".";
+  EXPECT_THAT(ErrorOfFile(EncodeTorchArchive(again, {})), HasSubstr("too many values"));
+  // A list that takes itself as its items, more than four million times at once, and again.
+  std::string items = "(";
+  for (size_t i = 0; i < 4'000'000; ++i) items += "h\0"s;
+  items += "e";
+  EXPECT_THAT(ErrorOfFile(EncodeTorchArchive("\x80\2]q\0"s + items + items + items + ".", {})),
+              HasSubstr("too large number of items"));
   const std::string many = "\x80\x02}(" + std::string(size_t{5} << 20, 'N') + "u.";
   EXPECT_THAT(ErrorOfFile(EncodeTorchArchive(many, {})), HasSubstr("more than 4194304 values"));
   const std::string deep = "\x80\x02" + std::string(size_t{5} << 20, '(') + ".";
@@ -157,6 +177,13 @@ TEST_F(TorchFileTest, TensorsOutsideTheirStorage_AreRefused) {
                 .tensors()[0]
                 .bytes,
             8u);
+  // No bytes are the number 0.
+  EXPECT_EQ(TorchFile(Write(EncodeTorchArchive(
+                          "\x80\2" + TensorPickle("0", "K\2", "\x8a\0"s, two, one), {"12345678"})))
+                .tensors()[0]
+                .bytes,
+            8u);
+  const std::string most = "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f"s;
   struct Row {
     std::string pickle;
     const char* error;
@@ -167,6 +194,13 @@ TEST_F(TorchFileTest, TensorsOutsideTheirStorage_AreRefused) {
       {TensorPickle("0", "K\2", "K\0"s, two, huge + "\x85"), "exceeds its storage"},
       {TensorPickle("0", "K\2", huge, two, one), "exceeds its storage"},
       {TensorPickle("0", "K\2", "K\0"s, huge + huge + "\x86", "K\1K\1\x86"), "exceeds its storage"},
+      {TensorPickle("0", "K\2", "K\0"s, huge + huge + "K\1\x87", "K\1K\1K\1\x87"),
+       "exceeds its storage"},
+      {TensorPickle("0", "K\2", "K\0"s, huge + "\x85", huge + "\x85"), "exceeds its storage"},
+      {TensorPickle("0", "K\2", "K\0"s, "K\2K\2K\2\x87", most + most + most + "\x87"),
+       "exceeds its storage"},
+      {TensorPickle("0", "K\2", most, "K\2K\2\x86", most + most + "\x86"), "exceeds its storage"},
+      {TensorPickle("0", "K\2", "K\0"s, "\x8a\1\xff\x85", one), "expected a whole number"},
       {TensorPickle("0", "K\3", "K\0"s, two, one), "has 8 bytes, expected 3 elements of F32"},
       {TensorPickle("0", huge, "K\0"s, two, one), "has 8 bytes, expected"},
       {TensorPickle("7", "K\2", "K\0"s, two, one), "its storage 7 is not in the file"},
@@ -193,6 +227,19 @@ TEST_F(TorchFileTest, ElementTypes_AreOne) {
               HasSubstr("a tensor has no element type"));
 }
 
+// Types that have no storages of their own.
+TEST_F(TorchFileTest, UnsignedElements_AreRead) {
+  const std::pair<const char*, uint64_t> types[] = {
+      {"uint16", 2}, {"uint32", 4}, {"uint64", 8}, {"float8_e4m3fn", 1}};
+  for (const auto& [type, size] : types) {
+    const std::string pickle = "}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v3\n((X\7\0\0\0storage"s +
+                               "ctorch.storage\nUntypedStorage\nX\1\0\0\0000X\3\0\0\0cpuK\x10tQ"s +
+                               "K\0K\2\x85K\1\x85\x89}"s + "ctorch\n" + type + "\ntRs.";
+    const TorchFile file(Write(EncodeTorchArchive("\x80\2" + pickle, {std::string(16, 'x')})));
+    EXPECT_EQ(file.tensors()[0].bytes, 2 * size) << type;
+  }
+}
+
 TEST_F(TorchFileTest, OldForm_IsChecked) {
   const std::string magic = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
   const std::string version = "\x80\2M\xe9\x03.", empty = "\x80\2}.", list = "\x80\2].";
@@ -207,6 +254,11 @@ TEST_F(TorchFileTest, OldForm_IsChecked) {
   };
   EXPECT_TRUE(TorchFile(Write(old(version, order("\1")))).tensors().empty());
   EXPECT_THAT(ErrorOfFile(old(version, order("\2"))), HasSubstr("big-endian bytes"));
+  // Pickles longer than what is read at first, and such that end nowhere.
+  std::string drops = "\x80\2}(";
+  for (int i = 0; i < 400; ++i) drops += "X\0\x10\0\0"s + std::string(4096, 'k') + "K\1";
+  EXPECT_TRUE(TorchFile(Write(old(version, drops + "u."))).tensors().empty());
+  EXPECT_THAT(ErrorOfFile(magic + version + drops), HasSubstr("truncated: the pickle ends"));
 }
 
 TEST_F(TorchFileTest, Archives_AreChecked) {
@@ -219,6 +271,20 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
               HasSubstr("entry a/data.pkl is there twice"));
   EXPECT_THAT(ErrorOfFile(test::EncodeZip({{"a/data.pkl", pickle}, {"a/byteorder", "big"}})),
               HasSubstr("byte order big, expected little"));
+  // Entries without a folder, and of other names, are nothing to torch.
+  EXPECT_TRUE(TorchFile(Write(test::EncodeZip({{"notes", "x"},
+                                               {"a/data.pkl2", "x"},
+                                               {"a/data.pkl", pickle},
+                                               {"a/byteorder", "little"},
+                                               {"a/byteorders", std::string(99, 'x')}})))
+                  .tensors()
+                  .empty());
+  EXPECT_TRUE(TorchFile(Write(test::EncodeZip(
+                            {{"a/data.pkl", pickle}, {"a/byteorder", std::string(99, 'x')}})))
+                  .tensors()
+                  .empty());
+  EXPECT_THAT(ErrorOfFile(test::EncodeZip({{"a/data.pkl", std::string((64u << 20) + 1, 'N')}})),
+              HasSubstr("a/data.pkl has 67108865 bytes, expected at most 67108864"));
   const std::string file = EncodeTorchArchive(pickle, {"12345678"});
   const size_t directory = file.find("PK\1\2");
   const size_t second = file.find("PK\1\2", directory + 1);
@@ -237,6 +303,23 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
               HasSubstr("not where the directory says"));
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\60\0\0\0\60\0\0\0"s)), HasSubstr("overlap"));
   EXPECT_THAT(ErrorOfFile(changed(file.size() - 12, "\2")), HasSubstr("the directory has"));
+  // The fields of 64 bits: of another number, cut off, and a directory that lies beyond the file.
+  const std::string large = EncodeTorchArchive(pickle, {"12345678"}, true);
+  const size_t extra = large.find("\1\0\x18\0"s, large.find("PK\1\2"));
+  for (const auto& [at, bytes] :
+       {std::pair<size_t, std::string>(large.find("PK\1\2") + 24, "\3\0\0\0"s),
+        {extra, "\2"},
+        {extra + 2, "\4"},
+        {extra + 2, "\x10"},
+        {extra + 2, "\xff"}}) {
+    std::string copy = large;
+    copy.replace(at, bytes.size(), bytes);
+    EXPECT_NE(ErrorOfFile(copy), "") << at - extra;
+  }
+  std::string beyond = large;
+  const uint64_t end = large.size() - 10;
+  beyond.replace(large.size() - 22 - 12, 8, reinterpret_cast<const char*>(&end), 8);
+  EXPECT_THAT(ErrorOfFile(beyond), HasSubstr("truncated: the end of the directory of 56 bytes"));
 }
 
 // Reads what is left of a damaged file: an error, or tensors that lie within it.

@@ -101,6 +101,7 @@ TEST(Bundle_Header, FilesOfOtherFormats_AreNamed) {
     return error;
   };
   EXPECT_EQ("not an Arenite bundle: the file does not begin with ARENITE", error_of("GGU", 3));
+  EXPECT_EQ("not an Arenite bundle: a GGUF file", error_of("GGUF", 4));
   for (const size_t size : {30u, 5000u}) {
     EXPECT_EQ("not an Arenite bundle: a GGUF file", error_of("GGUF\3\0\0\0"s, size));
     EXPECT_EQ("not an Arenite bundle: a safetensors file",

@@ -104,6 +104,12 @@ TEST(ToolCalls, NamesThatACallCannotHold_AreRefused) {
     for (const std::string& name : {std::string(), std::string(129, 'n'), std::string("a/b")}) {
       EXPECT_EQ(compile(name), is_quoted ? Status::kOk : Status::kUnsupported) << name;
     }
+    if (is_quoted) continue;
+    // Errors show the beginning of a name.
+    EXPECT_EQ(compile(std::string(200, 'n')), Status::kUnsupported);
+    EXPECT_NE(std::string(replies.error()).find("the name \"" + std::string(64, 'n') + "\""),
+              std::string::npos)
+        << replies.error();
   }
 }
 

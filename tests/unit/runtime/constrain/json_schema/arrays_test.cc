@@ -120,5 +120,17 @@ TEST(JsonSchemaTest, ManyItemsCostNothing) {
   EXPECT_FALSE(matcher.Accepts(text + ",7,7,7]"));
 }
 
+// Texts are compared up to 1,024 characters: longer ones are no items, not even alone.
+TEST(JsonSchemaTest, UniqueTextsOfAnyLength_AreRefused) {
+  SchemaMatcher matcher;
+  ASSERT_EQ(Status::kOk,
+            matcher.Compile(
+                R"({"type":"array","uniqueItems":true,"items":{"type":"string","minLength":1025}})",
+                {.any_order = true, .block_bytes = size_t{16} << 20}))
+      << matcher.error();
+  EXPECT_TRUE(matcher.Accepts("[]"));
+  EXPECT_FALSE(matcher.Accepts("[\"" + std::string(1025, 'a') + "\"]"));
+}
+
 }  // namespace
 }  // namespace arn

@@ -33,6 +33,12 @@ TEST(JsonSchemaTest, AllAnyOne) {
       {R"({"oneOf":[{"required":["a"]},{"required":["b"]}],"type":"object"})",
        {R"({"a":1})", R"({"b":1,"c":1})"},
        {"{}", R"({"a":1,"b":1})", R"({"c":1})"}},
+      {R"({"type":"string","pattern":"^a","not":{"enum":["ab","b"]}})",
+       {"\"a\"", "\"abc\""},
+       {"\"ab\"", "\"b\"", "\"c\"", "\"\""}},
+      {R"({"type":"string","not":{"enum":["ab","b"]}})",
+       {"\"a\"", "\"abc\"", "\"c\""},
+       {"\"ab\"", "\"b\""}},
       {R"({"oneOf":[{"type":"string","maxLength":2},{"type":"string","pattern":"^a"}]})",
        {"\"b\"", "\"abc\""},
        {"\"a\"", "\"ab\"", "\"bcd\""}},
@@ -155,6 +161,36 @@ TEST(JsonSchemaTest, Recursion) {
        {"[]", "[1]", "[null,{}]", "[[[]]]"},
        {"[[]]", "[[1]]"}},
   });
+}
+
+// Alternatives that surely have no value in common need no denial of each other, which some
+// keywords have not.
+TEST(JsonSchemaTest, OneOf_OfWhatCannotBeDenied) {
+  const std::string unique = R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})";
+  const auto status = [&](std::string schema) {
+    for (size_t at = schema.find("UNIQUE"); at != std::string::npos; at = schema.find("UNIQUE")) {
+      schema.replace(at, 6, unique);
+    }
+    SchemaMatcher matcher;
+    return matcher.Compile(schema, {.any_order = true});
+  };
+  EXPECT_EQ(Status::kUnsupported, status(R"({"not":UNIQUE})"));
+  for (const char* schema :
+       {R"({"oneOf":[{"type":["string","null"]},UNIQUE]})",
+        R"({"oneOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},UNIQUE]})",
+        R"({"oneOf":[UNIQUE,{"oneOf":[{"type":"string"},{"const":1}]}]})",
+        R"({"oneOf":[UNIQUE,{"$ref":"#/$defs/s"}],"$defs":{"s":{"allOf":[{"type":"string"}]}}})",
+        R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":{"const":"a"},)"
+        R"("v":UNIQUE}},)"
+        R"({"type":"object","required":["k"],"properties":{"k":{"const":"b"},"v":UNIQUE}}]})",
+        R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":{"enum":["a",1]},)"
+        R"("v":UNIQUE}},{"type":"object","properties":{"k":{"enum":[2,"b"]},"v":UNIQUE}}]})",
+        R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":UNIQUE}},)"
+        R"({"type":"object","properties":{"v":UNIQUE},"additionalProperties":false}]})"}) {
+    EXPECT_EQ(Status::kOk, status(schema)) << schema;
+  }
+  EXPECT_EQ(Status::kUnsupported,
+            status(R"({"oneOf":[{"anyOf":[{"type":"string"},{"type":"array"}]},UNIQUE]})"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Every size of the memory that a schema does not fit is refused as such, wherever it runs out, and
-// so is every number of steps.
+// so is every number of steps and every amount of work.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -161,6 +161,27 @@ void ExpectEveryAllocation(bool any_way) {
 
 TEST(JsonSchemaMemory, AnyAllocationFails) { ExpectEveryAllocation(false); }
 TEST(JsonSchemaMemory, AnyAllocationFails_AnySpelling) { ExpectEveryAllocation(true); }
+
+// Terms that fail, at whichever cell, end the compilation with their reason: those of a cancel look
+// like this, too.
+void ExpectEveryAmountOfWork(bool any_way) {
+  for (const char* schema : kSchemas) {
+    SCOPED_TRACE(schema);
+    SchemaMatcher::Options options = {any_way, any_way, any_way, 3 * kPlenty, kPlenty};
+    for (options.max_work = 0;; options.max_work += 1 + options.max_work / 150) {
+      SchemaMatcher matcher;
+      const Status status = matcher.Compile(schema, options);
+      if (status == Status::kOk) break;
+      ASSERT_EQ(Status::kUnsupported, status) << options.max_work << ": " << matcher.error();
+      ASSERT_NE(std::string(matcher.error()).find("was put off"), std::string::npos)
+          << options.max_work << ": " << matcher.error();
+    }
+    EXPECT_GT(options.max_work, 5u);
+  }
+}
+
+TEST(JsonSchemaMemory, EveryAmountOfWork) { ExpectEveryAmountOfWork(false); }
+TEST(JsonSchemaMemory, EveryAmountOfWork_AnySpelling) { ExpectEveryAmountOfWork(true); }
 
 TEST(JsonSchemaMemory, EveryNumberOfSteps) {
   for (const char* schema : kSchemas) {

@@ -96,6 +96,9 @@ TEST(JsonSchemaTest, RefusesWhatNoValueSatisfies) {
        "#/properties/a"},
       {R"({"type":"object","required":["a"],"additionalProperties":false})", kNot, "#"},
       {R"({"type":"object","required":["a","b"],"maxProperties":1})", kNot, "#: no value"},
+      {R"({"type":"object","properties":{"a":true,"b":{"type":"array","minItems":1,)"
+       R"("items":false}},"additionalProperties":false,"minProperties":2})",
+       kNot, "#: no value"},
       {R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}})", kNot, "#"},
   });
 }

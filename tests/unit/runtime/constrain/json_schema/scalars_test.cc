@@ -44,6 +44,21 @@ TEST(JsonSchemaTest, Numbers) {
       {R"({"type":"number","exclusiveMaximum":0})",
        {"-0.001", "-1", "-10"},
        {"0", "-0", "-0.0", "0.001", "1"}},
+      // The tightest of several bounds; of two at one number the one that excludes it.
+      {R"({"type":"integer","allOf":[{"exclusiveMinimum":5},{"minimum":5},{"minimum":3}]})",
+       {"6", "7"},
+       {"3", "4", "5"}},
+      {R"({"type":"integer","allOf":[{"minimum":5},{"exclusiveMinimum":4},)"
+       R"({"exclusiveMinimum":5}]})",
+       {"6", "7"},
+       {"4", "5"}},
+      {R"({"type":"integer","allOf":[{"maximum":5},{"exclusiveMaximum":6},{"maximum":5}]})",
+       {"4", "5"},
+       {"6"}},
+      {R"({"type":"integer","allOf":[{"exclusiveMaximum":5},{"maximum":5},)"
+       R"({"exclusiveMaximum":7}]})",
+       {"4"},
+       {"5", "6"}},
       {R"({"type":"number","minimum":0})", {"0", "-0", "-0.00", "0.1", "1"}, {"-0.1", "-1"}},
       {R"({"type":"integer","minimum":-3,"maximum":12})",
        {"-3", "-1", "0", "9", "10", "12", "12.0"},
@@ -216,6 +231,24 @@ TEST(JsonSchemaTest, NamesOfTheInternet) {
        {"\"2023-01-01\"", "\"2024\""}},
       {R"({"type":"string","not":{"format":"ipv4"}})", {"\"x\"", "\"1.2.3\""}, {"\"1.2.3.4\""}},
   });
+}
+
+// Bytes that no number has are not those of one, whatever was looked at before.
+TEST(JsonSchemaTest, Numbers_OfTheirBytesOnly) {
+  SchemaMatcher matcher;
+  ASSERT_EQ(Status::kOk, matcher.Compile(R"({"type":"integer","minimum":5})", {}))
+      << matcher.error();
+  for (const std::string begin : {"", "7", "12"}) {
+    matcher.Reset();
+    for (const char c : begin) EXPECT_TRUE(matcher.Step(static_cast<uint8_t>(c)));
+    EXPECT_TRUE(matcher.CanFollow('9'));
+    for (int byte = 0; byte < 256; ++byte) {
+      if (std::string_view("0123456789.eE-").find(static_cast<char>(byte)) != std::string::npos) {
+        continue;
+      }
+      EXPECT_FALSE(matcher.CanFollow(static_cast<uint8_t>(byte))) << begin << ": " << byte;
+    }
+  }
 }
 
 }  // namespace

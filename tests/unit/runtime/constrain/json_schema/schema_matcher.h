@@ -19,6 +19,7 @@ class SchemaMatcher {
     size_t block_bytes = size_t{1} << 20;  // of terms and tables together
     size_t table_bytes = 0;                // of them, for tables; 0: a third
     uint64_t max_steps = UINT64_MAX;
+    uint64_t max_work = Terms::kAnyWork;  // of the terms
   };
 
   Status Compile(std::string_view schema, const Options& options) {
@@ -33,6 +34,7 @@ class SchemaMatcher {
     const size_t terms_begin = (table_bytes + 63) / 64 * 64;
     terms_ = Terms::Create({block + terms_begin, bytes - terms_begin});
     if (terms_ == nullptr) return Status::kOutOfMemory;
+    terms_->SetWork(options.max_work);
     // A copy that is gone when the texts are read.
     const auto copy = std::make_unique<char[]>(schema.size());
     std::memcpy(copy.get(), schema.data(), schema.size());
