@@ -90,7 +90,7 @@ struct ByteDot : PlainDot {
 struct Heads {
   Four scales, bias, sums;
 
-  // Of n rows; the others have those of the last.
+  // Reads those of n rows; the others have those of the last.
   HWY_INLINE Heads(const std::byte* from, uint32_t n) {
     Four padding;
     if (n == kTogether) {

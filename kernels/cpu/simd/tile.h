@@ -88,7 +88,7 @@ inline constexpr bool kAddsChanges = kHasAdapters;
 inline constexpr bool kAddsChanges = false;
 #endif
 
-// Whether a backend with a device is built, whose weights CPU kernels may share.
+// True if a backend with a device is built, whose weights CPU kernels may share.
 #ifdef ARN_HAS_DEVICE_ROWS
 inline constexpr bool kHasDeviceRows = true;
 #else
