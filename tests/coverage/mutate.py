@@ -145,9 +145,7 @@ class Program:
     return [os.path.relpath(pathlib.Path(s).resolve(), ROOT) for s in sources]
 
   def compile(self, mistake, folder):
-    """Returns the object of a file with a mistake; None if there is none in this build."""
-    if mistake.file not in self.compile_of:
-      return None
+    """Returns the object of a file with a mistake; None if it does not compile."""
     compiled, command = self.compile_of[mistake.file]
     changed = folder / pathlib.Path(mistake.file).name
     lines = (ROOT / mistake.file).read_text().splitlines()
@@ -193,12 +191,15 @@ def limit_time():
 
 def verdict(mistake, programs):
   """Returns what the tests say of a mistake: survived, found or does not compile."""
+  having = [p for p in programs if mistake.file in p.compile_of]
+  if not having:
+    sys.exit(f"mutate.py: none of the tests has {mistake.file}")
   with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
-    made = programs[0].compile(mistake, folder)
+    made = having[0].compile(mistake, folder)
     if made is None:
       return "does not compile"
-    return "survived" if all(p.passes(made, folder) for p in programs) else "found"
+    return "survived" if all(p.passes(made, folder) for p in having) else "found"
 
 
 def read_equivalent(mistakes):

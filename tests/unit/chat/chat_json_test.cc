@@ -78,6 +78,46 @@ TEST(ChatJson, RefusesWhatIsNone) {
             "3E⟦o⟧");
 }
 
+// Lists and objects alike.
+TEST(ChatJson, DepthAndLength_AreBounded) {
+  const auto nested = [](int n, const std::string& open, const std::string& close) {
+    ChatCase c;
+    c.messages = "[";
+    for (int i = 0; i < n; ++i) c.messages += open;
+    c.messages += "1";
+    for (int i = 0; i < n; ++i) c.messages += close;
+    c.messages += "]";
+    return RenderTemplate("x", c).status;
+  };
+  int deepest = 0;
+  while (nested(deepest + 1, "[", "]") == Status::kOk) ++deepest;
+  EXPECT_GT(deepest, 50);
+  EXPECT_EQ(Status::kOk, nested(deepest, "{\"a\":", "}"));
+  EXPECT_EQ(Status::kBadArgument, nested(deepest + 1, "{\"a\":", "}"));
+  // Reading a long text is work.
+  for (const std::string begin : {"", "\\n"}) {
+    ChatCase c;
+    c.messages = "[\"" + begin + std::string(64 * 1000, 'x') + "\"]";
+    c.max_steps = 900;
+    const Rendered result = RenderTemplate("x", c);
+    EXPECT_EQ(Status::kTemplateError, result.status);
+    EXPECT_TRUE(Has(result.error, "took more than 900 steps")) << result.error;
+    c.max_steps = 5000;
+    EXPECT_EQ(Status::kOk, RenderTemplate("x", c).status);
+  }
+  // So is writing each value.
+  const auto least_steps = [](const char* source) {
+    ChatCase c;
+    c.messages = "[0";
+    for (int i = 1; i < 1000; ++i) c.messages += ",0";
+    c.messages += "]";
+    for (c.max_steps = 0; RenderTemplate(source, c).status != Status::kOk;) c.max_steps += 50;
+    return c.max_steps;
+  };
+  EXPECT_GE(least_steps("{{ messages | tojson }}"), least_steps("{{ messages }}"));
+  EXPECT_GE(least_steps("{{ messages | tojson }}"), least_steps("x") + 1000);
+}
+
 // Roles that are words are the template's own text: others could look like control tokens.
 TEST(ChatJson, RolesThatAreWords) {
   ChatCase c;

@@ -175,18 +175,22 @@ TEST(JsonSchemaTest, OneOf_OfWhatCannotBeDenied) {
     return matcher.Compile(schema, {.any_order = true});
   };
   EXPECT_EQ(Status::kUnsupported, status(R"({"not":UNIQUE})"));
-  for (const char* schema :
-       {R"({"oneOf":[{"type":["string","null"]},UNIQUE]})",
-        R"({"oneOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},UNIQUE]})",
-        R"({"oneOf":[UNIQUE,{"oneOf":[{"type":"string"},{"const":1}]}]})",
-        R"({"oneOf":[UNIQUE,{"$ref":"#/$defs/s"}],"$defs":{"s":{"allOf":[{"type":"string"}]}}})",
-        R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":{"const":"a"},)"
-        R"("v":UNIQUE}},)"
-        R"({"type":"object","required":["k"],"properties":{"k":{"const":"b"},"v":UNIQUE}}]})",
-        R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":{"enum":["a",1]},)"
-        R"("v":UNIQUE}},{"type":"object","properties":{"k":{"enum":[2,"b"]},"v":UNIQUE}}]})",
-        R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":UNIQUE}},)"
-        R"({"type":"object","properties":{"v":UNIQUE},"additionalProperties":false}]})"}) {
+  for (
+      const char* schema :
+      {R"({"oneOf":[{"type":["string","null"]},UNIQUE]})",
+       R"({"oneOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},UNIQUE]})",
+       R"({"oneOf":[UNIQUE,{"oneOf":[{"type":"string"},{"const":1}]}]})",
+       R"({"oneOf":[{"anyOf":[{"type":"object","required":["k"],"properties":{"k":{"const":"a"}}},)"
+       R"({"type":"object","required":["k"],"properties":{"k":{"const":"b"}}}]},)"
+       R"({"type":"object","required":["k"],"properties":{"k":{"const":"c"},"v":UNIQUE}}]})",
+       R"({"oneOf":[UNIQUE,{"$ref":"#/$defs/s"}],"$defs":{"s":{"allOf":[{"type":"string"}]}}})",
+       R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":{"const":"a"},)"
+       R"("v":UNIQUE}},)"
+       R"({"type":"object","required":["k"],"properties":{"k":{"const":"b"},"v":UNIQUE}}]})",
+       R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":{"enum":["a",1]},)"
+       R"("v":UNIQUE}},{"type":"object","properties":{"k":{"enum":[2,"b"]},"v":UNIQUE}}]})",
+       R"({"oneOf":[{"type":"object","required":["k"],"properties":{"k":UNIQUE}},)"
+       R"({"type":"object","properties":{"v":UNIQUE},"additionalProperties":false}]})"}) {
     EXPECT_EQ(Status::kOk, status(schema)) << schema;
   }
   EXPECT_EQ(Status::kUnsupported,

@@ -28,6 +28,8 @@ TEST(JsonSchemaTest, RefusesWhatIsNoSchema) {
   CheckRefusals({
       {"", kBad, "at byte 0"},
       {"{\"type\":", kBad, "at byte 8"},
+      {R"({"type":[1]})", kBad, "#/type/0: type must be a name"},
+      {R"({"type":{}})", kBad, "#/type: type must be a name"},
       {"3", kBad, "#: "},
       {"[]", kBad, "#: "},
       {R"({"type":"strin"})", kBad, "#/type: "},
@@ -91,6 +93,9 @@ TEST(JsonSchemaTest, RefusesWhatNoValueSatisfies) {
       {R"({"type":"array","minItems":1,"items":false})", kNot, "#/items: no value"},
       {R"({"type":"array","uniqueItems":true,"items":{"enum":[1,2]},"minItems":3})", kNot,
        "#: no value"},
+      {R"({"type":"array","uniqueItems":true,"minItems":1,)"
+       R"("items":{"type":"string","pattern":"^a$","minLength":2}})",
+       kNot, "#"},
       {R"({"type":"array","contains":false})", kNot, "#: no value"},
       {R"({"type":"object","required":["a"],"properties":{"a":{"type":"string","const":1}}})", kNot,
        "#/properties/a"},
