@@ -37,7 +37,7 @@ QuantizedLayout QuantizedRows(bool has_sums, uint32_t rows, uint32_t cols, bool 
 uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split,
                         uint32_t n_parts) {
   if (IsInteger(dtype)) {
-    return QuantizedRows(HasMinimums(dtype), rows, cols, is_split, n_parts).bytes;
+    return QuantizedRows(kHasLowBits && HasMinimums(dtype), rows, cols, is_split, n_parts).bytes;
   }
   return dtype == DType::kF32 || rows == 1 ? 0 : uint64_t{rows} * cols * sizeof(float);
 }

@@ -86,7 +86,7 @@ struct ByteDot : PlainDot {
 #endif
 #endif
 
-// The heads of kTogether rows.
+// Heads: those of kTogether rows.
 struct Heads {
   Four scales, bias, sums;
 
