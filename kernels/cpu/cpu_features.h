@@ -13,4 +13,8 @@ namespace arn::cpu {
 // next call tries again.
 Status KnowCpu();
 
+// True if this CPU has dot products of four bytes that Highway's targets leave out: VNNI beside
+// AVX-512, or ARM's dotprod.
+bool HasByteDots();
+
 }  // namespace arn::cpu

@@ -3,8 +3,6 @@
 #include "kernels/cpu/cpu_features.h"
 
 #if defined(ARN_HAS_DOTPROD)
-#include <cpuinfo.h>
-
 namespace arn::cpu {
 namespace {
 using namespace dotprod;
@@ -185,9 +183,7 @@ constexpr Int8Dot kDotprod = {.pack_keys = PackKeys,
 
 }  // namespace
 
-const Int8Dot* Int8DotDotprod() {
-  return KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot() ? &kDotprod : nullptr;
-}
+const Int8Dot* Int8DotDotprod() { return HasByteDots() ? &kDotprod : nullptr; }
 
 }  // namespace arn::cpu
 

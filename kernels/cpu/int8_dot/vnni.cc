@@ -2,9 +2,7 @@
 #include "kernels/cpu/int8_dot/vnni.h"
 
 #if defined(__x86_64__)
-#include "kernels/cpu/simd/targets.h"
-// Must follow targets.h.
-#include <hwy/targets.h>
+#include "kernels/cpu/cpu_features.h"
 
 namespace arn::cpu {
 namespace {
@@ -223,9 +221,7 @@ constexpr Int8Dot kVnni = {.pack_keys = PackKeys,
 
 }  // namespace
 
-const Int8Dot* Int8DotVnni() {
-  return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0 ? &kVnni : nullptr;
-}
+const Int8Dot* Int8DotVnni() { return HasByteDots() ? &kVnni : nullptr; }
 
 }  // namespace arn::cpu
 

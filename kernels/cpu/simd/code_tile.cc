@@ -11,9 +11,6 @@
 #include "kernels/cpu/simd/tile.h"
 #include "kernels/cpu/vnni.h"
 #include "kernels/pack/code_panel.h"
-#if defined(__aarch64__)
-#include <cpuinfo.h>
-#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/code_tile.cc"
@@ -471,17 +468,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace arn::cpu {
-
-// Byte dot products of four, which Highway's targets leave out (integer_tile.cc).
-static bool HasByteDots() {
-#if HWY_ARCH_X86
-  return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
-#elif HWY_ARCH_ARM_A64
-  return KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot();
-#else
-  return false;
-#endif
-}
 
 HWY_EXPORT(CodeTile);
 TileKernel ChooseCodeTile(DType dtype) {

@@ -1,8 +1,8 @@
 // Kernels for int4 and int8 weights, based on integer dot products: AVX-512 code plus the VNNI
 // instruction, for CPUs that have it.
-#include "kernels/cpu/simd/tile.h"
-
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/simd/targets.h"
+#include "kernels/cpu/simd/tile.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/integer_tile.cc"
@@ -55,10 +55,8 @@ namespace arn::cpu {
 #if HWY_TARGETS & HWY_AVX3
 // Not dispatched by Highway: AVX-512 with VNNI would be one more target, for which all kernels
 // would have to be compiled.
-static bool HasVnni() { return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0; }
-
-TileKernel ChooseInt4Tile() { return HasVnni() ? N_AVX3::Int4Tile() : TileKernel{}; }
-TileKernel ChooseInt8Tile() { return HasVnni() ? N_AVX3::Int8Tile() : TileKernel{}; }
+TileKernel ChooseInt4Tile() { return HasByteDots() ? N_AVX3::Int4Tile() : TileKernel{}; }
+TileKernel ChooseInt8Tile() { return HasByteDots() ? N_AVX3::Int8Tile() : TileKernel{}; }
 #else
 TileKernel ChooseInt4Tile() { return {}; }
 TileKernel ChooseInt8Tile() { return {}; }

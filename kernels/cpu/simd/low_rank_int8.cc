@@ -1,8 +1,6 @@
 // The products of low-rank changes in int8. A multiplies rows that the matmul has quantised; B
 // multiplies what A made, rounded to 8 bits here. A lane is an output, a group of four inputs is
 // broadcast. Sums are of integers, so a row gives the same bits whatever is beside it.
-#include <cpuinfo.h>
-
 #include <cstring>
 
 #include "kernels/cpu/cpu_features.h"
@@ -338,11 +336,11 @@ LowRankInt8Kernels ChooseLowRankInt8() {
   const auto round = HWY_DYNAMIC_POINTER(RoundLowRank);
   // As for matmuls (integer_tile.cc), instructions beyond those of a target are no further target.
 #if HWY_TARGETS & HWY_AVX3
-  if ((hwy::SupportedTargets() & HWY_AVX3_DL) != 0) {
+  if (HasByteDots()) {
     return {N_AVX3::DotLowRankInt8A, round, N_AVX3::DotLowRankInt8B};
   }
 #elif HWY_ARCH_ARM_A64
-  if (KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot()) {
+  if (HasByteDots()) {
     return {HWY_STATIC_DISPATCH(DotLowRankInt8A), round, HWY_STATIC_DISPATCH(DotLowRankInt8B)};
   }
 #endif

@@ -11,9 +11,6 @@
 #include "kernels/cpu/vnni.h"
 #include "kernels/pack/device_rows.h"
 #include "platform/base/layout.h"
-#if defined(__aarch64__)
-#include <cpuinfo.h>
-#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/rows_tile.cc"
@@ -449,22 +446,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace arn::cpu {
 
-// Byte dot products of four, which Highway's targets leave out (integer_tile.cc).
-static bool HasByteDotsForRows() {
-#if HWY_ARCH_X86
-  return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
-#elif HWY_ARCH_ARM_A64
-  return KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot();
-#else
-  return false;
-#endif
-}
-
 HWY_EXPORT(RowsTile);
 TileKernel ChooseRowsTile(DType dtype) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   TileKernel kernel;
-  kernel.run = HWY_DYNAMIC_DISPATCH(RowsTile)(dtype, HasByteDotsForRows());
+  kernel.run = HWY_DYNAMIC_DISPATCH(RowsTile)(dtype, HasByteDots());
   if (kernel.run == nullptr) return {};
   kernel.layout = {WeightOrder::kDeviceRows};
   kernel.rows = 4;
