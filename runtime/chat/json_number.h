@@ -12,21 +12,21 @@ class JsonNumber {
     const bool is_digit = c >= '0' && c <= '9';
     switch (state_) {
       case State::kStart:
-        if (c == '-') return GoIf(true, State::kMinus);
+        if (c == '-') return Go(State::kMinus);
         [[fallthrough]];
       case State::kMinus: return GoIf(is_digit, c == '0' ? State::kZero : State::kWhole);
       case State::kWhole:
         if (is_digit) return true;
         [[fallthrough]];
       case State::kZero:
-        if (c == '.') return GoIf(true, State::kPoint);
+        if (c == '.') return Go(State::kPoint);
         return GoIf(c == 'e' || c == 'E', State::kE);
       case State::kPoint: return GoIf(is_digit, State::kFraction);
       case State::kFraction:
         if (is_digit) return true;
         return GoIf(c == 'e' || c == 'E', State::kE);
       case State::kE:
-        if (c == '+' || c == '-') return GoIf(true, State::kSign);
+        if (c == '+' || c == '-') return Go(State::kSign);
         [[fallthrough]];
       case State::kSign:
       case State::kExponent: return GoIf(is_digit, State::kExponent);
@@ -52,6 +52,10 @@ class JsonNumber {
     kExponent
   };
 
+  bool Go(State state) {
+    state_ = state;
+    return true;
+  }
   bool GoIf(bool may_come, State state) {
     if (may_come) state_ = state;
     return may_come;

@@ -86,7 +86,7 @@ void GridTensor::ReadRows(uint64_t first, uint32_t n, float* out) const {
 
 DecodedTensor::Held GridTensor::HeldBy(DType dtype) const {
   if (dtype != DType::kInt8 && dtype != DType::kInt4 && !HasMinimums(dtype)) return Held::kNo;
-  std::atomic<int>& known = held_[static_cast<uint32_t>(dtype) - 3];
+  std::atomic<int>& known = held_[static_cast<uint32_t>(dtype) - kFirstHeld];
   int held = known.load(std::memory_order_relaxed);
   if (held < 0) {
     held = static_cast<int>(FindHeld(dtype));

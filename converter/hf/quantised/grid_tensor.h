@@ -66,8 +66,9 @@ class GridTensor : public DecodedTensor {
   }
 
   QuantisedGrid grid_;
-  // By DType, from int8 on; of types with nested scales together. -1: unknown.
-  mutable std::atomic<int> held_[kDTypeCount - 3];
+  // By DType, from int8 on. -1: unknown.
+  static constexpr auto kFirstHeld = static_cast<uint32_t>(DType::kInt8);
+  mutable std::atomic<int> held_[kDTypeCount - kFirstHeld];
 };
 
 }  // namespace arn::convert
