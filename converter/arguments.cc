@@ -327,8 +327,10 @@ void CheckAdapterMode(const CLI::App& app, const Arguments& arguments) {
         "--assistant", "--image-pixels", "--no-self-test", "--split"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--base", name);
   }
-  if (arguments.weights == "int4" || arguments.weights == "bf16") {
-    throw CLI::ValidationError("--weights", "an adapter's are int8, f16 or f32");
+  const std::string& weights = arguments.weights;
+  if (!weights.empty() && weights != "int8" && weights != "int4" && weights != "f16" &&
+      weights != "f32") {
+    throw CLI::ValidationError("--weights", "an adapter's are int8, int4, f16 or f32");
   }
   if (arguments.is_control_vector && !arguments.weights.empty()) {
     throw CLI::ExcludesError("--control-vector", "--weights");

@@ -28,6 +28,7 @@
 #include "converter/run/self_test.h"
 #include "converter/run/verify.h"
 #include "converter/write/split.h"
+#include "kernels/contract/adapter.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
 
@@ -155,13 +156,13 @@ void RunAdapter(const Arguments& arguments, ConvertOptions checkpoint) {
                  result.n_directions);
     return;
   }
-  const char* type = options.weights != DType::kInt8        ? DTypeName(options.weights)
-                     : result.n_integer == result.n_changes ? "int8"
-                     : result.n_integer == 0                ? "f16"
-                                                            : "int8 and f16";
+  std::string type = DTypeName(options.weights);
+  if (IsIntegerLowRank(options.weights) && result.n_integer != result.n_changes) {
+    type = result.n_integer == 0 ? "f16" : type + " and f16";
+  }
   std::fprintf(stderr, "%s: changes %u matrices, rank up to %u, %.1f MB in %s\n",
                arguments.output.c_str(), result.n_changes, result.max_rank,
-               static_cast<double>(result.file_bytes) / 1e6, type);
+               static_cast<double>(result.file_bytes) / 1e6, type.c_str());
 }
 
 void Run(Arguments arguments) {

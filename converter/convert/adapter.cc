@@ -201,7 +201,7 @@ void CheckFinite(const std::vector<float>& matrix, DType dtype, const std::strin
 }
 
 // Moves factors from the columns of B to the rows of A, so that all columns have the same largest
-// value: those that share a scale in int8 are then as exact as they matter.
+// value: those that share a scale of integers are then as exact as they matter.
 void BalanceRanks(Change* change) {
   const uint32_t rank = change->rank(), cols = change->tensor->cols;
   std::vector<float> largest(rank);
@@ -240,6 +240,7 @@ std::vector<std::byte> Pack(const Change& change, DType dtype) {
 
 fbs::DType StoredType(DType dtype) {
   if (dtype == DType::kInt8) return fbs::DType::Int8;
+  if (dtype == DType::kInt4) return fbs::DType::Int4;
   return dtype == DType::kF16 ? fbs::DType::F16 : fbs::DType::F32;
 }
 
@@ -253,9 +254,9 @@ LowRankTables WriteChanges(const AdapterOptions& options, const BaseIndex& base,
   WithAdapterPlan(options.checkpoint, [&](const TensorPlan& plan, const Lora& lora) {
     for (Change& change : ChangeMaker(plan, lora, base, options).Make()) {
       const PlannedTensor& tensor = *change.tensor;
-      const bool is_integer = options.weights == DType::kInt8 && change.base.is_integer;
+      const bool is_integer = IsIntegerLowRank(options.weights) && change.base.is_integer;
       const DType dtype =
-          options.weights == DType::kInt8 && !is_integer ? DType::kF16 : options.weights;
+          IsIntegerLowRank(options.weights) && !is_integer ? DType::kF16 : options.weights;
       if (is_integer) BalanceRanks(&change);
       const std::vector<std::byte> data = Pack(change, dtype);
       const fbs::Segment segment = writer->WriteSegment(data.data(), data.size());

@@ -18,7 +18,7 @@ struct AdapterOptions {
   const ControlVector* control_vector = nullptr;
   std::filesystem::path base;    // the bundle that the adapter is for
   std::filesystem::path output;  // the adapter's bundle
-  DType weights = DType::kInt8;  // f16 of matrices in floats; or kF16 or kF32
+  DType weights = DType::kInt8;  // or kInt4, both f16 of matrices in floats; or kF16 or kF32
   BundleCheck check;             // empty: does not read the bundle back
   const SigningKey* signing_key = nullptr;
 };
@@ -26,7 +26,7 @@ struct AdapterOptions {
 struct AdapterResult {
   uint64_t file_bytes = 0;
   uint32_t n_changes = 0;
-  uint32_t n_integer = 0;  // of them in int8
+  uint32_t n_integer = 0;  // of them in int8 or int4
   uint32_t max_rank = 0;
   uint32_t n_directions = 0;  // layers with a control vector
 };

@@ -23,31 +23,37 @@ inline constexpr char kNoAdapters[] = "this library is built without adapters (A
 
 // A low-rank matrix is stored in panels of this many outputs, padded with zeros, the same on every
 // CPU. Of floats: [outputs / 16][inputs][16]. Of int8: [outputs / 16][inputs / 8][2][16][4], behind
-// the scales and sums below.
+// the scales and sums below. Of int4 likewise, but [outputs / 16][inputs / 8][16][4]: the low four
+// bits are those of the first four inputs, the high ones those of the others. Scales and sums of
+// int4 are those of 16 times the integers, which is what a byte with four bits of zeros holds.
 inline constexpr uint32_t kLowRankColumns = 16;
-// int8: inputs are padded to a multiple of this.
+// int8 and int4: inputs are padded to a multiple of this.
 inline constexpr uint32_t kLowRankInputs = 8;
-// int8: B multiplies A x as integers, of so many ranks with a scale of their own.
+// int8 and int4: B multiplies A x as integers, of so many ranks with a scale of their own.
 inline constexpr uint32_t kRankChunk = 128;
 
 constexpr uint64_t LowRankPanels(uint32_t outputs) {
   return (uint64_t{outputs} + kLowRankColumns - 1) / kLowRankColumns;
 }
+constexpr bool IsIntegerLowRank(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kInt4;
+}
 // Return the bytes of a panel, of what is before the panels, and of a whole matrix.
-// REQUIRES: dtype is kInt8, kF16 or kF32; no overflow, as with outputs and inputs below 2^24.
+// REQUIRES: dtype is kInt8, kInt4, kF16 or kF32; no overflow, as with outputs and inputs below
+// 2^24.
 constexpr uint64_t LowRankPanelBytes(DType dtype, uint32_t inputs) {
-  if (dtype != DType::kInt8)
+  if (!IsIntegerLowRank(dtype))
     return uint64_t{kLowRankColumns} * inputs * (dtype == DType::kF16 ? 2 : 4);
-  return (uint64_t{inputs} + kLowRankInputs - 1) / kLowRankInputs * kLowRankInputs *
-         kLowRankColumns;
+  const uint64_t padded = (uint64_t{inputs} + kLowRankInputs - 1) / kLowRankInputs * kLowRankInputs;
+  return padded * kLowRankColumns / (dtype == DType::kInt4 ? 2 : 1);
 }
 // A: f32 scales of its outputs, then the int32 sums of their integers.
 constexpr uint64_t LowRankAHeadBytes(DType dtype, uint32_t outputs) {
-  return dtype == DType::kInt8 ? 2 * sizeof(float) * kLowRankColumns * LowRankPanels(outputs) : 0;
+  return IsIntegerLowRank(dtype) ? 2 * sizeof(float) * kLowRankColumns * LowRankPanels(outputs) : 0;
 }
 // B: f32 scales of its panels, padded to whole slices of 64 bytes.
 constexpr uint64_t LowRankBHeadBytes(DType dtype, uint32_t outputs) {
-  return dtype == DType::kInt8 ? (LowRankPanels(outputs) + 15) / 16 * 16 * sizeof(float) : 0;
+  return IsIntegerLowRank(dtype) ? (LowRankPanels(outputs) + 15) / 16 * 16 * sizeof(float) : 0;
 }
 constexpr uint64_t LowRankABytes(DType dtype, uint32_t outputs, uint32_t inputs) {
   return LowRankAHeadBytes(dtype, outputs) +
@@ -68,7 +74,7 @@ struct LowRankBlock {
 
 // The change of one matrix. A has the rows of all of its blocks.
 struct LowRank {
-  DType dtype = DType::kF16;  // of A and B: kF16, kF32, or, of integer matrices, kInt8
+  DType dtype = DType::kF16;  // of A and B: kF16, kF32, or, of integer matrices, kInt8 or kInt4
   uint32_t rank = 0;          // outputs of A
   uint32_t cols = 0;          // inputs of A: columns of the matrix
   const std::byte* a = nullptr;

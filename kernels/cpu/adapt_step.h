@@ -35,10 +35,10 @@ class AdaptStep {
   // Adds the changes of these rows to the step's output. input: of all rows of the run, as below.
   void Run(const AdaptedRows& rows, const QuantizedInput& input) const;
 
-  // True if these rows have a change in int8.
+  // True if these rows have a change in int8 or int4.
   bool UsesIntegers(const AdaptedRows& rows) const;
 
-  // Multiplies rows by A. input: of all rows of the run; read by changes in int8.
+  // Multiplies rows by A. input: of all rows of the run; read by changes in int8 and int4.
   void MultiplyA(const LowRank& change, float scale, const AdaptedRows& rows,
                  const QuantizedInput& input) const;
 
@@ -66,7 +66,7 @@ class AdaptStep {
   void ByOutputs(const LowRankArgs& all) const;
   template <typename Body>
   void ForPanels(const LowRankArgs& all, const Body& body) const;
-  // Multiplies by an A in int8.
+  // Multiplies by an A in int8 or int4.
   void IntegerA(const LowRank& change, const LowRankArgs& a, const AdaptedRows& rows,
                 const QuantizedInput& input) const;
   // Rounds the ranks of the rows that a tile of the input has of these.

@@ -22,7 +22,7 @@ bool RoundsInPlace(const LowRank& change) {
     if (!fits || block.first_rank < end) return false;
     end = block.first_rank + block.rank;
   }
-  return change.dtype == DType::kInt8;
+  return IsIntegerLowRank(change.dtype);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ void AdaptStep::Run(const AdaptedRows& rows, const QuantizedInput& input) const 
 bool AdaptStep::UsesIntegers(const AdaptedRows& rows) const {
   for (const ActiveAdapter& active : rows.adapters) {
     const LowRank* change = active.adapter->Of(weight_);
-    if (change != nullptr && change->dtype == DType::kInt8) return true;
+    if (change != nullptr && IsIntegerLowRank(change->dtype)) return true;
   }
   return false;
 }
@@ -61,7 +61,7 @@ void AdaptStep::MultiplyA(const LowRank& change, float scale, const AdaptedRows&
                           const QuantizedInput& input) const {
   const float* in = state_.memory.As<float>(in_.slice) + uint64_t{rows.first_row} * in_.width;
   const LowRankArgs a = LowRankA(change, scale, in, rows.n_rows, RanksOf(rows));
-  if (change.dtype == DType::kInt8) {
+  if (IsIntegerLowRank(change.dtype)) {
     IntegerA(change, a, rows, input);
   } else if (SharesRows(rows)) {
     ByRows(a, {});
@@ -108,7 +108,7 @@ float* AdaptStep::RanksOf(const AdaptedRows& rows) const {
 }
 
 void AdaptStep::Multiply(const LowRankArgs& args, const RankRows& ranks) const {
-  if (args.dtype == DType::kInt8) return state_.simd.low_rank_int8.b(args, ranks);
+  if (IsIntegerLowRank(args.dtype)) return state_.simd.low_rank_integer.b(args, ranks);
   state_.simd.low_rank(args);
 }
 
@@ -164,8 +164,8 @@ void AdaptStep::RoundTile(const LowRank& change, const AdaptedRows& rows,
     float* ranks = RanksOf(rows) + block.first_rank + (first - rows.first_row) * b.x_stride;
     b.x = ranks;
     b.n_rows = last - first;
-    state_.simd.low_rank_int8.round(b, reinterpret_cast<std::byte*>(ranks),
-                                    b.x_stride * sizeof(float));
+    state_.simd.low_rank_integer.round(b, reinterpret_cast<std::byte*>(ranks),
+                                       b.x_stride * sizeof(float));
   }
 }
 
@@ -179,6 +179,7 @@ void AdaptStep::TileTimesA(const LowRankArgs& a, const AdaptedRows& rows,
   const uint32_t halves = input.is_split ? 2 : 1;
   const size_t at = size_t{first - tile.first_row} * halves;
   QuantizedLowRank part = {};
+  part.dtype = a.dtype;
   part.panels = a.panels + begin * LowRankPanelBytes(a.dtype, a.inputs);
   part.scales = a.scales + size_t{begin} * kLowRankColumns;
   part.sums = a.sums + size_t{begin} * kLowRankColumns;
@@ -198,7 +199,7 @@ void AdaptStep::TileTimesA(const LowRankArgs& a, const AdaptedRows& rows,
     part.x = reinterpret_cast<const uint8_t*>(tile.values) + (at + half) * tile.row_stride;
     part.rows = tile.rows + at + half;
     part.accumulates = half != 0;
-    state_.simd.low_rank_int8.a(part);
+    state_.simd.low_rank_integer.a(part);
   }
 }
 

@@ -60,13 +60,13 @@ class ChangesOfRun {
     uint64_t used = 0;
     for (uint32_t i = 0; i < n_columns_; ++i) {
       Columns& c = columns_[i];
-      if (c.b.dtype != DType::kInt8 || c.ranks.first != nullptr) continue;
+      if (!IsIntegerLowRank(c.b.dtype) || c.ranks.first != nullptr) continue;
       const auto n_chunks = static_cast<size_t>(CeilDiv(c.b.inputs, kRankChunk));
       const uint64_t n = uint64_t{c.b.n_rows} * n_chunks;
       if (used + n > kMostRounded) continue;
       auto* to = reinterpret_cast<std::byte*>(rounded_ + used);
       c.ranks = {to, n_chunks * sizeof(RoundedRanks)};
-      state.simd.low_rank_int8.round(c.b, to, c.ranks.stride);
+      state.simd.low_rank_integer.round(c.b, to, c.ranks.stride);
       used += n;
     }
   }
@@ -115,7 +115,7 @@ class AroundAdapted {
     const Weight& matrix = program.weights[weight];
     share_ = static_cast<uint32_t>(CeilDiv(matrix.rows, state.threads.count()));
     const ChangesOfRun::Rows& first = changes->rows()[0];
-    is_fused_ = first.rows.n_rows == RunRows(args) && first.change->dtype == DType::kInt8 &&
+    is_fused_ = first.rows.n_rows == RunRows(args) && IsIntegerLowRank(first.change->dtype) &&
                 state.gemm.For(matrix)->adds_changes && !program.splits_rows;
     is_lone_ = is_fused_ && RunRows(args) == 1;
   }
@@ -220,11 +220,12 @@ class AroundAdapted {
       const bool fits = end >= first + n || end % kLowRankColumns == 0;
       if (c.ranks.first == nullptr || c.b.inputs > kRankChunk || !fits) return n;
       const uint64_t panel = (first - c.first) / kLowRankColumns;
-      change->panel_bytes = LowRankPanelBytes(DType::kInt8, c.b.inputs);
+      change->dtype = c.b.dtype;
+      change->panel_bytes = LowRankPanelBytes(c.b.dtype, c.b.inputs);
       change->panels = c.b.panels + panel * change->panel_bytes;
       change->scales = c.b.scales + panel;
       change->ranks = c.ranks;
-      change->n_ranks = static_cast<uint32_t>(change->panel_bytes / kLowRankColumns);
+      change->n_ranks = static_cast<uint32_t>(AlignUp(c.b.inputs, kLowRankInputs));
       Prefetch(change->panels, 2 * change->panel_bytes);
       if (first < share_ && progress_.load(std::memory_order_acquire) == kLookedAhead &&
           !changes_->next().empty()) {

@@ -10,6 +10,12 @@ namespace arn {
 namespace {
 
 constexpr float kLargestInt8 = 127.0f;
+// Integers of 4 bits are stored 16 times as large.
+constexpr float kInt4Factor = 16.0f;
+constexpr float kLeastInt4 = -8.0f, kLargestInt4 = 7.0f;
+// Scales of 4 bits that are tried: parts of the one with which the largest value becomes 7.
+constexpr uint32_t kScalesTried = 24;
+constexpr float kLeastScale = 0.5f;
 
 void PackFloats(DType dtype, const float* matrix, uint32_t outputs, uint32_t inputs,
                 std::byte* to) {
@@ -28,21 +34,62 @@ void PackFloats(DType dtype, const float* matrix, uint32_t outputs, uint32_t inp
   }
 }
 
-// Returns the scale with which the largest of n values becomes 127; 1 if all are 0.
-float ScaleOf(const float* x, uint64_t n) {
-  float largest = 0.0f;
-  for (uint64_t i = 0; i < n; ++i) largest = Max(largest, std::abs(x[i]));
-  return largest > 0.0f ? largest / kLargestInt8 : 1.0f;
+float Int4Of(float x, float scale) {
+  return Min(Max(std::nearbyint(x / scale), kLeastInt4), kLargestInt4);
 }
 
-// Packs one output into its panel. Returns the sum of its integers.
-int32_t PackInt8(const float* x, uint32_t inputs, float scale, uint32_t column, std::byte* panel) {
+double SquaredInt4Error(const float* x, uint64_t n, float scale) {
+  double error = 0.0;
+  for (uint64_t i = 0; i < n; ++i) {
+    const double d = static_cast<double>(x[i]) -
+                     static_cast<double>(scale) * static_cast<double>(Int4Of(x[i], scale));
+    error += d * d;
+  }
+  return error;
+}
+
+// Returns what the integers of n values are multiplied by: kInt8: the largest of them is 127; 1 if
+// all are 0.
+float ScaleOf(DType dtype, const float* x, uint64_t n) {
+  float largest = 0.0f;
+  for (uint64_t i = 0; i < n; ++i) largest = Max(largest, std::abs(x[i]));
+  if (largest == 0.0f) return 1.0f;
+  if (dtype == DType::kInt8) return largest / kLargestInt8;
+  float best = 0.0f;
+  double least = 0.0;
+  for (uint32_t i = 0; i <= kScalesTried; ++i) {
+    const float part = 1.0f - (1.0f - kLeastScale) * static_cast<float>(i) / kScalesTried;
+    const float scale = part * largest / kLargestInt4;
+    if (scale == 0.0f) break;  // of the smallest floats
+    const double error = SquaredInt4Error(x, n, scale);
+    if (best != 0.0f && error >= least) continue;
+    best = scale;
+    least = error;
+  }
+  return best > 0.0f ? best : largest;
+}
+
+// Returns the scale of what is stored.
+float StoredScale(DType dtype, float scale) {
+  return dtype == DType::kInt4 ? scale / kInt4Factor : scale;
+}
+
+// Packs one output into its panel. Returns the sum of the integers that are stored.
+int32_t PackIntegers(DType dtype, const float* x, uint32_t inputs, float scale, uint32_t column,
+                     std::byte* panel) {
   int32_t sum = 0;
   for (uint32_t k = 0; k < inputs; ++k) {
-    const float q = Min(Max(std::nearbyint(x[k] / scale), -kLargestInt8), kLargestInt8);
-    panel[(uint64_t{k / 4} * kLowRankColumns + column) * 4 + k % 4] =
-        static_cast<std::byte>(static_cast<int8_t>(q));
-    sum += static_cast<int32_t>(q);
+    if (dtype == DType::kInt8) {
+      const auto q =
+          static_cast<int8_t>(Min(Max(std::nearbyint(x[k] / scale), -kLargestInt8), kLargestInt8));
+      panel[(uint64_t{k / 4} * kLowRankColumns + column) * 4 + k % 4] = static_cast<std::byte>(q);
+      sum += q;
+      continue;
+    }
+    const auto q = static_cast<int8_t>(kInt4Factor * Int4Of(x[k], scale));
+    const auto bits = static_cast<std::byte>(q);
+    panel[(uint64_t{k / 8} * kLowRankColumns + column) * 4 + k % 4] |= k % 8 < 4 ? bits >> 4 : bits;
+    sum += q;
   }
   return sum;
 }
@@ -52,32 +99,36 @@ int32_t PackInt8(const float* x, uint32_t inputs, float scale, uint32_t column, 
 void PackLowRankA(DType dtype, const float* matrix, uint32_t outputs, uint32_t inputs,
                   std::byte* to) {
   std::memset(to, 0, LowRankABytes(dtype, outputs, inputs));
-  if (dtype != DType::kInt8) return PackFloats(dtype, matrix, outputs, inputs, to);
+  if (!IsIntegerLowRank(dtype)) return PackFloats(dtype, matrix, outputs, inputs, to);
   const uint64_t padded = LowRankPanels(outputs) * kLowRankColumns;
   auto* scales = reinterpret_cast<float*>(to);
   auto* sums = reinterpret_cast<int32_t*>(scales + padded);
   std::byte* panels = to + LowRankAHeadBytes(dtype, outputs);
   for (uint32_t r = 0; r < outputs; ++r) {
     const float* row = matrix + uint64_t{r} * inputs;
-    scales[r] = ScaleOf(row, inputs);
-    sums[r] = PackInt8(row, inputs, scales[r], r % kLowRankColumns,
-                       panels + r / kLowRankColumns * LowRankPanelBytes(dtype, inputs));
+    const float scale = ScaleOf(dtype, row, inputs);
+    scales[r] = StoredScale(dtype, scale);
+    sums[r] = PackIntegers(dtype, row, inputs, scale, r % kLowRankColumns,
+                           panels + r / kLowRankColumns * LowRankPanelBytes(dtype, inputs));
   }
 }
 
 void PackLowRankB(DType dtype, const float* matrix, uint32_t outputs, uint32_t inputs,
                   std::byte* to) {
   std::memset(to, 0, LowRankBBytes(dtype, outputs, inputs));
-  if (dtype != DType::kInt8) return PackFloats(dtype, matrix, outputs, inputs, to);
+  if (!IsIntegerLowRank(dtype)) return PackFloats(dtype, matrix, outputs, inputs, to);
   auto* scales = reinterpret_cast<float*>(to);
   std::byte* panel = to + LowRankBHeadBytes(dtype, outputs);
+  float scale = 1.0f;
   for (uint32_t r = 0; r < outputs; ++r) {
     const float* row = matrix + uint64_t{r} * inputs;
     const uint32_t column = r % kLowRankColumns;
-    float* scale = scales + r / kLowRankColumns;
-    if (column == 0) *scale = ScaleOf(row, uint64_t{Min(kLowRankColumns, outputs - r)} * inputs);
-    PackInt8(row, inputs, *scale, column,
-             panel + r / kLowRankColumns * LowRankPanelBytes(dtype, inputs));
+    if (column == 0) {
+      scale = ScaleOf(dtype, row, uint64_t{Min(kLowRankColumns, outputs - r)} * inputs);
+      scales[r / kLowRankColumns] = StoredScale(dtype, scale);
+    }
+    PackIntegers(dtype, row, inputs, scale, column,
+                 panel + r / kLowRankColumns * LowRankPanelBytes(dtype, inputs));
   }
 }
 

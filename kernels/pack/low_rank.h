@@ -9,8 +9,9 @@
 namespace arn {
 
 // Write matrix [outputs, inputs] as A, or as the B of a block: LowRankABytes, or LowRankBBytes.
-// kInt8: rounds to the nearest, with a scale for each output of A, and each panel of B.
-// REQUIRES: dtype is kInt8, kF16 or kF32; the values are finite in it.
+// kInt8, kInt4: round to the nearest, with a scale for each output of A, and each panel of B; that
+// of kInt4 has the least sum of squared errors of some.
+// REQUIRES: dtype is kInt8, kInt4, kF16 or kF32; the values are finite in it.
 void PackLowRankA(DType dtype, const float* matrix, uint32_t outputs, uint32_t inputs,
                   std::byte* to);
 void PackLowRankB(DType dtype, const float* matrix, uint32_t outputs, uint32_t inputs,

@@ -16,6 +16,12 @@ double LowRankElement(const LowRankArgs& args, uint32_t output, uint32_t k) {
     const uint64_t at = (uint64_t{k / 4} * kLowRankColumns + column) * 4 + k % 4;
     return static_cast<double>(static_cast<int8_t>(panel[at]));
   }
+  if (args.dtype == DType::kInt4) {
+    const uint64_t at = (uint64_t{k / 8} * kLowRankColumns + column) * 4 + k % 4;
+    const auto both = static_cast<uint8_t>(panel[at]);
+    const int high = k % 8 < 4 ? both << 4 : both;
+    return static_cast<double>(static_cast<int8_t>(high & 0xF0));
+  }
   const uint64_t at = uint64_t{k} * kLowRankColumns + column;
   if (args.dtype == DType::kF32) {
     float value;
@@ -28,7 +34,7 @@ double LowRankElement(const LowRankArgs& args, uint32_t output, uint32_t k) {
 }
 
 double LowRankScale(const LowRankArgs& args, uint32_t output) {
-  if (args.dtype != DType::kInt8) return 1.0;
+  if (!IsIntegerLowRank(args.dtype)) return 1.0;
   const uint32_t i = args.accumulates ? output / kLowRankColumns : output;
   return static_cast<double>(args.scales[i]);
 }
@@ -44,11 +50,11 @@ void RoundRanks(const float* y, uint32_t n, double* rounded) {
   }
 }
 
-// Returns the sum of products [first, end). Of kInt8 B's input is rounded.
+// Returns the sum of products [first, end). The input of an integer B is rounded.
 double LowRankDot(const LowRankArgs& args, const float* x, uint32_t output, uint32_t first,
                   uint32_t end) {
   double rounded[kRankChunk], sum = 0.0;
-  const bool rounds = args.dtype == DType::kInt8 && args.accumulates;
+  const bool rounds = IsIntegerLowRank(args.dtype) && args.accumulates;
   if (rounds) RoundRanks(x + first, end - first, rounded);
   for (uint32_t k = first; k < end; ++k) {
     const double input = rounds ? rounded[k - first] : static_cast<double>(x[k]);
@@ -60,7 +66,7 @@ double LowRankDot(const LowRankArgs& args, const float* x, uint32_t output, uint
 }  // namespace
 
 void MultiplyLowRank(const LowRankArgs& args) {
-  const bool in_chunks = args.dtype == DType::kInt8 && args.accumulates;
+  const bool in_chunks = IsIntegerLowRank(args.dtype) && args.accumulates;
   const uint32_t chunk = in_chunks ? kRankChunk : args.inputs;
   for (uint32_t row = 0; row < args.n_rows; ++row) {
     const float* x = args.x + row * args.x_stride;

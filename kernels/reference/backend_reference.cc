@@ -220,7 +220,7 @@ class Runner {
         if (change == nullptr) continue;
         float* y = state_.low_rank;
         const float* x = Row(step.in, row);
-        if (change->dtype == DType::kInt8 && !program_.splits_rows) x = Rounded(x, change->cols);
+        if (IsIntegerLowRank(change->dtype) && !program_.splits_rows) x = Rounded(x, change->cols);
         reference::MultiplyLowRank(LowRankA(*change, active.scale, x, 1, y));
         for (const LowRankBlock& block : change->blocks) {
           reference::MultiplyLowRank(

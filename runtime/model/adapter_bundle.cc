@@ -113,19 +113,25 @@ class AdapterReader {
     return ReadBlocks(from, weight.rows, to);
   }
 
-  // A change in int8 multiplies rows that the matrix has quantised.
+  // A change in int8 or int4 multiplies rows that the matrix has quantised.
   Status ReadType(fbs::DType from, DType matrix, DType* to) {
-    const bool is_integer = from == fbs::DType::Int8;
-    if (!is_integer && from != fbs::DType::F16 && from != fbs::DType::F32) {
+    if (from == fbs::DType::Int8) {
+      *to = DType::kInt8;
+    } else if (from == fbs::DType::Int4) {
+      *to = DType::kInt4;
+    } else if (from == fbs::DType::F16) {
+      *to = DType::kF16;
+    } else if (from == fbs::DType::F32) {
+      *to = DType::kF32;
+    } else {
       return diag_->Fail(Status::kUnsupported,
-                         "tensor %s: a change of type %u, expected int8, f16 or f32", name_,
+                         "tensor %s: a change of type %u, expected int8, int4, f16 or f32", name_,
                          static_cast<unsigned>(from));
     }
-    if (is_integer && matrix != DType::kInt8 && matrix != DType::kInt4) {
-      return diag_->Fail(Status::kBadBundle, "tensor %s: a change in int8 of a matrix in %s", name_,
-                         DTypeName(matrix));
+    if (IsIntegerLowRank(*to) && matrix != DType::kInt8 && matrix != DType::kInt4) {
+      return diag_->Fail(Status::kBadBundle, "tensor %s: a change in %s of a matrix in %s", name_,
+                         DTypeName(*to), DTypeName(matrix));
     }
-    *to = is_integer ? DType::kInt8 : from == fbs::DType::F16 ? DType::kF16 : DType::kF32;
     return Status::kOk;
   }
 

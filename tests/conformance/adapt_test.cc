@@ -104,7 +104,7 @@ class RandomChange {
   const Adapter* adapter() const { return &adapter_; }
   // Adds scale B A x.
   void AddTo(double scale, const float* x, RowSums* sums, bool rounds_input = true) const {
-    const std::vector<double> input = dtype_ == DType::kInt8 && rounds_input
+    const std::vector<double> input = IsIntegerLowRank(dtype_) && rounds_input
                                           ? RoundedInput(x, cols_)
                                           : std::vector<double>(x, x + cols_);
     std::vector<double> y(change_.rank), of(change_.rank);
@@ -118,7 +118,7 @@ class RandomChange {
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const BlockShape& b = shapes_[i];
       std::vector<double> ranks(y.begin() + b.first_rank, y.begin() + b.first_rank + b.rank);
-      const double step = dtype_ == DType::kInt8 ? RoundRanks(&ranks) : 0.0;
+      const double step = IsIntegerLowRank(dtype_) ? RoundRanks(&ranks) : 0.0;
       for (uint32_t r = 0; r < b.n_rows; ++r) {
         for (uint32_t k = 0; k < b.rank; ++k) {
           const double w = b_[i][size_t{r} * b.rank + k];
@@ -140,11 +140,14 @@ class RandomChange {
           args.panels + r / kLowRankColumns * LowRankPanelBytes(args.dtype, args.inputs);
       for (uint32_t k = 0; k < args.inputs; ++k) {
         const size_t at = size_t{k} * kLowRankColumns + column;
-        if (args.dtype == DType::kInt8) {
-          const auto q =
-              static_cast<int8_t>(panel[(size_t{k / 4} * kLowRankColumns + column) * 4 + k % 4]);
+        if (IsIntegerLowRank(args.dtype)) {
+          const bool is_half = args.dtype == DType::kInt4;
+          auto bits = static_cast<uint8_t>(
+              panel[(size_t{k / (is_half ? 8 : 4)} * kLowRankColumns + column) * 4 + k % 4]);
+          if (is_half) bits = static_cast<uint8_t>(k % 8 < 4 ? bits << 4 : bits & 0xF0);
           const float scale = args.scales[args.accumulates ? r / kLowRankColumns : r];
-          values.push_back(static_cast<double>(q) * static_cast<double>(scale));
+          values.push_back(static_cast<double>(static_cast<int8_t>(bits)) *
+                           static_cast<double>(scale));
         } else if (args.dtype == DType::kF16) {
           values.push_back(
               static_cast<double>(F32FromF16(reinterpret_cast<const uint16_t*>(panel)[at])));
@@ -243,11 +246,10 @@ struct AdaptedLinear {
 struct AdaptTypes {
   DType change, matrix;
 };
-constexpr AdaptTypes kAdaptTypes[] = {{DType::kF16, DType::kF16},
-                                      {DType::kF32, DType::kF16},
-                                      {DType::kF16, DType::kInt8},
-                                      {DType::kInt8, DType::kInt8},
-                                      {DType::kInt8, DType::kInt4}};
+constexpr AdaptTypes kAdaptTypes[] = {{DType::kF16, DType::kF16},   {DType::kF32, DType::kF16},
+                                      {DType::kF16, DType::kInt8},  {DType::kInt8, DType::kInt8},
+                                      {DType::kInt8, DType::kInt4}, {DType::kInt4, DType::kInt8},
+                                      {DType::kInt4, DType::kInt4}};
 
 TEST_P(AdaptTest, EachShape_EqualsTheFormula) {
   if (IsVulkan()) GTEST_SKIP() << "refuses the step in its plan";
@@ -292,11 +294,14 @@ TEST_P(AdaptTest, EachShape_EqualsTheFormula) {
 }
 
 // Twice rounded rows are nearly exact, and so is what A makes of them.
-TEST_P(AdaptTest, Int8OfSplitRows_EqualsTheFormulaOfExactOnes) {
+TEST_P(AdaptTest, IntegersOfSplitRows_EqualTheFormulaOfExactOnes) {
   if (IsVulkan()) GTEST_SKIP() << "refuses the step in its plan";
   const std::vector<uint32_t> n_rows = {1, 20, 40};
+  bool is_half = false;
   for (const AdaptShape& shape : Shapes()) {
-    const RandomChange one(DType::kInt8, shape.cols, shape.rank, shape.blocks, &rng_);
+    is_half = !is_half;
+    const DType type = is_half ? DType::kInt4 : DType::kInt8;
+    const RandomChange one(type, shape.cols, shape.rank, shape.blocks, &rng_);
     const RandomChange two(DType::kInt8, shape.cols, shape.rank, shape.blocks, &rng_);
     AdaptedLinear step(DType::kInt8, shape, false, GetParam().n_threads, GetParam(), &rng_, true);
     const std::vector<float> x = RandomFloats(size_t{kRows} * shape.cols, 1.0f, &rng_);
@@ -351,7 +356,8 @@ std::vector<AdaptedBatch> Batches(const Adapter* one, const Adapter* two) {
 TEST_P(AdaptTest, RowAmongOthers_HasTheBitsOfItsOwnRun) {
   if (!IsCpu()) GTEST_SKIP() << "the reference runs row by row in any case";
   for (const AdaptTypes& types :
-       {AdaptTypes{DType::kF16, DType::kF16}, AdaptTypes{DType::kInt8, DType::kInt8}}) {
+       {AdaptTypes{DType::kF16, DType::kF16}, AdaptTypes{DType::kInt8, DType::kInt8},
+        AdaptTypes{DType::kInt4, DType::kInt8}}) {
     if (!test::RowsKeepTheirBits(types.matrix)) continue;
     for (const AdaptShape& shape : Shapes()) {
       const auto& [change, matrix] = types;

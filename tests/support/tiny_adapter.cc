@@ -48,9 +48,10 @@ void AppendRandomChange(DType dtype, std::mt19937_64* random, TinyChange* change
 }
 
 fbs::DType StoredType(DType dtype) {
-  return dtype == DType::kInt8  ? fbs::DType::Int8
-         : dtype == DType::kF32 ? fbs::DType::F32
-                                : fbs::DType::F16;
+  return dtype == DType::kInt8   ? fbs::DType::Int8
+         : dtype == DType::kInt4 ? fbs::DType::Int4
+         : dtype == DType::kF32  ? fbs::DType::F32
+                                 : fbs::DType::F16;
 }
 
 }  // namespace

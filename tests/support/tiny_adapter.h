@@ -29,7 +29,7 @@ struct TinyChange {
 
 struct TinyAdapter {
   uint32_t rank = 3;          // of each of two blocks of a matrix, which share out its rows
-  DType dtype = DType::kF16;  // or kF32, or, of int8 and int4 matrices, kInt8
+  DType dtype = DType::kF16;  // or kF32, or, of int8 and int4 matrices, kInt8 or kInt4
   uint64_t seed = 5;
   uint64_t hash_change = 0;                                    // added to the base's hash
   std::function<void(std::vector<TinyChange>* changes)> edit;  // before they are written

@@ -26,7 +26,7 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->linear_attention = ChooseLinearAttention();
   out->gate = ChooseGate();
   out->low_rank = kHasAdapters ? ChooseLowRank() : nullptr;
-  if (kHasAdapters) out->low_rank_int8 = ChooseLowRankInt8();
+  if (kHasAdapters) out->low_rank_integer = ChooseLowRankInteger();
 }
 
 }  // namespace arn::cpu

@@ -106,10 +106,11 @@ using GateFn = void (*)(const GateArgs& args, const float* gate, uint32_t n, flo
 // The bits of a row do not depend on the others, nor those of an output on n. Of kF16 and kF32.
 using LowRankFn = void (*)(const LowRankArgs& args);
 
-// out[n_rows, 16 n_panels] (+)= factor x A^T for the int8 A of a change, and rows x that are
+// out[n_rows, 16 n_panels] (+)= factor x A^T for an A in int8 or int4, and rows x that are
 // quantised: a pair of groups of four bytes begins at x + r * row_stride + i * pair_stride, its
 // second one `second` bytes behind it.
 struct QuantizedLowRank {
+  DType dtype;
   const std::byte* panels;
   const float* scales;  // [16 n_panels]
   const int32_t* sums;
@@ -127,7 +128,7 @@ struct QuantizedLowRank {
   // If not null: prefetched as fast as the panels are read, for it is read next.
   const std::byte* ahead;
 };
-struct LowRankInt8Kernels {
+struct LowRankIntegerKernels {
   void (*a)(const QuantizedLowRank& args) = nullptr;
   // Rounds the input of a B: RankRows of args.n_rows rows. They may be where the input is if it is
   // of 8 to kRankChunk ranks.
@@ -156,7 +157,7 @@ struct SimdKernels {
   GateFn gate;
   // Null in libraries without adapters.
   LowRankFn low_rank;
-  LowRankInt8Kernels low_rank_int8;
+  LowRankIntegerKernels low_rank_integer;
 };
 void ChooseSimdKernels(SimdKernels* out);
 
@@ -178,6 +179,6 @@ MultiplyFn ChooseMultiply();
 LinearAttentionFn ChooseLinearAttention();
 GateFn ChooseGate();
 LowRankFn ChooseLowRank();
-LowRankInt8Kernels ChooseLowRankInt8();
+LowRankIntegerKernels ChooseLowRankInteger();
 
 }  // namespace arn::cpu

@@ -40,9 +40,10 @@ struct RankRows {
   }
 };
 
-// The B of a low-rank change in int8, from the tile's first column on, in panels of as many columns
-// as the tile's: c += B ranks, with the bits of LowRankInt8Kernels::b.
+// The B of a low-rank change in int8 or int4, from the tile's first column on, in panels of as many
+// columns as the tile's: c += B ranks, with the bits of LowRankIntegerKernels::b.
 struct TileChange {
+  DType dtype = DType::kInt8;
   const std::byte* panels = nullptr;  // null: no change
   uint64_t panel_bytes = 0;
   const float* scales = nullptr;  // of the panels

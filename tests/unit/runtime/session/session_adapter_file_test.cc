@@ -66,7 +66,7 @@ TEST_F(AdapterFileTest, WrongShapes_AreNamed) {
   ExpectRefusedEdit([](TinyChange* c) { c->rank = 0; }, ARN_BAD_BUNDLE, "rank 0");
   ExpectRefusedEdit([](TinyChange* c) { c->rank = 1u << 20; }, ARN_BAD_BUNDLE, "rank 1048576");
   ExpectRefusedEdit([](TinyChange* c) { c->rank += 16; }, ARN_BAD_BUNDLE, "the segment has");
-  ExpectRefusedEdit([](TinyChange* c) { c->dtype = fbs::DType::Int4; }, ARN_UNSUPPORTED, "type 4");
+  ExpectRefusedEdit([](TinyChange* c) { c->dtype = fbs::DType::Bf16; }, ARN_UNSUPPORTED, "type 2");
   ExpectRefusedEdit([](TinyChange* c) { c->dtype = static_cast<fbs::DType>(99); }, ARN_UNSUPPORTED,
                     "type 99");
   ExpectRefusedEdit([](TinyChange* c) { c->data.pop_back(); }, ARN_BAD_BUNDLE, "the segment has");
@@ -80,20 +80,24 @@ TEST_F(AdapterFileTest, WrongShapes_AreNamed) {
   ExpectRefused(MakeTinyAdapter(base_, none), ARN_BAD_BUNDLE, "changes 0");
 }
 
-TEST_F(AdapterFileTest, Int8_IsForIntegerMatrices) {
+TEST_F(AdapterFileTest, Integers_AreForIntegerMatrices) {
   for (const DType base_type : {DType::kF16, DType::kInt8, DType::kInt4}) {
     TinyBundle base;
     base.weights = base_type;
     const BundleBytes bytes = MakeTinyBundle(base);
     const ModelPtr model = OpenBytes(bytes);
-    TinyAdapter options;
-    options.dtype = DType::kInt8;
-    const AdapterFile file(MakeTinyAdapter(bytes, options));
-    arn_status status = ARN_OK;
-    std::string error;
-    const AdapterPtr adapter = file.Open(model.get(), &status, &error);
-    EXPECT_EQ(base_type == DType::kF16 ? ARN_BAD_BUNDLE : ARN_OK, status) << error;
-    EXPECT_THAT(error, HasSubstr(base_type == DType::kF16 ? "in int8 of a matrix in f16" : ""));
+    for (const DType type : {DType::kInt8, DType::kInt4}) {
+      TinyAdapter options;
+      options.dtype = type;
+      const AdapterFile file(MakeTinyAdapter(bytes, options));
+      arn_status status = ARN_OK;
+      std::string error;
+      const AdapterPtr adapter = file.Open(model.get(), &status, &error);
+      const bool is_refused = base_type == DType::kF16;
+      EXPECT_EQ(is_refused ? ARN_BAD_BUNDLE : ARN_OK, status) << error;
+      const std::string expected = std::string("in ") + DTypeName(type) + " of a matrix in f16";
+      EXPECT_THAT(error, HasSubstr(is_refused ? expected : ""));
+    }
   }
 }
 

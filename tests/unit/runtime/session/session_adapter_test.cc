@@ -131,12 +131,14 @@ TinyBundle IntegerBase() {
   return bundle;
 }
 
-class Int8AdapterTest : public AdapterTest {
+class IntegerAdapterTest : public AdapterTest, public testing::WithParamInterface<DType> {
  protected:
-  Int8AdapterTest() : AdapterTest(IntegerBase(), DType::kInt8) {}
+  IntegerAdapterTest() : AdapterTest(IntegerBase(), GetParam()) {}
 };
+INSTANTIATE_TEST_SUITE_P(Types, IntegerAdapterTest, testing::Values(DType::kInt8, DType::kInt4),
+                         [](const auto& type) { return std::string(DTypeName(type.param)); });
 
-TEST_F(Int8AdapterTest, Reference_AgreesWithTheCpu) {
+TEST_P(IntegerAdapterTest, Reference_AgreesWithTheCpu) {
   arn_session_options options = Options();
   for (const uint32_t activation_bits : {8u, 16u}) {
     options.activation_bits = activation_bits;
@@ -152,7 +154,7 @@ TEST_F(Int8AdapterTest, Reference_AgreesWithTheCpu) {
   }
 }
 
-TEST_F(Int8AdapterTest, SequencesOfOneRun_HaveTheBitsOfTheirOwnRuns) {
+TEST_P(IntegerAdapterTest, SequencesOfOneRun_HaveTheBitsOfTheirOwnRuns) {
   if (!RowsKeepTheirBits(DType::kInt8)) {
     GTEST_SKIP() << "this CPU's kernels round one row and several differently";
   }

@@ -1,6 +1,6 @@
-// The products of low-rank changes in int8. A multiplies rows that the matmul has quantised; B
-// multiplies what A made, rounded to 8 bits here. A lane is an output, a group of four inputs is
-// broadcast. Sums are of integers, so a row gives the same bits whatever is beside it.
+// The products of low-rank changes in int8 and int4. A multiplies rows that the matmul has
+// quantised; B multiplies what A made, rounded to 8 bits here. A lane is an output, a group of four
+// inputs is broadcast. Sums are of integers, so a row gives the same bits whatever is beside it.
 #include <cstring>
 
 #include "kernels/cpu/cpu_features.h"
@@ -10,7 +10,7 @@
 #include "platform/base/arith.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/simd/low_rank_int8.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/low_rank_integer.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -75,6 +75,40 @@ HWY_INLINE LowRankByteVec Flip(LowRankByteVec bytes) {
   return hn::Xor(bytes, hn::Set(LowRankBytes8(), static_cast<int8_t>(-128)));
 }
 
+// The weights of pairs of groups of four inputs: one vector after the other in int8, and in int4
+// both in one, of which a shift and a mask leave the bytes of a group. int8 takes these steps, too:
+// it is read from memory, and they are not the limit there.
+struct LowRankPairs {
+  explicit LowRankPairs(DType dtype)
+      : second(dtype == DType::kInt4 ? 0 : kGroupBytes),
+        bytes(second + kGroupBytes),
+        shift(dtype == DType::kInt4 ? 4 : 0),
+        mask(dtype == DType::kInt4 ? 0xF0 : 0xFF) {}
+
+  // Return part v of the first group of the pair at w, and of the second.
+  HWY_INLINE LowRankByteVec First(const std::byte* w, size_t v) const {
+    return Masked(hn::ShiftLeftSame(Loaded(w, v), shift));
+  }
+  HWY_INLINE LowRankByteVec Second(const std::byte* w, size_t v) const {
+    return Masked(Loaded(w + second, v));
+  }
+
+  const size_t second, bytes;
+
+ private:
+  HWY_INLINE LowRankSum Loaded(const std::byte* w, size_t v) const {
+    const auto* at = reinterpret_cast<const int8_t*>(w) + v * 4 * kSumLanes;
+    return hn::BitCast(LowRankSums(), hn::Load(LowRankBytes8(), at));
+  }
+  HWY_INLINE LowRankByteVec Masked(LowRankSum bits) const {
+    return hn::And(hn::BitCast(LowRankBytes8(), bits),
+                   hn::Set(LowRankBytes8(), static_cast<int8_t>(mask)));
+  }
+
+  const int shift;
+  const uint8_t mask;
+};
+
 // All panels of A times kRows rows.
 template <class Dot, uint32_t kRows, bool kFlips>
 HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
@@ -84,6 +118,7 @@ HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
   // A lone row hides the latency of products by summing groups apart: four vectors or more.
   constexpr uint32_t kSplit = kRows > 1 ? 1 : kSumParts > 1 ? 2 : 4;
   const uint32_t n_pairs = CeilDiv(args.inputs, kLowRankInputs);
+  const LowRankPairs pairs(args.dtype);
   const std::byte* w = args.panels;
   const std::byte* ahead = args.ahead == nullptr ? w : args.ahead;
   for (uint32_t panel = 0; panel < args.n_panels; ++panel) {
@@ -94,35 +129,36 @@ HWY_INLINE void MultiplyARows(const QuantizedLowRank& args, const uint8_t* x,
         for (size_t v = 0; v < kSumParts; ++v) sums[r][s][v] = hn::Zero(di);
       }
     }
-    const auto add = [&](const uint8_t* at, uint32_t split) HWY_ATTR {
-      if constexpr (kRows == 1) __builtin_prefetch(ahead + (w - args.panels), 0, 2);
-      HWY_UNROLL(4)
-      for (size_t v = 0; v < kSumParts; ++v) {
-        const auto weights =
-            hn::Load(LowRankBytes8(), reinterpret_cast<const int8_t*>(w) + v * 4 * kSumLanes);
-        HWY_UNROLL(16)
-        for (uint32_t r = 0; r < kRows; ++r) {
-          auto inputs = FourBytes(at + r * args.row_stride);
-          if (kFlips) inputs = Flip(inputs);
-          Dot::Add(inputs, weights, &sums[r][split][v]);
-        }
+    const auto add = [&](const uint8_t* at, LowRankByteVec weights, size_t v, uint32_t s) HWY_ATTR {
+      HWY_UNROLL(16)
+      for (uint32_t r = 0; r < kRows; ++r) {
+        auto inputs = FourBytes(at + r * args.row_stride);
+        if (kFlips) inputs = Flip(inputs);
+        Dot::Add(inputs, weights, &sums[r][s][v]);
       }
-      w += kGroupBytes;
     };
     const uint8_t* at = x;
+    const auto add_pair = [&](uint32_t first, uint32_t second) HWY_ATTR {
+      if constexpr (kRows == 1) {
+        __builtin_prefetch(ahead + (w - args.panels), 0, 2);
+        __builtin_prefetch(ahead + (w - args.panels) + pairs.second, 0, 2);
+      }
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kSumParts; ++v) {
+        add(at, pairs.First(w, v), v, first);
+        add(at + args.second, pairs.Second(w, v), v, second);
+      }
+      w += pairs.bytes;
+      at += args.pair_stride;
+    };
     uint32_t i = 0;
     if constexpr (kSplit == 4) {
-      for (; i + 2 <= n_pairs; i += 2, at += 2 * args.pair_stride) {
-        add(at, 0);
-        add(at + args.second, 1);
-        add(at + args.pair_stride, 2);
-        add(at + args.pair_stride + args.second, kSplit - 1);
+      for (; i + 2 <= n_pairs; i += 2) {
+        add_pair(0, 1);
+        add_pair(2, kSplit - 1);
       }
     }
-    for (; i < n_pairs; ++i, at += args.pair_stride) {
-      add(at, 0);
-      add(at + args.second, kSplit - 1);
-    }
+    for (; i < n_pairs; ++i) add_pair(0, kSplit - 1);
     const size_t column = size_t{panel} * kLowRankColumns;
     HWY_UNROLL(16)
     for (uint32_t r = 0; r < kRows; ++r) {
@@ -163,7 +199,7 @@ void MultiplyA(const QuantizedLowRank& args) {
 }
 
 template <class Dot>
-void LowRankInt8A(const QuantizedLowRank& args) {
+void LowRankIntegerA(const QuantizedLowRank& args) {
   // Only kernels for x86 offset their rows (simd/tile.h).
   const bool flips = HWY_ARCH_X86 && args.is_offset != (Dot::kOffset != 0);
   if (flips) return MultiplyA<Dot, HWY_ARCH_X86 != 0>(args);
@@ -220,18 +256,22 @@ HWY_INLINE void MultiplyBPanels(const LowRankArgs& args, const std::byte* panels
       }
     }
   }
-  const auto* w = reinterpret_cast<const int8_t*>(panels);
-  for (uint32_t k = 0; k < n; k += 4, w += kGroupBytes) {
+  const auto add = [&](uint32_t k, LowRankByteVec weights, uint32_t p, size_t v) HWY_ATTR {
+    if (Dot::kOffset != 0) weights = Flip(weights);
+    HWY_UNROLL(16)
+    for (uint32_t r = 0; r < kRows; ++r) {
+      Dot::Add(weights, FourBytes(ranks.At(r).values + k), &sums[p][r][v]);
+    }
+  };
+  const LowRankPairs pairs(args.dtype);
+  const std::byte* w = panels;
+  for (uint32_t k = 0; k < n; k += kLowRankInputs, w += pairs.bytes) {
     HWY_UNROLL(4)
     for (uint32_t p = 0; p < kPanels; ++p) {
       HWY_UNROLL(4)
       for (size_t v = 0; v < kSumParts; ++v) {
-        auto weights = hn::Load(LowRankBytes8(), w + p * panel_bytes + v * 4 * kSumLanes);
-        if (Dot::kOffset != 0) weights = Flip(weights);
-        HWY_UNROLL(16)
-        for (uint32_t r = 0; r < kRows; ++r) {
-          Dot::Add(weights, FourBytes(ranks.At(r).values + k), &sums[p][r][v]);
-        }
+        add(k, pairs.First(w + p * panel_bytes, v), p, v);
+        add(k + 4, pairs.Second(w + p * panel_bytes, v), p, v);
       }
     }
   }
@@ -264,8 +304,8 @@ HWY_INLINE void MultiplyBChunk(const LowRankArgs& args, const RankRows& ranks, u
                                uint32_t n, float* out) {
   // A lone row hides the latency of products by several panels at a time.
   constexpr uint32_t kPanels = kRows == 1 && kSumParts < 4 ? 4 / kSumParts : 1;
-  const uint64_t panel_bytes = LowRankPanelBytes(DType::kInt8, args.inputs);
-  const std::byte* panel = args.panels + size_t{first} * kLowRankColumns;
+  const uint64_t panel_bytes = LowRankPanelBytes(args.dtype, args.inputs);
+  const std::byte* panel = args.panels + LowRankPanelBytes(args.dtype, first);
   uint32_t column = 0;
   if constexpr (kPanels > 1) {
     constexpr uint32_t kStep = kPanels * kLowRankColumns;
@@ -299,26 +339,26 @@ HWY_INLINE void MultiplyBTiles(const LowRankArgs& args, const RankRows& rounded,
 }
 
 template <class Dot>
-void LowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
+void LowRankIntegerB(const LowRankArgs& args, const RankRows& ranks) {
   uint32_t row = 0;
   MultiplyBTiles<Dot, Dot::kRows>(args, ranks, &row);
   if (Dot::kFewRows < Dot::kRows) MultiplyBTiles<Dot, Dot::kFewRows>(args, ranks, &row);
   if (Dot::kFewRows > 1) MultiplyBTiles<Dot, 1>(args, ranks, &row);
 }
 
-void AnyLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<AnyDot>(args); }
-void AnyLowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
-  LowRankInt8B<AnyDot>(args, ranks);
+void AnyLowRankIntegerA(const QuantizedLowRank& args) { LowRankIntegerA<AnyDot>(args); }
+void AnyLowRankIntegerB(const LowRankArgs& args, const RankRows& ranks) {
+  LowRankIntegerB<AnyDot>(args, ranks);
 }
 #if HWY_TARGET == HWY_AVX3
-void DotLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<VnniDot>(args); }
-void DotLowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
-  LowRankInt8B<VnniDot>(args, ranks);
+void DotLowRankIntegerA(const QuantizedLowRank& args) { LowRankIntegerA<VnniDot>(args); }
+void DotLowRankIntegerB(const LowRankArgs& args, const RankRows& ranks) {
+  LowRankIntegerB<VnniDot>(args, ranks);
 }
 #elif HWY_ARCH_ARM_A64
-void DotLowRankInt8A(const QuantizedLowRank& args) { LowRankInt8A<SdotDot>(args); }
-void DotLowRankInt8B(const LowRankArgs& args, const RankRows& ranks) {
-  LowRankInt8B<SdotDot>(args, ranks);
+void DotLowRankIntegerA(const QuantizedLowRank& args) { LowRankIntegerA<SdotDot>(args); }
+void DotLowRankIntegerB(const LowRankArgs& args, const RankRows& ranks) {
+  LowRankIntegerB<SdotDot>(args, ranks);
 }
 #endif
 
@@ -328,23 +368,24 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace arn::cpu {
 
-HWY_EXPORT(AnyLowRankInt8A);
-HWY_EXPORT(AnyLowRankInt8B);
+HWY_EXPORT(AnyLowRankIntegerA);
+HWY_EXPORT(AnyLowRankIntegerB);
 HWY_EXPORT(RoundLowRank);
 
-LowRankInt8Kernels ChooseLowRankInt8() {
+LowRankIntegerKernels ChooseLowRankInteger() {
   const auto round = HWY_DYNAMIC_POINTER(RoundLowRank);
   // As for matmuls (integer_tile.cc), instructions beyond those of a target are no further target.
 #if HWY_TARGETS & HWY_AVX3
   if (HasByteDots()) {
-    return {N_AVX3::DotLowRankInt8A, round, N_AVX3::DotLowRankInt8B};
+    return {N_AVX3::DotLowRankIntegerA, round, N_AVX3::DotLowRankIntegerB};
   }
 #elif HWY_ARCH_ARM_A64
   if (HasByteDots()) {
-    return {HWY_STATIC_DISPATCH(DotLowRankInt8A), round, HWY_STATIC_DISPATCH(DotLowRankInt8B)};
+    return {HWY_STATIC_DISPATCH(DotLowRankIntegerA), round,
+            HWY_STATIC_DISPATCH(DotLowRankIntegerB)};
   }
 #endif
-  return {HWY_DYNAMIC_POINTER(AnyLowRankInt8A), round, HWY_DYNAMIC_POINTER(AnyLowRankInt8B)};
+  return {HWY_DYNAMIC_POINTER(AnyLowRankIntegerA), round, HWY_DYNAMIC_POINTER(AnyLowRankIntegerB)};
 }
 
 }  // namespace arn::cpu
