@@ -11,8 +11,8 @@ usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--
   --install        install missing Debian packages for the native build first (needs root or sudo)
   --install-cross  the same for the cross builds (arm64, armv7, riscv64) and their emulator
   --install-lint   the same for clang-format, for clang, which compiles programs that use the
-                   library in the tests, and for debootstrap, which makes the system that the
-                   packages are tried in
+                   library in the tests, for debootstrap, which makes the system that the packages
+                   are tried in, and for valgrind, which runs readers of foreign bytes
   --install-fuzz   the same for clang, which includes libFuzzer
   --install-bindings
                    the same for the tests of the bindings: a JDK and mypy
@@ -57,7 +57,7 @@ while (($#)); do
         packages+=("g++-12-$triple" "gcc-12-$triple")
       done ;;
     --install-lint)
-      packages+=(clang-format-14 clang-14 debootstrap) ;;
+      packages+=(clang-format-14 clang-14 debootstrap valgrind libc6-dbg) ;;
     --install-fuzz)
       packages+=(clang-14 libclang-rt-14-dev lld-14) ;;
     --install-bindings)

@@ -1,7 +1,8 @@
 // Replays the kept inputs of each fuzz target, its seeds, and mutations of both, the same in every
 // run. A crash or a broken promise ends the program; the input is then in fuzz_corpus_NAME.bin of
 // the current folder. ARN_FUZZ_TIMES makes so many times as many mutations. With --seeds FOLDER:
-// writes the seeds to FOLDER/NAME instead, as the beginning of a corpus.
+// writes the seeds to FOLDER/NAME instead, as the beginning of a corpus. With --use-unwritten:
+// depends on an unwritten byte instead, which memcheck.sh must find.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/seed_files.h"
@@ -175,6 +177,12 @@ int WriteAllSeeds(const fs::path& folder) {
   return 0;
 }
 
+// Returns 0 or 1.
+int UseUnwritten() {
+  const std::unique_ptr<volatile char[]> byte(new volatile char[1]);
+  return byte[0] == 'x' ? 1 : 0;
+}
+
 }  // namespace
 
 void PrintTo(const FuzzTarget& target, std::ostream* out) { *out << target.name; }
@@ -183,6 +191,7 @@ void PrintTo(const FuzzTarget& target, std::ostream* out) { *out << target.name;
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--seeds") == 0) return arn::test::WriteAllSeeds(argv[2]);
+  if (argc == 2 && std::strcmp(argv[1], "--use-unwritten") == 0) return arn::test::UseUnwritten();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -7,6 +7,7 @@ usage: trust.py ci|nightly|long   (tests/trust.sh builds what it needs)
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -55,6 +56,10 @@ def kinds(length):
     yield f"damaged input: {name}", [TESTS / name], {}
   yield ("damaged input: fuzz targets", [TESTS / "fuzz_corpus_test"],
          {"ARN_FUZZ_TIMES": by(1, 50, 1000)})
+  if shutil.which("valgrind"):
+    yield ("unwritten memory: fuzz targets",
+           [ROOT / "tests/fuzz/memcheck.sh", TESTS / "fuzz_corpus_test"],
+           {"ARN_FUZZ_TIMES": by(0, 1, 20)})
   if length != "ci":
     for program in sorted(FUZZERS.glob("fuzz_*")):
       yield (f"libFuzzer: {program.name}",

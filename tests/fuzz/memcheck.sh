@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs the kept inputs and the seeds of all fuzz targets under Valgrind's memcheck: nothing may
+# depend on bytes that have not been written, in third-party code or its kernels neither, and
+# nothing may be read or written outside of its block. First, that memcheck would find such a use.
+# usage: memcheck.sh FUZZ_CORPUS_TEST [ARGUMENT...]
+#   ARN_FUZZ_TIMES=N: and so many times the mutations of a plain run; default 0
+set -euo pipefail
+program=$1
+shift
+readonly found=99
+memcheck=(valgrind --quiet "--error-exitcode=$found")
+
+status=0
+"${memcheck[@]}" "$program" --use-unwritten >/dev/null 2>&1 || status=$?
+if ((status != found)); then
+  echo "memcheck did not find the use of an unwritten byte: status $status, expected $found" >&2
+  exit 1
+fi
+ARN_FUZZ_TIMES=${ARN_FUZZ_TIMES-0} exec "${memcheck[@]}" "$program" --gtest_filter='Targets/*' "$@"
