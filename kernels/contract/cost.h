@@ -25,6 +25,7 @@ struct GpuTraits {
   uint32_t shared_memory = 16 * 1024;  // of a workgroup, bytes
   // Rows, outputs and summed columns of an int8 cooperative matrix; 0: none.
   uint32_t coop_m = 0, coop_n = 0, coop_k = 0;
+  uint32_t half_coop_m = 0, half_coop_n = 0, half_coop_k = 0;  // likewise of f16, with f32 sums
   bool has_half = false;        // f16 arithmetic that matmuls may use
   uint32_t matmul_variant = 0;  // of the backend's; the first one where it is not usable
 };
@@ -48,7 +49,8 @@ struct KernelWork {
   uint64_t int_products = 0;    // int8 multiplications of matmuls
   uint64_t float_products = 0;  // of matmuls, attention and scans
   uint64_t half_products = 0;   // f16 multiplications of matmuls
-  uint64_t reductions = 0;      // of a value over a workgroup
+  uint64_t half_matrix_products = 0;  // f16 multiplications of cooperative matrices, in attention
+  uint64_t reductions = 0;            // of a value over a workgroup
 
   bool operator==(const KernelWork&) const = default;
 };

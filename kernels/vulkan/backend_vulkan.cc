@@ -478,6 +478,7 @@ constexpr Backend kOfAttention[] = {
     MakeBackend<Restriction::kNone, kChosen, kAttentionOfRows>(),
     MakeBackend<Restriction::kNone, kChosen, kAttentionOfTiles>(),
     MakeBackend<Restriction::kNone, kChosen, kAttentionOfLargeTiles>(),
+    MakeBackend<Restriction::kNone, kChosen, kAttentionOfMatrices>(),
 };
 static_assert(sizeof kOfAttention / sizeof kOfAttention[0] == kAttentionVariants);
 

@@ -32,6 +32,7 @@ struct DispatchVisitor {
     out.int_products = cost.work.int_products;
     out.float_products = cost.work.float_products;
     out.half_products = cost.work.half_products;
+    out.half_matrix_products = cost.work.half_matrix_products;
     out.reductions = cost.work.reductions;
     visitor.callback(visitor.user, &out);
   }
@@ -59,6 +60,9 @@ Status ReadGpuTraits(const arn_gpu_traits* given, GpuTraits* out, Diag* diag) {
   out->coop_m = read.coop_m;
   out->coop_n = read.coop_n;
   out->coop_k = read.coop_k;
+  out->half_coop_m = read.half_coop_m;
+  out->half_coop_n = read.half_coop_n;
+  out->half_coop_k = read.half_coop_k;
   out->matmul_variant = read.matmul_variant;
   return Status::kOk;
 }

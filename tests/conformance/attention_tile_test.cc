@@ -10,12 +10,15 @@
 #include "expect_near.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/attention_tiles.h"
+#include "kernels/vulkan/lower/traits.h"
 #include "program_builder.h"
 #include "run_parts.h"
 
 namespace arn::conformance {
 namespace {
 
+// Queries and weights are rounded to f16, elements of quantised pages too.
+constexpr double kMatrixTolerance = 4e-3;
 constexpr uint32_t kMaxRows = 150, kContext = 256, kSequences = 4;
 
 struct TileShape {
@@ -160,11 +163,27 @@ bool HasLargeTile(const TileShape& shape) {
   return pairs(vulkan::kAttentionOfLargeTiles) != pairs(vulkan::kAttentionOfTiles);
 }
 
+// By the shapes that the device reports, and the shaders that were built.
+bool HasMatrices() {
+  static const bool has_matrices = [] {
+    vulkan::Device device;
+    Diag diag;
+    const bool has =
+        device.Open(vulkan::DeviceChoice(), &diag) == Status::kOk && device.half_coop().m != 0;
+    device.Close();
+    return has;
+  }();
+  return has_matrices;
+}
+
 class VulkanAttentionTileTest : public testing::TestWithParam<uint32_t> {
  protected:
   void SetUp() override {
     if (const char* problem = NoDevice(backend())) GTEST_SKIP() << problem;
+    if (IsOfMatrices() && !HasMatrices()) GTEST_SKIP() << "no f16 cooperative matrices";
   }
+  static bool IsOfMatrices() { return GetParam() == vulkan::kAttentionOfMatrices; }
+  static double Tolerance() { return IsOfMatrices() ? kMatrixTolerance : kAttentionTolerance; }
   static const Backend* backend() { return vulkan::AttentionBackend(GetParam()); }
 };
 
@@ -204,7 +223,7 @@ TEST_P(VulkanAttentionTileTest, Attention_EdgesOfTiles_IsThatOfEachRow) {
           SCOPED_TRACE(testing::Message() << "row " << at / tiled.out_width());
           const float* row = found[0].data() + at;
           ExpectNear(found[1].data() + at, std::vector<float>(row, row + tiled.out_width()),
-                     kAttentionTolerance);
+                     Tolerance());
           if (HasFatalFailure()) return;
         }
       }
@@ -257,9 +276,12 @@ TEST_P(VulkanAttentionTileTest, Attention_ValueThatIsInfinite_ChangesNoRowThatDo
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiles, VulkanAttentionTileTest,
-                         testing::Values(vulkan::kAttentionOfTiles, vulkan::kAttentionOfLargeTiles),
+                         testing::Values(vulkan::kAttentionOfTiles, vulkan::kAttentionOfLargeTiles,
+                                         vulkan::kAttentionOfMatrices),
                          [](const auto& i) {
-                           return i.param == vulkan::kAttentionOfTiles ? "Small" : "Large";
+                           return i.param == vulkan::kAttentionOfTiles        ? "Small"
+                                  : i.param == vulkan::kAttentionOfLargeTiles ? "Large"
+                                                                              : "Matrices";
                          });
 
 // Rows of keys and values that the tiles of a prompt of n tokens read, for one key and value head.

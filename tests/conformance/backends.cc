@@ -11,6 +11,7 @@
 #ifdef ARENITE_VULKAN
 #include "kernels/vulkan/backend_vulkan.h"
 #include "kernels/vulkan/lower/attention_tiles.h"
+#include "kernels/vulkan/shaders/shaders.h"
 #endif
 
 namespace arn::conformance {
@@ -91,6 +92,17 @@ std::vector<BackendCase> AttentionBackends() {
 #if defined(ARENITE_VULKAN) && !defined(ARN_SANITIZE_ADDRESS)
   const Backend* large = vulkan::AttentionBackend(vulkan::kAttentionOfLargeTiles);
   cases.push_back({large, 0, 1, "VulkanLargeTiles"});
+#endif
+  return cases;
+}
+
+std::vector<BackendCase> MatrixBackends() {
+  std::vector<BackendCase> cases;
+#if defined(ARENITE_VULKAN) && !defined(ARN_SANITIZE_ADDRESS)
+  if (!vulkan::SpirvOf(vulkan::Shader::kAttentionCoop, {true, false}).empty()) {
+    const Backend* matrices = vulkan::AttentionBackend(vulkan::kAttentionOfMatrices);
+    cases.push_back({matrices, 0, 1, "VulkanMatrices"});
+  }
 #endif
   return cases;
 }

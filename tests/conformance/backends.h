@@ -48,6 +48,9 @@ std::vector<BackendCase> HostBackends();
 // Returns AllBackends() and the Vulkan backend with attention of many rows in large tiles. "Vulkan"
 // has small ones, "VulkanSharedMemory" none.
 std::vector<BackendCase> AttentionBackends();
+// Returns the Vulkan backend with attention of many rows by cooperative matrices, if its shader was
+// built: "VulkanMatrices". Pages of f32, and devices without matrices, have tiles.
+std::vector<BackendCase> MatrixBackends();
 // Returns AllBackends() and the Vulkan backend without host-visible device memory, which changes
 // how weights are uploaded (pages: kernels_vulkan_test).
 std::vector<BackendCase> BackendsAndStaging();

@@ -36,7 +36,7 @@ constexpr const char* kShaderNames[vulkan::kShaderCount] = {
     "columns",       "add_embeddings", "clamp",
     "pool",          "attention_tile", "linear_attention",
     "gate",          "gemm_coop",      "gemm_half",
-    "head_linear"};
+    "head_linear",   "attention_coop"};
 
 // Adds up the work of each shader over the steps.
 class Sums final : public vulkan::DispatchSink {

@@ -18,7 +18,7 @@ struct CountRow {
   uint64_t dispatches = 0, barriers = 0;
   double loaded = 0, stored = 0, memory = 0;  // bytes; memory: what the cache does not hold
   double least = 0;
-  double int_ops = 0, float_ops = 0, half_ops = 0, reductions = 0;
+  double int_ops = 0, float_ops = 0, half_ops = 0, half_matrix_ops = 0, reductions = 0;
   double us = 0, least_us = 0;  // modelled; what memory or arithmetic alone would take
   std::string bound;            // what most of the time is spent on
   double bound_us = 0;
@@ -68,9 +68,10 @@ class Counter {
     const double memory_us = memory / profile_.memory_gb_s / 1e3;
     const double int_us = int_ops / (is_matrix ? profile_.matrix_tops : profile_.dot_tops) / 1e6;
     const double half_ops = 2.0 * static_cast<double>(cost.half_products);
-    // The same units compute both.
-    const double float_us =
-        (float_ops / profile_.float_tflops + half_ops / profile_.half_tflops) / 1e6;
+    const double half_matrix_ops = 2.0 * static_cast<double>(cost.half_matrix_products);
+    // The same units compute both; matrices take turns with them.
+    double float_us = (float_ops / profile_.float_tflops + half_ops / profile_.half_tflops) / 1e6;
+    if (half_matrix_ops != 0) float_us += half_matrix_ops / profile_.half_matrix_tflops / 1e6;
     const double wait_us = cost.waits != 0 ? profile_.dispatch_us : 0;
     const double work_us = std::max({memory_us, int_us, float_us});
     row->dispatches += 1;
@@ -82,6 +83,7 @@ class Counter {
     row->int_ops += int_ops;
     row->float_ops += float_ops;
     row->half_ops += half_ops;
+    row->half_matrix_ops += half_matrix_ops;
     row->reductions += static_cast<double>(cost.reductions);
     row->us += work_us + wait_us;
     row->least_us +=
@@ -120,7 +122,7 @@ Count CountBest(const Model& model, const arn_session_options& options,
 std::string Megabytes(double bytes) { return Format("%.2f", bytes / 1e6); }
 
 void PrintLine(const CountRow& row) {
-  const double all_ops = row.int_ops + row.float_ops + row.half_ops;
+  const double all_ops = row.int_ops + row.float_ops + row.half_ops + row.half_matrix_ops;
   const std::string ops = all_ops == 0 ? "-" : Format("%.3f", all_ops / 1e9);
   Print(Format("| %-32s | %5llu | %5llu | %10s | %10s | %9s | %10s | %9.1f | %-8s |\n",
                row.name.c_str(), static_cast<unsigned long long>(row.dispatches),
@@ -159,6 +161,7 @@ void WriteRow(const CountRow& row, JsonWriter* json) {
   json->Key("integer_ops").Number(row.int_ops);
   json->Key("float_ops").Number(row.float_ops);
   json->Key("half_ops").Number(row.half_ops);
+  json->Key("half_matrix_ops").Number(row.half_matrix_ops);
   json->Key("reductions").Number(row.reductions);
   json->Key("us").Number(row.us);
   json->Key("least_us").Number(row.least_us);
@@ -196,8 +199,11 @@ int BenchCount(const Model& model, arn_session_options options, const CountReque
       Print(Format("%s: %.1f GB/s, %.4g MB of cache, int8 %.4g TOPS by dot products", profile.name,
                    profile.memory_gb_s, profile.cache_mb, profile.dot_tops));
       if (profile.matrix_tops != 0) Print(Format(", %.4g by matrices", profile.matrix_tops));
-      Print(Format("; f32 %.4g TFLOPS, f16 %.4g; %.1f us a dispatch\n(%s)\n", profile.float_tflops,
-                   profile.half_tflops, profile.dispatch_us, profile.source));
+      Print(Format("; f32 %.4g TFLOPS, f16 %.4g", profile.float_tflops, profile.half_tflops));
+      if (profile.half_matrix_tflops != 0) {
+        Print(Format(", %.4g by matrices", profile.half_matrix_tflops));
+      }
+      Print(Format("; %.1f us a dispatch\n(%s)\n", profile.dispatch_us, profile.source));
     }
     const auto add = [&](const char* test, uint32_t tokens, uint32_t depth) {
       const Count count = CountBest(model, options, profile, tokens, depth);

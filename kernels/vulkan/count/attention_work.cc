@@ -1,9 +1,14 @@
-// Work of shaders/attention.comp and attention_tile.comp on a sequence's pages.
+// Work of shaders/attention.comp, attention_tile.comp and attention_coop.comp on a sequence's
+// pages.
 #include "kernels/vulkan/count/dispatch_work.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
 namespace {
+
+// Multiplications of a score in shaders/attention_coop.comp: by its scales, exp_f32(), by the
+// value's scale.
+constexpr uint64_t kScoreProducts = 2 + 11 + 2;
 
 class Attention {
  public:
@@ -73,7 +78,7 @@ class Attention {
     const uint64_t quads_per_lane = CeilDiv(quads_, width / (pairs / 4));
     KernelWork w;
     for (uint32_t first = 0; first < rows_; first += static_cast<uint32_t>(tile_rows)) {
-      const uint32_t n = static_cast<uint32_t>(Min<uint64_t>(tile_rows, rows_ - first));
+      const uint32_t n = RowsFrom(first);
       const Keys keys = {SeenBy(first).first, SeenBy(first + n - 1).end};
       const uint64_t tiles = CeilDiv(keys.end, tile_keys) - keys.first / tile_keys;
       // Each quad of a key or value comes with its scale.
@@ -86,10 +91,33 @@ class Attention {
           d_.groups_x * tiles * tile_keys * (pairs * 4 * quads_ + width * quads_per_lane * 16);
       // Each pair's invocations read its sink.
       w.loaded += n * heads_ * Sinks(width / pairs);
-      if (c_[kAttentionHasBiasId] != 1) continue;
-      for (uint32_t row = first; row < first + n; ++row) {
-        w.loaded += heads_ * SeenBy(row).size() * 4;
-      }
+      AddBias(first, n, &w);
+    }
+    w.stored = rows_ * heads_ * dim_ * 4;
+    AddOperands(&w);
+    return w;
+  }
+
+  // The same with cooperative matrices. Heads are padded to 16 channels; each key and value comes
+  // with its scale, once.
+  KernelWork OfMatrices() const {
+    const uint64_t width = c_[kWidthId], pairs = c_[kAttentionPairsId];
+    const uint64_t tile_keys = c_[kAttentionKeysId], dim = AlignUp(dim_, 16);
+    const uint64_t query = c_[kAttentionInQuadsId] == 1 ? quads_ * 16 : dim_ * 4;
+    KernelWork w;
+    for (uint32_t first = 0; first < rows_; first += c_[kAttentionTileRowsId]) {
+      const uint32_t n = RowsFrom(first);
+      const Keys keys = {SeenBy(first).first, SeenBy(first + n - 1).end};
+      const uint64_t tiles = CeilDiv(keys.end, tile_keys) - keys.first / tile_keys;
+      const uint64_t kv = Loaded(true, keys) + Loaded(false, keys) + SlotScales(true, keys) +
+                          SlotScales(false, keys);
+      // Queries are read for their largest element, and again.
+      w.loaded += d_.groups_x * (kv + 2 * pairs * query) + n * heads_ * Sinks(width / pairs);
+      w.far_loaded += d_.groups_x * kv;
+      const uint64_t scores = d_.groups_x * tiles * tile_keys * pairs;
+      w.half_matrix_products += 2 * scores * dim;
+      w.float_products += scores * kScoreProducts + d_.groups_x * tiles * pairs * dim;
+      AddBias(first, n, &w);
     }
     w.stored = rows_ * heads_ * dim_ * 4;
     AddOperands(&w);
@@ -102,6 +130,14 @@ class Attention {
     uint64_t size() const { return end - first; }
   };
 
+  // Rows of the tile that begins with row `first`.
+  uint32_t RowsFrom(uint32_t first) const {
+    return static_cast<uint32_t>(Min<uint64_t>(c_[kAttentionTileRowsId], rows_ - first));
+  }
+  void AddBias(uint32_t first, uint32_t n, KernelWork* w) const {
+    if (c_[kAttentionHasBiasId] != 1) return;
+    for (uint32_t row = first; row < first + n; ++row) w->loaded += heads_ * SeenBy(row).size() * 4;
+  }
   // As seen_by() of shaders/attention.glsl.
   Keys SeenBy(uint32_t row) const {
     const uint64_t position = first_position_ + row;
@@ -177,7 +213,9 @@ class Attention {
 
 KernelWork AttentionWork(const Dispatch& d, uint32_t rows, const WorkContext& context) {
   const Attention attention(d, rows, context);
-  return d.shader == Shader::kAttentionTile ? attention.OfTiles() : attention.OfRows();
+  return d.shader == Shader::kAttentionCoop   ? attention.OfMatrices()
+         : d.shader == Shader::kAttentionTile ? attention.OfTiles()
+                                              : attention.OfRows();
 }
 
 }  // namespace arn::vulkan

@@ -41,6 +41,7 @@ const char* NameOf(Shader shader) {
     case Shader::kClamp: return "clamp";
     case Shader::kPool: return "pool";
     case Shader::kHeadLinear: return "head_linear";
+    case Shader::kAttentionCoop: return "attention_coop";
   }
   return "";
 }

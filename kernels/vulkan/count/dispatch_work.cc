@@ -307,6 +307,7 @@ KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) 
     case Shader::kHeadLinear: w = HeadLinearWork(d, rows); break;
     case Shader::kQkvRope: w = of_rows(OfQkvRope(d)); break;
     case Shader::kAttention:
+    case Shader::kAttentionCoop:
     case Shader::kAttentionTile: w = AttentionWork(d, rows, context); break;
     case Shader::kGatedAct: w = of_rows(Of(d.Push<GatedActPush>(), c)); break;
     case Shader::kChoose: w = Of(d.Push<ChoosePush>(), c); break;

@@ -62,8 +62,9 @@ class Device {
   bool has_sized_subgroups() const { return use_.sized_subgroups; }
   bool uses_dot() const { return use_.dot; }
   bool uses_half() const { return use_.half; }
-  // Shape of cooperative matrices; empty if not used.
+  // Shapes of cooperative matrices, of int8 and of f16; empty if not used.
   CoopShape coop() const { return coop_; }
+  CoopShape half_coop() const { return half_coop_; }
   // Valid bits of the queue's timestamps; 0: not supported.
   uint32_t timestamp_bits() const { return timestamp_bits_; }
   // Converts the difference of two timestamps.
@@ -91,7 +92,7 @@ class Device {
   // Lists the extensions of what is used (device_extensions.cc).
   struct ExtensionList;
   void ChooseExtensions(ExtensionList* list);
-  CoopShape FindCoopShape() const;
+  void FindCoopShapes();
 
   Api api_;
   VkInstance instance_ = VK_NULL_HANDLE;
@@ -104,7 +105,7 @@ class Device {
   uint32_t avoid_ = 0;
   char quirks_[512] = "";
   VkPhysicalDeviceMemoryProperties memory_ = {};
-  CoopShape coop_;
+  CoopShape coop_, half_coop_;
   VkAllocationCallbacks callbacks_ = {};
   DriverAllocations allocations_;
 };

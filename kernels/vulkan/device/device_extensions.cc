@@ -43,18 +43,36 @@ CoopShape ChooseCoopShape(const VkCooperativeMatrixPropertiesKHR* properties, ui
   return best;
 }
 
-CoopShape Device::FindCoopShape() const {
+CoopShape ChooseHalfCoopShape(const VkCooperativeMatrixPropertiesKHR* properties, uint32_t n) {
+  const auto fits = [](uint32_t size) { return size == 8 || size == 16; };
+  CoopShape best;
+  for (uint32_t i = 0; i < n; ++i) {
+    const VkCooperativeMatrixPropertiesKHR& p = properties[i];
+    const bool is_half =
+        p.scope == VK_SCOPE_SUBGROUP_KHR && p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+        p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+        p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+    if (!is_half || !fits(p.MSize) || !fits(p.NSize) || !fits(p.KSize)) continue;
+    if (p.MSize * p.NSize * p.KSize > best.m * best.n * best.k) {
+      best = {p.MSize, p.NSize, p.KSize};
+    }
+  }
+  return best;
+}
+
+void Device::FindCoopShapes() {
   const PFN_vkVoidFunction found =
       api_.GetInstanceProcAddr(instance_, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
   const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(found);
-  if (list == nullptr) return {};
+  if (list == nullptr) return;
   constexpr uint32_t kMost = 128;
   VkCooperativeMatrixPropertiesKHR properties[kMost] = {};
   for (auto& p : properties) p.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
   uint32_t n = kMost;
   const VkResult result = list(physical_, &n, properties);
-  if (result != VK_SUCCESS && result != VK_INCOMPLETE) return {};
-  return ChooseCoopShape(properties, n);
+  if (result != VK_SUCCESS && result != VK_INCOMPLETE) return;
+  coop_ = ChooseCoopShape(properties, n);
+  if (coop_.m != 0 && report_.has_half) half_coop_ = ChooseHalfCoopShape(properties, n);
 }
 
 // Enables what is used, and nothing else: robustness and the like cost time.
@@ -75,7 +93,7 @@ void Device::ChooseExtensions(ExtensionList* list) {
     l.features = &l.subgroups;
   }
   if (use_.import_align != 0) l.names[l.n++] = kImportExtension;
-  if (use_.coop && !SpirvOf(Shader::kGemmCoop, {true, false}).empty()) coop_ = FindCoopShape();
+  if (use_.coop && !SpirvOf(Shader::kGemmCoop, {true, false}).empty()) FindCoopShapes();
   if (coop_.m == 0) {
     if (!use_.half) return;
     l.half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
@@ -90,7 +108,7 @@ void Device::ChooseExtensions(ExtensionList* list) {
   l.coop.memory_model.vulkanMemoryModel = VK_TRUE;
   l.coop.memory_model.vulkanMemoryModelDeviceScope = VK_TRUE;
   l.coop.int8.shaderInt8 = VK_TRUE;
-  l.coop.int8.shaderFloat16 = use_.half ? VK_TRUE : VK_FALSE;
+  l.coop.int8.shaderFloat16 = use_.half || half_coop_.m != 0 ? VK_TRUE : VK_FALSE;
   l.coop.coop.cooperativeMatrix = VK_TRUE;
   l.coop.coop.pNext = l.features;
   for (const char* name : kCoopExtensions) l.names[l.n++] = name;

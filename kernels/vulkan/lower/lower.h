@@ -46,7 +46,10 @@ struct Traits {
   uint32_t choice_width = 128;  // workgroup size of sampling
   uint32_t row_width = 64;  // largest workgroup of norms and quantisation, which have a row each
   uint32_t segment_positions = kAttentionSegment;
-  uint32_t attention = kAttentionOfTiles;  // of many rows: index of an AttentionVariant
+  // Index of an AttentionVariant, of many rows. Tiles are of matrices where those of matmuls were
+  // measured to be faster.
+  uint32_t attention = kAttentionOfTiles;
+  MatrixTraits matrices;
   // Keys and values of a layer, in a full context, up to which many rows attend each by itself.
   uint64_t row_attention_bytes = 0;
   // Bytes that a tile of attention may take.
@@ -171,8 +174,13 @@ class Lowering {
                               const Dispatch& dispatch);
   // Keys and values of a layer that a row sees at most, in bytes.
   uint64_t BytesSeen(const AttentionKind& kind) const;
+  // True if the chosen matmuls of integer weights, of many rows, are by cooperative matrices.
+  bool ChoosesMatrices() const;
+  // Makes a dispatch that of shaders/attention_coop.comp, if it has the kind.
+  bool SetAttentionMatrices(const AttentionKind& kind, Dispatch* d) const;
   // Turns attention of rows into attention of tiles, if the device has it.
   void SetAttentionTile(const AttentionKind& kind, Dispatch* d) const;
+  static void SetTile(const AttentionKind& kind, const AttentionTile& tile, Dispatch* d);
   // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row
   // of a run.
   Status AddActivation(const Step& step, const GatedActParams& p, Place in, Place out, uint32_t n,

@@ -280,15 +280,48 @@ uint64_t Lowering::BytesSeen(const AttentionKind& kind) const {
   return seen * group.active.layer_bytes / group.page_tokens;
 }
 
+bool Lowering::ChoosesMatrices() const {
+  for (const Weight& weight : program_.weights) {
+    if (!IsInteger(weight.dtype)) continue;
+    if (GemmVariantOf(VariantFor(Mode::kMany, weight.dtype)).subgroups != 0) return true;
+  }
+  return false;
+}
+
+bool Lowering::SetAttentionMatrices(const AttentionKind& kind, Dispatch* d) const {
+  if (kind.group == kNoGroup) return false;
+  const KvGroup& group = program_.kv_groups[kind.group];
+  // f32 pages would be rounded.
+  if (group.k_type == DType::kF32 || group.v_type == DType::kF32) return false;
+  const AttentionTile tile = MatrixTileOf(kind, traits_.matrices, traits_.shared_memory);
+  if (tile.pairs == 0) return false;
+  SetTile(kind, tile, d);
+  d->shader = Shader::kAttentionCoop;
+  d->avoid = kAvoidDot;
+  d->constants[kAttentionCoopMId] = tile.coop.m;
+  d->constants[kAttentionCoopNId] = tile.coop.n;
+  d->constants[kAttentionCoopKId] = tile.coop.k;
+  return true;
+}
+
 void Lowering::SetAttentionTile(const AttentionKind& kind, Dispatch* d) const {
   const bool has_ranges = range_rows_ != kAllRows;  // which tiles alone have
+  const bool has_matrices = traits_.attention == kAttentionOfMatrices ||
+                            (traits_.attention == kAttentionOfTiles && ChoosesMatrices());
+  if (has_matrices && SetAttentionMatrices(kind, d)) return;
   if (!has_ranges && BytesSeen(kind) <= traits_.row_attention_bytes) return;
-  const uint32_t variant = Max(traits_.attention, has_ranges ? kAttentionOfTiles : 0);
+  uint32_t variant = Max(traits_.attention, has_ranges ? kAttentionOfTiles : 0);
+  if (variant == kAttentionOfMatrices) variant = kAttentionOfTiles;
   const AttentionTile tile = AttentionTileOf(kind, variant, traits_.shared_memory);
   if (tile.pairs == 0) return;
+  SetTile(kind, tile, d);
+  d->shader = Shader::kAttentionTile;
+  d->constants[kAttentionKeepsQueriesId] = tile.keeps_queries ? 1 : 0;
+}
+
+void Lowering::SetTile(const AttentionKind& kind, const AttentionTile& tile, Dispatch* d) {
   const auto push = d->Push<AttentionPush>();
   const bool has_quads = push.in_at % 4 == 0 && push.in_stride % 4 == 0 && kind.head_dim % 4 == 0;
-  d->shader = Shader::kAttentionTile;
   d->segments = Segments();
   d->constants[kWidthId] = tile.lanes;
   for (const uint32_t id :
@@ -300,7 +333,6 @@ void Lowering::SetAttentionTile(const AttentionKind& kind, Dispatch* d) const {
   d->constants[kAttentionTileRowsId] = tile.rows;
   d->constants[kAttentionTileHeadsId] = tile.heads;
   d->constants[kAttentionInQuadsId] = has_quads ? 1 : 0;
-  d->constants[kAttentionKeepsQueriesId] = tile.keeps_queries ? 1 : 0;
   d->row_tile = tile.rows;
   d->groups_x = tile.groups_x;
 }

@@ -17,6 +17,9 @@ GpuTraits GpuTraitsOf(const Device& device) {
   gpu.coop_m = device.coop().m;
   gpu.coop_n = device.coop().n;
   gpu.coop_k = device.coop().k;
+  gpu.half_coop_m = device.half_coop().m;
+  gpu.half_coop_n = device.half_coop().n;
+  gpu.half_coop_k = device.half_coop().k;
   return gpu;
 }
 
@@ -28,6 +31,9 @@ void SetTraits(const GpuTraits& gpu, Traits* traits) {
   traits->matmuls.has_dot = gpu.has_dot;
   traits->matmuls.has_half = gpu.has_half;
   traits->matmuls.coop = {gpu.coop_m, gpu.coop_n, gpu.coop_k};
+  traits->matrices.coop = {gpu.half_coop_m, gpu.half_coop_n, gpu.half_coop_k};
+  traits->matrices.subgroup_size = gpu.has_full_subgroups ? gpu.subgroup_size : 0;
+  traits->matrices.max_lanes = gpu.max_lanes;
   // Software drivers have small subgroups and run them one after another.
   const bool is_wide = gpu.subgroup_size >= 32 && gpu.max_lanes >= 256;
   traits->choice_width = is_wide ? 256 : 128;

@@ -102,8 +102,9 @@ Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool cach
   size.requiredSubgroupSize = device.subgroup_size();
   const bool is_gemv = dispatch.shader == Shader::kGemvInt || dispatch.shader == Shader::kGemvFloat;
   const bool has_teams = is_gemv && dispatch.constants[kMatmulTeamsId] > 1;
-  if (dispatch.shader == Shader::kGemmCoop || dispatch.constants[kOneSubgroupId] != 0 ||
-      has_teams) {
+  const bool has_matrices =
+      dispatch.shader == Shader::kGemmCoop || dispatch.shader == Shader::kAttentionCoop;
+  if (has_matrices || dispatch.constants[kOneSubgroupId] != 0 || has_teams) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     if (device.has_sized_subgroups()) info.stage.pNext = &size;
   }

@@ -13,15 +13,10 @@
 layout(push_constant) uniform Push { AttentionPush push; };
 #include "kv.glsl"
 #include "attention.glsl"
+#include "attention_pairs.glsl"
 
-// PAIRS is 4 * 2^n and divides WIDTH; TILE_ROWS * TILE_HEADS <= PAIRS. KEYS is 2^n;
-// KEYS * PAIRS >= 4 * WIDTH.
-layout(constant_id = kAttentionPairsId) const uint PAIRS = 64;
-layout(constant_id = kAttentionKeysId) const uint KEYS = 16;
-layout(constant_id = kAttentionTileRowsId) const uint TILE_ROWS = 64;
-layout(constant_id = kAttentionTileHeadsId) const uint TILE_HEADS = 1;
-// 1: each head of a row starts at a multiple of 16 bytes of the binding.
-layout(constant_id = kAttentionInQuadsId) const uint IN_QUADS = 0;
+// PAIRS is 4 * 2^n and divides WIDTH. KEYS is 2^n; KEYS * PAIRS >= 4 * WIDTH.
+
 // 1: the queries of all pairs are in shared memory; 0: they are read again for each tile of keys.
 layout(constant_id = kAttentionKeepsQueriesId) const uint KEEPS_QUERIES = 0;
 
@@ -29,7 +24,6 @@ layout(constant_id = kAttentionKeepsQueriesId) const uint KEEPS_QUERIES = 0;
 // grid's heads and of all rows.
 layout(constant_id = kAttentionIsCopiedId) const uint IS_COPIED = 0;
 
-layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
 layout(set = 0, binding = 3) readonly buffer Values { float values[]; };
 layout(set = 0, binding = 3) readonly buffer ValueQuads { vec4 value_quads[]; };
 layout(set = 0, binding = 5) readonly buffer Keys { float keys[]; };
@@ -52,29 +46,10 @@ shared vec4 tile[KEYS * kTilePitch];         // keys, then values
 shared vec4 scores[KEYS * kScorePitch];      // of each key: the scores of all pairs, then weights
 shared vec4 shrinks[kPairGroups];            // what the sums so far are multiplied by
 shared vec4 queries[PAIRS * kDimQuads * KEEPS_QUERIES + 1];  // of each quad: those of all pairs
-shared uint firsts[PAIRS], ends[PAIRS];      // keys that a pair sees; none: of another sequence
 
-const uint kHeads = N_HEADS / N_KV_HEADS, kSplits = (kHeads + TILE_HEADS - 1) / TILE_HEADS;
-
-uint lane, kv_head, first_row, end_row, first_head, n_heads, table;
-uint first_key, end_key;  // keys that any row of the sequence sees
 vec4 staged[kStaged];
 vec4 sums[4 * kQuadsPerLane];
 float largest, total;  // of this invocation's pair, and of its part of the keys
-
-uint row_of(uint pair) { return first_row + pair / TILE_HEADS; }
-uint head_of(uint pair) { return first_head + pair % TILE_HEADS; }
-bool has_pair(uint pair) {
-  return pair / TILE_HEADS < TILE_ROWS && row_of(pair) < end_row && pair % TILE_HEADS < n_heads;
-}
-// Start of a pair's query. Pairs that are none read the first one.
-uint query_at(uint pair) {
-  uint p = has_pair(pair) ? pair : 0;
-  return push.in_at + (row_of(p) - ARN_FIRST_ROW) * push.in_stride + head_of(p) * HEAD_DIM;
-}
-vec4 query(uint at, uint quad) {
-  return IN_QUADS == 1 ? x_quads[at / 4 + quad] : row_elements(at, 4 * quad);
-}
 
 #define ARN_COPIED(START, ROWS, QUADS)                                        \
   {                                                                           \
@@ -205,8 +180,7 @@ void put_out() {
   for (uint part = 1; part < kParts; ++part) totals += scores[part * kScorePitch + group];
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     uint pair = 4 * group + j;
-    uint to = (row_of(pair) - ARN_FIRST_ROW) * N_HEADS + head_of(pair);
-    to = push.out_at + to * HEAD_DIM;
+    uint to = out_at(pair);
     [[unroll]] for (uint i = 0; i < kQuadsPerLane; ++i) {
       uint channel = 4 * (quad_lane + i * kQuadLanes);
       vec4 out_quad = sums[4 * i + j] / totals[j];
@@ -218,14 +192,7 @@ void put_out() {
 }
 
 void main() {
-  lane = gl_LocalInvocationIndex;
-  uint split = gl_WorkGroupID.x % kSplits * TILE_HEADS;
-  kv_head = push.first_kv_head + gl_WorkGroupID.x / kSplits;
-  first_head = kv_head * kHeads + split;
-  n_heads = min(TILE_HEADS, kHeads - split);
-  // Later rows see more keys: they begin first.
-  first_row = ARN_FIRST_ROW + (gl_NumWorkGroups.y - 1 - gl_WorkGroupID.y) * TILE_ROWS;
-  end_row = min(first_row + TILE_ROWS, ARN_FIRST_ROW + ARN_ROWS);
+  find_pairs();
 
   uint my_pair = lane / kParts;
   bool has_sink = HAS_SINKS == 1 && has_pair(my_pair);
@@ -239,24 +206,8 @@ void main() {
 
   // Rows [row, next): of one sequence, or of one part.
   for (uint row = first_row, next; row < end_row; row = next) {
-    next = end_row;
-    if (IS_SELF == 1) {
-      uvec2 part = part_of(row);
-      next = min(end_row, part.x + part.y);
-    } else {
-      uint sequence = row_sequence(row), at = sequence_at(sequence);
-      table = table_at(sequence, push.group);
-      next = min(end_row, run[at + kSequenceFirstRow] + run[at + kSequenceRows]);
-    }
-    uvec2 of_first = seen_by(row, table), of_last = seen_by(next - 1, table);
-    first_key = of_first.x;
-    end_key = of_last.y;
-    for (uint pair = lane; pair < PAIRS; pair += WIDTH) {
-      bool is_here = has_pair(pair) && row_of(pair) >= row && row_of(pair) < next;
-      uvec2 seen = is_here ? seen_by(row_of(pair), table) : uvec2(0, 0);
-      firsts[pair] = seen.x;
-      ends[pair] = seen.y;
-    }
+    uvec2 whole;
+    next = find_keys(row, whole);
     const bool has_all_rows = row == first_row && next == end_row;
     // Each turn attends to the tile at `at` and reads the next one; the first turn only reads.
     uint at = first_key / KEYS * KEYS - KEYS;
@@ -271,7 +222,7 @@ void main() {
       }
       fetch(true, at + KEYS);
       if (has_tile) {
-        if (has_all_rows && at >= of_last.x && at + KEYS <= of_first.y) {
+        if (has_all_rows && at >= whole.x && at + KEYS <= whole.y) {
           add_values(true);
         } else {
           add_values(false);

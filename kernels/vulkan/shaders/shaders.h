@@ -40,8 +40,9 @@ enum class Shader : uint8_t {
   kGemmCoop,  // only with subgroups and without dot products; empty if glslc could not compile it
   kGemmHalf,  // only on devices with f16 arithmetic
   kHeadLinear,
+  kAttentionCoop,  // as kGemmCoop
 };
-inline constexpr uint32_t kShaderCount = 31;
+inline constexpr uint32_t kShaderCount = 32;
 
 // Compilation variant of a shader: with or without subgroup operations, with or without integer dot
 // products. uses_dot is ignored by shaders without integer matmuls.

@@ -46,10 +46,12 @@ const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId
 const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
 const uint kAttentionIsMergeId = 10, kAttentionHasPartsId = 17, kAttentionIsCausalId = 18;
 const uint kAttentionMergesId = 19, kAttentionQuantizesId = 20, kAttentionGroupHeadsId = 21;
-// attention_tile.comp.
+// attention_tile.comp, attention_coop.comp.
 const uint kAttentionIsCopiedId = 22;
 const uint kAttentionPairsId = 11, kAttentionKeysId = 12, kAttentionTileRowsId = 13;
 const uint kAttentionTileHeadsId = 14, kAttentionInQuadsId = 15, kAttentionKeepsQueriesId = 16;
+// attention_coop.comp.
+const uint kAttentionCoopMId = 23, kAttentionCoopNId = 24, kAttentionCoopKId = 25;
 // linear.glsl; rows and outputs per workgroup: gemv_*.comp; tiles: gemm_*.comp.
 const uint kMatmulTypeId = 1, kMatmulAccumulateId = 2, kMatmulIsLogitsId = 3;
 const uint kMatmulRowsId = 4, kMatmulOutsId = 5, kMatmulWholeId = 6;

@@ -63,9 +63,12 @@ typedef struct arn_gpu_traits {
   uint32_t matmul_variant; /* of the backend's, from 0 (ARN_NOT_FOUND: there are fewer); the first
                               where the GPU cannot run it */
   uint32_t has_half;       /* 1: f16 arithmetic; used with arn_session_options.half_products */
+  uint32_t half_coop_m;    /* f16 cooperative matrices with f32 sums: as coop_m, coop_n, coop_k. */
+  uint32_t half_coop_n;    /* Attention of many rows has them where matmuls of int8 and int4 */
+  uint32_t half_coop_k;    /* weights have int8 matrices. */
 } arn_gpu_traits;
 #define ARN_GPU_TRAITS_INIT \
-  { sizeof(arn_gpu_traits), 0, 0, 0, 0, 128, 16384, 0, 0, 0, 0, 0 }
+  { sizeof(arn_gpu_traits), 0, 0, 0, 0, 128, 16384, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Work of one dispatch of a kernel. The words that describe a run, such as its page tables, are
  * left out. */
@@ -84,12 +87,13 @@ typedef struct arn_dispatch_cost {
                             another */
   uint64_t far_bytes;    /* its size: if no cache holds it, all of far_loaded comes from memory */
   uint64_t int_products; /* int8 multiplications of matmuls */
-  uint64_t float_products; /* of matmuls, attention, convolutions and scans */
-  uint64_t reductions;     /* of a value over a workgroup */
-  uint64_t half_products;  /* f16 multiplications of matmuls */
+  uint64_t float_products;       /* of matmuls, attention, convolutions and scans */
+  uint64_t reductions;           /* of a value over a workgroup */
+  uint64_t half_products;        /* f16 multiplications of matmuls */
+  uint64_t half_matrix_products; /* of f16 cooperative matrices, in attention */
 } arn_dispatch_cost;
 #define ARN_DISPATCH_COST_INIT \
-  { sizeof(arn_dispatch_cost), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_dispatch_cost), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 typedef void (*arn_dispatch_callback)(void* user, const arn_dispatch_cost* cost);
 
 /* Counts what a GPU would do to run n_tokens tokens after n_before others of one sequence, without
