@@ -34,9 +34,6 @@ constexpr const char* kHarmlessGgufKeys[] = {
     "classifier.output_labels",
 };
 
-// Bounds the cost of a damaged file.
-constexpr uint32_t kMaxBlocks = 4096;
-
 // Reads one file's keys for its architecture.
 class ConfigMaker {
  public:
@@ -75,8 +72,7 @@ class ConfigMaker {
   void AddSizes() {
     const ConfigKeys& keys = family_.keys;
     hidden_ = keys_.Required("embedding_length");
-    n_layers_ = keys_.Required("block_count");
-    if (n_layers_ > kMaxBlocks) keys_.Fail("block_count", "at most 4096");
+    n_layers_ = keys_.Blocks();
     AddNextLayers();
     config_[keys.hidden] = hidden_;
     config_[keys.layers] = n_layers_;
@@ -103,8 +99,7 @@ class ConfigMaker {
     if (const char* key = family_.bidirectional_key) config_[key] = true;
     if (family_.default_token_types == 0) return;
     const auto types = facts_.shapes.find("token_types.weight");
-    config_["type_vocab_size"] =
-        types == facts_.shapes.end() || types->second.empty() ? 1 : types->second[0];
+    config_["type_vocab_size"] = types == facts_.shapes.end() ? 1 : types->second[0];
   }
 
   // Layers behind the last, of a multi-token prediction head, count as blocks.
@@ -359,9 +354,8 @@ class ConfigMaker {
     }
     const std::string key = keys_.Key("attention.sliding_window");
     std::optional<int64_t> window = metadata_->Int(key);
-    if (facts_.window && family_.window == WindowRule::kEveryLayer && !window) {
-      window = *facts_.window;
-    }
+    // A file with a window of its own does not get another (ReadGgufArchitecture).
+    if (facts_.window && family_.window == WindowRule::kEveryLayer) window = *facts_.window;
     if (window && (*window < 0 || *window > INT32_MAX)) {
       metadata_->FailKey(key, "a number of tokens");
     }
@@ -406,12 +400,12 @@ class ConfigMaker {
     const std::string prefix = keys_.Key("");
     for (const std::string& key : metadata_->Unread()) {
       if (key.compare(0, prefix.size(), prefix) != 0) continue;
-      const nlohmann::json* value = metadata_->Find(key);
-      const bool says_nothing = value == nullptr || *value == false || *value == 0 ||
-                                *value == "" || (value->is_array() && value->empty());
+      const nlohmann::json& value = *metadata_->Find(key);  // GGUF has no null
+      const bool says_nothing =
+          value == false || value == 0 || value == "" || (value.is_array() && value.empty());
       if (says_nothing) continue;
       Fail("%s: %s is %s, which is not supported", metadata_->label().c_str(), key.c_str(),
-           Shown(*value).c_str());
+           Shown(value).c_str());
     }
   }
 

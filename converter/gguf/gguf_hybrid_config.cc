@@ -50,7 +50,7 @@ class HybridConfigMaker {
     hidden_ = keys_.Required("embedding_length");
     // The count includes the layers that predict further tokens.
     const uint32_t n_extra = keys_.Count("nextn_predict_layers").value_or(0);
-    n_layers_ = keys_.Required("block_count");
+    n_layers_ = keys_.Blocks();
     if (n_extra >= n_layers_) keys_.Fail("nextn_predict_layers", "less than block_count");
     n_layers_ -= n_extra;
     config_[keys.hidden] = hidden_;
@@ -288,7 +288,6 @@ class HybridConfigMaker {
     config_[scan.expand] = width / hidden_;
     config_[scan.bias] = HasInSomeLayer("ssm_in.bias");
     config_[scan.conv_bias] = HasInSomeLayer("ssm_conv1d.bias");
-    if (!scan.has_attention_period) return;
     std::vector<bool> has_attention = LayersWithoutKv();
     has_attention.flip();
     AddPeriod("attn_layer_period", "attn_layer_offset", "attention.head_count_kv", has_attention);

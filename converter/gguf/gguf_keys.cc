@@ -9,7 +9,8 @@ namespace arn::convert {
 std::optional<uint32_t> GgufKeys::Count(const char* name) {
   const nlohmann::json* value = metadata_->Find(Key(name));
   if (value == nullptr || !value->is_array()) {
-    return value != nullptr && *value == 0 ? std::nullopt : metadata_->Count(Key(name));
+    if (value != nullptr && *value == 0) return std::nullopt;
+    return metadata_->Count(Key(name));
   }
   const bool is_one =
       !value->empty() && std::all_of(value->begin(), value->end(),
@@ -24,6 +25,12 @@ uint32_t GgufKeys::Required(const char* name) {
   const std::optional<uint32_t> count = Count(name);
   if (!count) Fail(name, "a whole number above 0");
   return *count;
+}
+
+uint32_t GgufKeys::Blocks() {
+  const uint32_t n = Required("block_count");
+  if (n > 4096) Fail("block_count", "at most 4096");
+  return n;
 }
 
 std::vector<uint32_t> GgufKeys::ByLayer(const char* name, uint32_t n) {

@@ -25,6 +25,8 @@ class GgufKeys {
   // does not use the key.
   std::optional<uint32_t> Count(const char* name);
   uint32_t Required(const char* name);
+  // Reads the number of layers, whose bound is one of the cost of a damaged file.
+  uint32_t Blocks();
   std::optional<double> Number(const char* name) { return metadata_->Number(Key(name)); }
   bool Bool(const char* name, bool fallback) { return metadata_->Bool(Key(name), fallback); }
 

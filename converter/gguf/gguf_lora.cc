@@ -70,7 +70,7 @@ Lora ReadGgufLora(const fs::path& path, const std::string& architecture, double 
     matrix.right = ReadMatrix(entry);
     matrix.left = ReadMatrix(*other);
     const uint64_t rank = entry.tensor->shape[0];
-    if (rank == 0 || rank > UINT16_MAX || other->tensor->shape[1] != rank) {
+    if (rank > UINT16_MAX || other->tensor->shape[1] != rank) {
       Fail("%s: %s: lora_a is %s and lora_b %s, expected one rank", path.c_str(), module.c_str(),
            ShapeText(entry.tensor->shape).c_str(), ShapeText(other->tensor->shape).c_str());
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "converter/base/error.h"
 #include "converter/gguf/pre_tokenizers.h"
@@ -244,8 +245,11 @@ nlohmann::json MergesOfScores(const std::vector<Token>& tokens) {
     size_t left_characters, right_characters;
   };
   std::unordered_map<std::string_view, uint32_t> ids;
+  std::unordered_set<size_t> sizes;  // of pieces: looking up all parts of a long one is slow
   for (uint32_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].type == kNormal && !tokens[i].text.empty()) ids.emplace(tokens[i].text, i);
+    if (tokens[i].type != kNormal || tokens[i].text.empty()) continue;
+    ids.emplace(tokens[i].text, i);
+    sizes.insert(tokens[i].text.size());
   }
   std::vector<Merge> merges;
   for (const Token& token : tokens) {
@@ -253,7 +257,8 @@ nlohmann::json MergesOfScores(const std::vector<Token>& tokens) {
     const std::string_view text = token.text;
     std::vector<Merge> own;
     for (size_t at = 1; at < text.size(); ++at) {
-      if ((static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) continue;
+      // Texts are UTF-8, so a cut inside a character leaves no piece.
+      if (sizes.count(at) == 0 || sizes.count(text.size() - at) == 0) continue;
       const auto left = ids.find(text.substr(0, at)), right = ids.find(text.substr(at));
       if (left == ids.end() || right == ids.end()) continue;
       own.push_back({left->second, right->second, token.score, CharacterCount(left->first),

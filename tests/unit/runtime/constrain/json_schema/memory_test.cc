@@ -3,6 +3,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include "schema_costs.h"
 #include "schema_matcher.h"
 #include "tests/support/failing_arena.h"
 
@@ -198,6 +199,18 @@ TEST(JsonSchemaMemory, EveryNumberOfSteps) {
           << steps << ": " << matcher.error();
     }
     EXPECT_GT(steps, 5u);
+  }
+}
+
+// What each costs is in the list of costs.
+TEST(JsonSchemaMemory, Costs) {
+  for (const char* schema : kSchemas) {
+    for (const bool any_way : {false, true}) {
+      const SchemaMatcher::Options options = {any_way, any_way, any_way, 3 * kPlenty, kPlenty};
+      SchemaMatcher matcher;
+      ASSERT_EQ(Status::kOk, matcher.Compile(schema, options)) << matcher.error();
+      SchemaCosts::Expect(schema, options, matcher.term_bytes(), 0);
+    }
   }
 }
 
