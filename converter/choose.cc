@@ -77,7 +77,11 @@ std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments) 
       is_quantised |= matrix.is_quantised;
     }
     const bool is_large = n >= kInt4From;
-    if (const std::optional<DType> held = is_quantised ? HeldWeights(options) : std::nullopt) {
+    if (HoldsBlocks(options)) {
+      arguments->weights = kHeldWeights;
+      said = std::string("--weights ") + kHeldWeights + ": each matrix as the file has it";
+    } else if (const std::optional<DType> held =
+                   is_quantised ? HeldWeights(options) : std::nullopt) {
       arguments->weights = DTypeName(*held);
       said = "--weights " + arguments->weights + ", as the checkpoint is quantised";
     } else {
