@@ -393,7 +393,7 @@ std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* 
       "Examples:\n"
       "  arenite-convert SmolLM2-135M-Instruct\n"
       "  arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int4\n"
-      "  arenite-convert SmolLM2-135M-Instruct-Q4_0.gguf -o smollm2.arn --weights int4\n"
+      "  arenite-convert SmolLM2-135M-Instruct-Q4_K_M.gguf -o smollm2.arn\n"
       "  arenite-convert SmolLM2-135M-Instruct --lora my-adapter --base smollm2.arn -o mine.arn\n"
       "  arenite-convert --plan config.json --context 2048");
   AddOptions(&app, arguments);

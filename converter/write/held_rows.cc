@@ -11,7 +11,8 @@ namespace {
 
 bool KeepsStoredValues(const SourcePart& part) {
   return part.weight->added == nullptr && part.transposed_rows == 0 && part.taps == 0 &&
-         part.frames == 0 && part.column_turns.is_in_order() &&
+         part.frames == 0 && part.column_turns.is_in_order() && part.exchanged_block == 0 &&
+         part.stored_blocks[0] == 0 && part.more_columns[0] == nullptr && !part.is_bound &&
          part.factor * part.input_factor == 1.0f && !part.is_negative_log && !part.zero_row;
 }
 
@@ -148,7 +149,7 @@ std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) 
       first->weight->file->path().c_str(), first->weight->tensor->name.c_str(), DTypeName(dtype),
       stored.c_str(), WhyNotHeld(*first, dtype, HeldBy(*first, dtype)), first_tensor->name.c_str(),
       names.size(), names.size() == 1 ? "matrix" : "matrices",
-      HeldTypeOf(*first_tensor) == DType::kF32 ? "f32, bf16 or f16" : "held");
+      kHasLowBits && HeldTypeOf(*first_tensor) != DType::kF32 ? "held" : "f32, bf16 or f16");
 }
 
 }  // namespace arn::convert

@@ -44,7 +44,7 @@ inline constexpr float kLeastSymmetricRange = 1e-5f;
 
 // Codes of a row are padded to a multiple of this many columns.
 inline constexpr uint32_t kCodeUnit = 32;
-// Of 6 bits, negated: codes are levels plus this.
+// Codes of 6 bits are levels plus this.
 inline constexpr int kLeastOf6Bits = 32;
 
 struct CodeType {

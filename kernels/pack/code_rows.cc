@@ -20,7 +20,7 @@ CodePlace PlaceOf(const CodeType& type, uint32_t row, uint32_t column) {
   return {quad / 2 * kCodeVector + byte, quad % 2 * 4, false};
 }
 
-// Of 6 bits: the type of the upper 2, which follow the lower 4.
+// Codes of 6 bits lie as the lower 4, then the upper 2, do in these types.
 constexpr CodeType kUpperBits = kInt2Codes, kLowerBits = kInt4KCodes;
 constexpr uint32_t kUpperBytes = 4 * kCodeVector;
 

@@ -44,13 +44,14 @@ constexpr uint32_t kTileRows = 3;
 #else
 constexpr uint32_t kTileRows = 4;
 #endif
+// Where code has to be small, the types of others share a kernel, which asks for theirs.
+constexpr CodeType kAnyOfOthers = {DType::kF32, 0, {}, 0, BlockScale::kNested, false};
+constexpr bool kShares = HWY_ARCH_ARM_A64;
+template <const CodeType& kType>
+constexpr bool kIsAny = kType.bits == 0;
 // Nested scales take registers, too, and blocks of half a unit have two sums.
 template <const CodeType& kType>
 constexpr bool kIsHalved = kType.block < kCodeUnit;
-template <const CodeType& kType>
-constexpr uint32_t kTileRowsOf = kIsHalved<kType>                     ? HWY_MIN(kTileRows, 8)
-                                 : kType.scale == BlockScale::kNested ? HWY_MIN(kTileRows, 10)
-                                                                      : kTileRows;
 // Bytes that a single row reads ahead.
 constexpr size_t kAhead = 6144;
 constexpr size_t kTileVectors = HWY_ARCH_ARM_A64 ? 2 : 1;
@@ -106,6 +107,13 @@ struct SignedDot : PlainDot {
 #endif
 #endif
 
+// Several types in one kernel, without dot products, are much code.
+template <const CodeType& kType, class Dot>
+constexpr uint32_t kTileRowsOf = kIsAny<kType> && !Dot::kTakesBytes   ? HWY_MIN(kTileRows, 3)
+                                 : kIsHalved<kType>                   ? HWY_MIN(kTileRows, 8)
+                                 : kType.scale == BlockScale::kNested ? HWY_MIN(kTileRows, 10)
+                                                                      : kTileRows;
+
 // The number of a quad, as a type.
 template <size_t kNumber>
 struct Quad {
@@ -121,12 +129,43 @@ class Lookup {
  public:
   HWY_INLINE Lookup() {
     HWY_ALIGN int8_t low[16], high[16];
-    for (uint32_t i = 0; i < 16; ++i) {
+    for (uint32_t i = 0; i < 16 && kType.bits != 0; ++i) {
       low[i] = kType.levels[i % kType.n_levels()];
       high[i] = kType.levels[i / 4];
     }
     low_ = hn::LoadDup128(DI8(), low);
     high_ = hn::LoadDup128(DI8(), high);
+  }
+
+  // The same for any type of others, of `bits` bits.
+  template <bool kTakesBytes, class Add>
+  HWY_INLINE void ForQuadsOfAny(uint32_t bits, const std::byte* unit, const Add& add) const {
+    Levels levels[kCodeUnit / 4];
+    const auto keep = [&](auto quad, Levels of_quad)
+                          HWY_ATTR { levels[decltype(quad)::kValue] = of_quad; };
+    if (bits == 4) {
+      TwoCodes<0>(unit, keep);
+      TwoCodes<2>(unit, keep);
+      TwoCodes<4>(unit, keep);
+      TwoCodes<6>(unit, keep);
+    } else if (bits == 6) {
+      FourJoined<0>(unit, keep);
+      FourJoined<4>(unit, keep);
+    } else {
+      EightBytes<true, 0>(unit, keep);
+    }
+    for (bool has_halves = !kTakesBytes && bits == 8;; has_halves = false) {
+      Levels rest[kCodeUnit / 4];
+      HWY_UNROLL(8)
+      for (size_t i = 0; !kTakesBytes && i < kCodeUnit / 4; ++i) {
+        const Levels half = hn::ShiftRight<1>(levels[i]);
+        rest[i] = hn::Sub(levels[i], half);
+        levels[i] = has_halves ? half : levels[i];
+      }
+      AddEach<0>(levels, add);
+      if (!has_halves) break;
+      for (size_t i = 0; i < kCodeUnit / 4; ++i) levels[i] = rest[i];
+    }
   }
 
   // Calls add(quad, levels) for every quad, a Quad: sums that it chooses stay in registers. With
@@ -205,6 +244,11 @@ class Lookup {
   static HWY_INLINE Levels Join(Codes lower, Codes upper) {
     const Codes codes = hn::Or(lower, hn::And(upper, hn::Set(DU8(), 0x30)));
     return hn::BitCast(DI8(), hn::Sub(codes, hn::Set(DU8(), kLeastOf6Bits)));
+  }
+  template <size_t kQuad, class Add>
+  static HWY_INLINE void AddEach(const Levels* levels, const Add& add) {
+    add(Quad<kQuad>(), levels[kQuad]);
+    if constexpr (kQuad + 1 < kCodeUnit / 4) AddEach<kQuad + 1>(levels, add);
   }
   template <bool kTakesBytes, size_t kQuad, class Add>
   HWY_INLINE void EightBytes(const std::byte* unit, const Add& add) const {
@@ -286,7 +330,7 @@ struct Nested {
 // Loads the scales of kLanes columns of a block.
 template <const CodeType& kType>
 HWY_INLINE VF BlockScales(const std::byte* from, uint64_t scale_bytes) {
-  if constexpr (kType.scale == BlockScale::kF16) {
+  if constexpr (kType.scale == BlockScale::kF16 || kIsAny<kType>) {
     if (scale_bytes == 0) return hn::Set(DF(), 1.0f);
     return Halves(from);
   } else {
@@ -325,14 +369,15 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     const auto offset = static_cast<float>(args.quantized[r].zero_point + Dot::kOffset);
     for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Mul(load(0, v), hn::Set(df, offset));
   }
-  constexpr bool kIsNested = kType.scale == BlockScale::kNested;
-  constexpr uint32_t kHalves = kIsHalved<kType> ? 2 : 1;
+  const CodeType& type = kIsAny<kType> ? *FindCodeType(args.dtype) : kType;
+  const bool is_nested = type.scale == BlockScale::kNested;
+  const uint32_t halves = type.block < kCodeUnit ? 2 : 1;
   const Lookup<kType> lookup;
   const auto* a = static_cast<const uint8_t*>(args.a);
   // Ternary rows may have no scales of blocks.
   const uint64_t scale_bytes =
-      kType.scale == BlockScale::kF16 ? shape.scale_bytes : kType.scale_bytes();
-  const std::byte* scales = panel + CodePanel::kScales + first * (kIsNested ? 4 : scale_bytes);
+      kType.scale == BlockScale::kF16 ? shape.scale_bytes : type.scale_bytes();
+  const std::byte* scales = panel + CodePanel::kScales + first * (is_nested ? 4 : scale_bytes);
   const std::byte* unit = panel + shape.codes_offset + first * 4;
   const uint32_t units = args.k / kCodeUnit;
   // A single row waits for memory. Its instructions per byte are so many that few loads are under
@@ -346,19 +391,25 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
   // Products with levels less their middle, and minimums times the sums of the activations: with
   // the activations' offsets both would be large. The middle times the offset is a block's
   // beginning.
-  constexpr int32_t kBeginning = -kType.middle() * static_cast<int32_t>(kType.block);
+  const int32_t beginning = -type.middle() * static_cast<int32_t>(type.block);
   int32_t beginnings[kRows];
   for (uint32_t r = 0; r < kRows; ++r) {
-    beginnings[r] = kBeginning * (args.quantized[r].zero_point + Dot::kOffset);
+    beginnings[r] = beginning * (args.quantized[r].zero_point + Dot::kOffset);
   }
   Nested nested[kVectors];
+  for (size_t v = 0; kIsAny<kType> && v < kVectors; ++v) {
+    nested[v].scale = nested[v].minimum = hn::Zero(df);
+  }
   const std::byte* row_sums = static_cast<const std::byte*>(args.a) + size_t{kRows} * args.k;
   uint32_t super_left = 0, place = 0, first_of_super = 0;
   // A single vector of a single row has several sums, so that they do not wait for each other.
+  constexpr bool kHasHalves = kIsAny<kType> || kIsHalved<kType>;
+  constexpr bool kIsNested = kType.scale == BlockScale::kNested;
   constexpr uint32_t kChains = kTakesFields                        ? kFields
-                               : kIsNested || kRows * kVectors > 1 ? kHalves
+                               : kHasHalves                        ? 2
+                               : kIsNested || kRows * kVectors > 1 ? 1
                                                                    : 2;
-  for (uint32_t u = 0; u < units; scales += kIsNested ? 0 : kCodeColumns * scale_bytes) {
+  for (uint32_t u = 0; u < units; scales += is_nested ? 0 : kCodeColumns * scale_bytes) {
     VI dots[kChains][kRows][kVectors];
     HWY_UNROLL(4)
     for (uint32_t i = 0; i < kChains; ++i) {
@@ -366,18 +417,18 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
       for (uint32_t r = 0; r < kRows; ++r) {
         HWY_UNROLL(4)
         for (size_t v = 0; v < kVectors; ++v) {
-          dots[i][r][v] = kBeginning != 0 ? hn::Set(di32, beginnings[r]) : hn::Zero(di32);
+          dots[i][r][v] = i == 0 && beginning != 0 ? hn::Set(di32, beginnings[r]) : hn::Zero(di32);
         }
       }
     }
     // A constant number of units leaves no loop.
     constexpr uint32_t kUnits = HWY_MAX(kType.block / kCodeUnit, 1);
     const uint32_t end = kUnits == 1 ? u + 1 : HWY_MIN(u + kUnits, units);
-    if constexpr (kIsNested) {
+    if (is_nested) {
       if (super_left == 0) {
-        super_left = HWY_MIN(shape.super_blocks / kHalves, units - u);
+        super_left = HWY_MIN(shape.super_blocks / halves, units - u);
         place = 0;
-        first_of_super = u * kHalves;
+        first_of_super = u * halves;
         for (size_t v = 0; v < kVectors; ++v) nested[v].Begin(scales + v * kLanes * 4);
         scales += kCodeVector;
       }
@@ -388,14 +439,14 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     }
     for (; u < end; ++u, unit += shape.unit_bytes, a += size_t{kCodeUnit} * kRows) {
       if constexpr (kRows == 1) {
-        for (uint64_t i = 0; i <= kType.bits; ++i) __builtin_prefetch(ahead + i * kCodeVector);
+        for (uint64_t i = 0; i <= type.bits; ++i) __builtin_prefetch(ahead + i * kCodeVector);
         ahead += ahead_step;
       }
       HWY_UNROLL(4)
       for (size_t v = 0; v < kVectors; ++v) {
         const auto add = [&](auto quad, Levels levels) HWY_ATTR {
           constexpr size_t kQuad = decltype(quad)::kValue;
-          constexpr size_t kChain = kHalves == 2 ? kQuad / 4 : kQuad % kChains;
+          constexpr size_t kChain = kHasHalves ? kQuad / 4 : kQuad % kChains;
           HWY_UNROLL(16)
           for (uint32_t r = 0; r < kRows; ++r) {
             int32_t word;
@@ -403,20 +454,25 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
             Dot::Add(Dot::Activations(word), levels, &dots[kChain][r][v]);
           }
         };
-        lookup.template ForQuads<kTakesFields, Dot::kTakesBytes>(unit + v * kLanes * 4, add);
+        const std::byte* from = unit + v * kLanes * 4;
+        if constexpr (kIsAny<kType>) {
+          lookup.template ForQuadsOfAny<Dot::kTakesBytes>(type.bits, from, add);
+        } else {
+          lookup.template ForQuads<kTakesFields, Dot::kTakesBytes>(from, add);
+        }
       }
     }
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
       VF scale;
-      if constexpr (kHalves == 2) {
+      if (halves == 2) {
         const VF second = nested[v].Scale(scales + v * kLanes * 4, place + 1);
         HWY_UNROLL(16)
         for (uint32_t r = 0; r < kRows; ++r) {
-          sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dots[1][r][v]), second, sums[r][v]);
+          sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dots[kChains - 1][r][v]), second, sums[r][v]);
         }
       }
-      if constexpr (kIsNested) {
+      if (is_nested) {
         scale = nested[v].Scale(scales + v * kLanes * 4, place);
       } else {
         scale = BlockScales<kType>(scales + v * kLanes * scale_bytes, scale_bytes);
@@ -430,13 +486,13 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
               hn::Add(hn::ShiftRight<2>(dots[1][r][v]), hn::ShiftRight<4>(dots[2][r][v]));
           dot = hn::Add(hn::Add(dot, dots[3][r][v]), hn::Add(fields, first_levels));
         } else {
-          for (uint32_t i = 1; i < kChains / kHalves; ++i) dot = hn::Add(dot, dots[i][r][v]);
+          for (uint32_t i = 1; halves == 1 && i < kChains; ++i) dot = hn::Add(dot, dots[i][r][v]);
         }
         sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dot), scale, sums[r][v]);
       }
     }
-    if constexpr (kIsNested) {
-      place += kHalves;
+    if (is_nested) {
+      place += halves;
       if (--super_left != 0) continue;
       const uint32_t n_pairs = (place + 1) / 2;
       const std::byte* pair_sums = row_sums + first_of_super / 2 * size_t{kRows} * 4;
@@ -478,7 +534,7 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
 
 template <const CodeType& kType, class Dot, uint32_t kRows = 1>
 void RunCodes(const TileArgs& args) {
-  if constexpr (kRows < kTileRowsOf<kType>) {
+  if constexpr (kRows < kTileRowsOf<kType, Dot>) {
     if (args.rows > kRows) return RunCodes<kType, Dot, kRows + 1>(args);
   }
   constexpr size_t kVectors = kRows == 1 ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
@@ -495,15 +551,19 @@ void RunCodes(const TileArgs& args) {
 
 template <const CodeType& kType, class Dot>
 TileKernel KernelOf() {
-  return {kCodeLayout, kTileRowsOf<kType>, RunCodes<kType, Dot>};
+  return {kCodeLayout, kTileRowsOf<kType, Dot>, RunCodes<kType, Dot>};
 }
 
 template <class Dot>
 TileKernel Choose(DType dtype) {
   if (IsTernary(dtype)) return KernelOf<kTernaryCodes, Dot>();
-  if (IsInt4K(dtype)) return KernelOf<kInt4KCodes, Dot>();
-  if (HasMinimums(dtype)) return KernelOf<kInt6KCodes, Dot>();
-  if (dtype == DType::kInt8K) return KernelOf<kInt8KCodes, Dot>();
+  if constexpr (kShares) {
+    if (IsOfOthers(dtype)) return KernelOf<kAnyOfOthers, Dot>();
+  } else {
+    if (IsInt4K(dtype)) return KernelOf<kInt4KCodes, Dot>();
+    if (HasMinimums(dtype)) return KernelOf<kInt6KCodes, Dot>();
+    if (dtype == DType::kInt8K) return KernelOf<kInt8KCodes, Dot>();
+  }
   return dtype == DType::kInt2 ? KernelOf<kInt2Codes, Dot>() : KernelOf<kInt3Codes, Dot>();
 }
 }  // namespace

@@ -16,7 +16,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq3S = 21;
+constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq3S = 21, kTq2_0 = 35;
 
 class HeldFile : public GgufTest {
  protected:
@@ -31,10 +31,11 @@ class HeldFile : public GgufTest {
 
   // Returns random blocks whose values are as large as those of a trained matrix.
   std::vector<uint8_t> Blocks(uint32_t type, uint64_t elements) {
-    const BlockFormat& format = *FindBlockFormat(type == kQ8_0   ? "Q8_0"
-                                                 : type == kQ4_K ? "Q4_K"
-                                                 : type == kQ6_K ? "Q6_K"
-                                                                 : "IQ3_S");
+    const BlockFormat& format = *FindBlockFormat(type == kQ8_0    ? "Q8_0"
+                                                 : type == kQ4_K  ? "Q4_K"
+                                                 : type == kQ6_K  ? "Q6_K"
+                                                 : type == kTq2_0 ? "TQ2_0"
+                                                                  : "IQ3_S");
     std::vector<uint8_t> bytes(elements / format.elements * format.bytes);
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(rng_());
     std::uniform_real_distribution<float> scale(0.5f, 1.5f);
@@ -47,6 +48,11 @@ class HeldFile : public GgufTest {
       const float factor = scale(rng_);
       if (type == kQ8_0) put(0, 0.0008f * factor);
       if (type == kIq3S) put(0, 0.0008f * factor);
+      for (size_t i = 0; type == kTq2_0 && i < 64; ++i) {
+        // No pair of bits is 3.
+        block[i] = static_cast<uint8_t>(block[i] & ~((block[i] & block[i] >> 1 & 0x55) * 3));
+      }
+      if (type == kTq2_0) put(64, 0.05f * factor);
       if (type == kQ6_K) put(208, 0.00004f * factor);
       if (type != kQ4_K) continue;
       // Minimums are 8 steps, so that weights have both signs.
@@ -131,6 +137,13 @@ TEST_F(HeldFile, Q8_0_IsHeldBitForBit) {
   ExpectHeld();
   EXPECT_EQ(fbs::DType::Int8K, TypeOf("embedding"));
   EXPECT_EQ(fbs::DType::Int8K, TypeOf("layers.0.qkv"));
+}
+
+TEST_F(HeldFile, TernaryBlocks_AreHeldBitForBit) {
+  WriteFile("mlp", kTq2_0);
+  ExpectHeld();
+  EXPECT_EQ(fbs::DType::Ternary, TypeOf("layers.0.down"));
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("layers.0.qkv"));
 }
 
 // What is lost is the rounding of activations to int8.
