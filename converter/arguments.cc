@@ -127,8 +127,9 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
          "--weights", arguments->weights,
          "Element type of the layers' matrices [int8; int4 from 3 billion parameters on; "
          "ternary for BitNet; of a quantised checkpoint the type that holds it]. ternary holds "
-         "matrices of -1, 0 and 1 times a scale, int4k those of 4 bits with scales and minimums, "
-         "such as GGUF's Q4_K, and no others")
+         "matrices of -1, 0 and 1 times a scale and no others; held gives each matrix the type "
+         "that holds what others have quantised, such as GGUF's Q4_K, exactly; int4k is the same "
+         "with embedding and head in int8")
       ->transform(CLI::IsMember(formats, CLI::ignore_case));
   app->add_option("--embedding", arguments->embedding,
                   "Element type of the embedding [int8 with weights of 8 bits and fewer, else as "
@@ -236,9 +237,10 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "int8, measured on the text of --calibrate or, without one, on a text that the "
                   "model writes")
       ->check(CLI::Range(2.0, 8.5));
-  app->add_flag("--requantise", arguments->requantise,
-                "Of a checkpoint quantised by others (GPTQ, AWQ, FP8 ...): quantises again what "
-                "the type does not hold exactly, and says by how much it changes");
+  app->add_flag(
+      "--requantise", arguments->requantise,
+      "Of a checkpoint quantised by others (GGUF, GPTQ, AWQ, FP8 ...): quantises again what "
+      "the type does not hold exactly, and says by how much it changes");
   app->add_option("--threads", arguments->threads,
                   "Number of threads that quantise [one for each core]")
       ->check(CLI::Range(1u, kMostThreads));
@@ -350,7 +352,7 @@ void CheckNeeds(const Arguments& arguments) {
     refuse("--split", "needs an output that ends in .arn");
   }
   const DType weights = FormatNames().at(arguments.weights.empty() ? "int8" : arguments.weights);
-  const bool is_rounded = IsInteger(weights) && !IsTernary(weights) && !HasMinimums(weights);
+  const bool is_rounded = IsInteger(weights) && !IsTernary(weights) && !IsOfOthers(weights);
   if (arguments.tokenizer_only) {
     constexpr const char* kReason = "needs weights, --tokenizer-only writes none";
     if (arguments.verify) refuse("--verify", kReason);
@@ -376,8 +378,10 @@ const std::map<std::string, DType>& FormatNames() {
     std::map<std::string, DType> all;
     for (uint32_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
+      if (IsOfOthers(dtype) && !IsInt4K(dtype)) continue;
       if (kHasLowBits || FindCodeType(dtype) == nullptr) all.emplace(DTypeName(dtype), dtype);
     }
+    if (kHasLowBits) all.emplace(kHeldWeights, DType::kInt4K);
     return all;
   }();
   return names;
@@ -391,7 +395,7 @@ std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* 
       "Examples:\n"
       "  arenite-convert SmolLM2-135M-Instruct\n"
       "  arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int4\n"
-      "  arenite-convert SmolLM2-135M-Instruct-Q4_0.gguf -o smollm2.arn --weights int4\n"
+      "  arenite-convert SmolLM2-135M-Instruct-Q4_K_M.gguf -o smollm2.arn\n"
       "  arenite-convert SmolLM2-135M-Instruct --lora my-adapter --base smollm2.arn -o mine.arn\n"
       "  arenite-convert --plan config.json --context 2048");
   AddOptions(&app, arguments);

@@ -77,7 +77,15 @@ std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments) 
       is_quantised |= matrix.is_quantised;
     }
     const bool is_large = n >= kInt4From;
-    if (const std::optional<DType> held = is_quantised ? HeldWeights(options) : std::nullopt) {
+    // Such blocks are not for GPUs, nor are they calibrated.
+    const PackTarget* target = FindPackTarget(arguments->target.c_str());
+    const bool is_for_device = target != nullptr && target->is_device;
+    const bool is_calibrated = !arguments->calibrate.empty() || arguments->bits != 0;
+    if (!is_for_device && !is_calibrated && HoldsBlocks(options)) {
+      arguments->weights = kHeldWeights;
+      said = std::string("--weights ") + kHeldWeights + ": each matrix as the file has it";
+    } else if (const std::optional<DType> held =
+                   is_quantised ? HeldWeights(options) : std::nullopt) {
       arguments->weights = DTypeName(*held);
       said = "--weights " + arguments->weights + ", as the checkpoint is quantised";
     } else {

@@ -59,8 +59,9 @@ Formats ChooseFormats(const Arguments& arguments) {
   Formats formats;
   formats.weights = FormatNames().at(arguments.weights);
   formats.embedding = !arguments.embedding.empty() ? FormatNames().at(arguments.embedding)
-                      : IsInteger(formats.weights) ? DType::kInt8
-                                                   : formats.weights;
+                      : IsInteger(formats.weights) && arguments.weights != kHeldWeights
+                          ? DType::kInt8
+                          : formats.weights;
   formats.head = arguments.head.empty() ? formats.embedding : FormatNames().at(arguments.head);
   formats.target =
       arguments.target == "auto" ? AutoTarget() : FindPackTarget(arguments.target.c_str());

@@ -307,7 +307,7 @@ class Conversion {
                                 read.checkpoint, &warnings_);
       }
       TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
-      ChooseNested(*options_.formats.target, &plan);
+      ChooseHeld(*options_.formats.target, is_gguf_, &plan);
       return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
               std::move(plan), std::move(lora)};
     }
@@ -354,7 +354,7 @@ class Conversion {
       spec.mtp = FindMtp(tower.config, tower.label, spec, checkpoint, &warnings_);
     }
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
-    ChooseNested(*options_.formats.target, &plan);
+    ChooseHeld(*options_.formats.target, is_gguf_, &plan);
     return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan),
             std::move(lora)};
   }
@@ -499,15 +499,24 @@ std::optional<DType> HeldWeights(const ConvertOptions& options) {
       for (const SourcePart& part : job.plan.tensors[i].parts) {
         if (part.weight->decoded == nullptr) continue;
         is_quantised = true;
-        const DType of_part = is_edge              ? DType::kInt8
-                              : HasMinimums(dtype) ? NestedTypeOf(job.plan.tensors[i])
-                                                   : dtype;
+        const DType of_part = is_edge             ? DType::kInt8
+                              : IsOfOthers(dtype) ? HeldTypeOf(job.plan.tensors[i])
+                                                  : dtype;
         is_held = is_held && HeldBy(part, of_part) == DecodedTensor::Held::kExactly;
       }
     }
     if (is_quantised && is_held) return dtype;
   }
   return std::nullopt;
+}
+
+bool HoldsBlocks(const ConvertOptions& options) {
+  if (!kHasLowBits || !IsGguf(options.folder)) return false;
+  const WeightsJob job = Conversion(options, {}).PlanWeights();
+  const std::vector<PlannedTensor>& tensors = job.plan.tensors;
+  return std::any_of(tensors.begin(), tensors.end(), [](const PlannedTensor& tensor) {
+    return !tensor.is_vector && HeldTypeOf(tensor) != DType::kF32;
+  });
 }
 
 void CheckWeights(const ConvertOptions& options) {

@@ -124,6 +124,10 @@ std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
 // ConvertError.
 std::optional<DType> HeldWeights(const ConvertOptions& options);
 
+// Returns whether a GGUF file has a matrix in blocks that a type of codes holds exactly. Throws
+// ConvertError.
+bool HoldsBlocks(const ConvertOptions& options);
+
 // Throws what Convert() would throw before it writes the first byte of a tensor.
 void CheckWeights(const ConvertOptions& options);
 

@@ -16,6 +16,11 @@ float Half(const std::byte* p) {
   std::memcpy(&bits, p, sizeof bits);
   return F32FromF16(bits);
 }
+uint16_t U16(const std::byte* p) {
+  uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return bits;
+}
 uint32_t U32(const std::byte* p) {
   uint32_t bits;
   std::memcpy(&bits, p, sizeof bits);
@@ -35,29 +40,12 @@ void DequantiseQ4_0(const std::byte* block, float* out) {
   }
 }
 
-void NestQ4_0(const std::byte* block, uint8_t* codes, int16_t* entries) {
-  std::memcpy(entries, block, sizeof(int16_t));
-  entries[1] = entries[0];
-  entries[2] = 1 << 8 | 8;
-  entries[3] = 0;
-  for (uint32_t i = 0; i < 32; ++i) codes[i] = static_cast<uint8_t>(Nibble(block + 2, i));
-}
-
 // f16 scale, f16 minimum, nibbles: q scale + minimum.
 void DequantiseQ4_1(const std::byte* block, float* out) {
   const float scale = Half(block), least = Half(block + 2);
   for (uint32_t i = 0; i < 32; ++i) {
     out[i] = static_cast<float>(Nibble(block + 4, i)) * scale + least;
   }
-}
-
-void NestQ4_1(const std::byte* block, uint8_t* codes, int16_t* entries) {
-  constexpr int16_t kSign = INT16_MIN;
-  std::memcpy(entries, block, 2 * sizeof(int16_t));
-  entries[1] = static_cast<int16_t>(entries[1] ^ kSign);
-  entries[2] = 1 << 8 | 1;
-  entries[3] = 0;
-  for (uint32_t i = 0; i < 32; ++i) codes[i] = static_cast<uint8_t>(Nibble(block + 4, i));
 }
 
 // f16 scale, 32 fifth bits, nibbles: (q - 16) scale.
@@ -111,18 +99,6 @@ void DequantiseQ4_K(const std::byte* block, float* out) {
   }
 }
 
-void NestQ4_K(const std::byte* block, uint8_t* codes, int16_t* entries) {
-  std::memcpy(entries, block, 2 * sizeof(int16_t));
-  for (uint32_t j = 0; j < 8; ++j) {
-    const ScaleAndLeast part = PartScale(block + 4, j);
-    entries[2 + j] = static_cast<int16_t>(part.scale << 8 | part.least);
-    for (uint32_t i = 0; i < 32; ++i) {
-      const uint32_t byte = U8(block + 16 + j / 2 * 32 + i);
-      codes[j * 32 + i] = static_cast<uint8_t>(j % 2 == 0 ? byte & 0x0Fu : byte >> 4);
-    }
-  }
-}
-
 // As Q4_K, with 32 bytes of fifth bits before the nibbles: bit j of byte i belongs to sub-block j.
 void DequantiseQ5_K(const std::byte* block, float* out) {
   const float scale = Half(block), least = Half(block + 2);
@@ -139,18 +115,21 @@ void DequantiseQ5_K(const std::byte* block, float* out) {
   }
 }
 
+int Q6_KLevel(const std::byte* block, uint32_t e) {
+  const uint32_t half = e / 128, in_half = e % 128, column = in_half % 32, line = in_half / 32;
+  const uint32_t low = U8(block + half * 64 + in_half % 64);
+  const uint32_t high = U8(block + 128 + half * 32 + column) >> (2 * line) & 3u;
+  return static_cast<int>((line < 2 ? low & 0x0Fu : low >> 4) | high << 4) - 32;
+}
+
 // 128 bytes of low nibbles, 64 of upper bit pairs, 16 int8 scales of sub-blocks of 16, f16 scale:
 // (q - 32) scale.
 void DequantiseQ6_K(const std::byte* block, float* out) {
   const std::byte* scales = block + 192;
   const float scale = Half(block + 208);
   for (uint32_t e = 0; e < 256; ++e) {
-    const uint32_t half = e / 128, in_half = e % 128, column = in_half % 32, line = in_half / 32;
-    const uint32_t low = U8(block + half * 64 + in_half % 64);
-    const uint32_t high = U8(block + 128 + half * 32 + column) >> (2 * line) & 3u;
-    const uint32_t q = (line < 2 ? low & 0x0Fu : low >> 4) | high << 4;
     const float part = scale * static_cast<float>(I8(scales + e / 16));
-    out[e] = part * static_cast<float>(static_cast<int>(q) - 32);
+    out[e] = part * static_cast<float>(Q6_KLevel(block, e));
   }
 }
 
@@ -173,20 +152,26 @@ void DequantiseQ2_K(const std::byte* block, float* out) {
   }
 }
 
+int Q3_KScale(const std::byte* block, uint32_t j) {
+  const std::byte* parts = block + 96;
+  const uint32_t low = U8(parts + j % 8) >> (j / 8 * 4) & 0x0Fu;
+  const uint32_t high = U8(parts + 8 + j % 4) >> (j / 4 * 2) & 3u;
+  return static_cast<int>(low | high << 4) - 32;
+}
+
+int Q3_KLevel(const std::byte* block, uint32_t e) {
+  const uint32_t third = U8(block + e % 32) >> (e / 32) & 1u;
+  return static_cast<int>(PairOfBits(block + 32, e) | third << 2) - 4;
+}
+
 // 32 bytes of third bits (bit e / 32 of byte e % 32), bit pairs, 12 bytes of 6-bit scales of
 // sub-blocks of 16 (all low nibbles, then the upper pairs), f16 scale: (q - 4) (sub-block - 32)
 // scale.
 void DequantiseQ3_K(const std::byte* block, float* out) {
-  const std::byte* parts = block + 96;
   const float scale = Half(block + 108);
   for (uint32_t e = 0; e < 256; ++e) {
-    const uint32_t j = e / 16;
-    const uint32_t low = U8(parts + j % 8) >> (j / 8 * 4) & 0x0Fu;
-    const uint32_t high = U8(parts + 8 + j % 4) >> (j / 4 * 2) & 3u;
-    const float part = scale * static_cast<float>(static_cast<int>(low | high << 4) - 32);
-    const uint32_t third = U8(block + e % 32) >> (e / 32) & 1u;
-    const uint32_t q = PairOfBits(block + 32, e) | third << 2;
-    out[e] = part * static_cast<float>(static_cast<int>(q) - 4);
+    const float part = scale * static_cast<float>(Q3_KScale(block, e / 16));
+    out[e] = part * static_cast<float>(Q3_KLevel(block, e));
   }
 }
 
@@ -260,18 +245,119 @@ void DequantiseMXFP4(const std::byte* block, float* out) {
   }
 }
 
+// Functions that take blocks apart, as HeldBlock says.
+
+void TakeQ8_0(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block);
+  for (uint32_t i = 0; i < 32; ++i) out->levels[i] = I8(block + 2 + i);
+}
+
+void TakeQ4_0(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block);
+  out->least = -8;
+  for (uint32_t i = 0; i < 32; ++i) {
+    out->levels[i] = static_cast<int8_t>(static_cast<int>(Nibble(block + 2, i)) - 8);
+  }
+}
+
+void TakeQ5_0(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block);
+  const uint32_t high = U32(block + 2);
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t q = Nibble(block + 6, i) | (high >> i & 1u) << 4;
+    out->levels[i] = static_cast<int8_t>(static_cast<int>(q) - 16);
+  }
+}
+
+void TakeIQ4_NL(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block);
+  for (uint32_t i = 0; i < 32; ++i) out->levels[i] = kUnevenLevels[Nibble(block + 2, i)];
+}
+
+// The minimum is added in these two.
+void TakeScaleAndLeast(const std::byte* block, HeldBlock* out) {
+  constexpr uint16_t kSign = 0x8000;
+  out->scale = U16(block);
+  out->minimum = U16(block + 2) ^ kSign;
+  out->minimums[0] = out->minimums[1] = 1;
+}
+
+void TakeQ4_1(const std::byte* block, HeldBlock* out) {
+  TakeScaleAndLeast(block, out);
+  for (uint32_t i = 0; i < 32; ++i) out->levels[i] = static_cast<int8_t>(Nibble(block + 4, i));
+}
+
+void TakeQ5_1(const std::byte* block, HeldBlock* out) {
+  TakeScaleAndLeast(block, out);
+  const uint32_t high = U32(block + 4);
+  for (uint32_t i = 0; i < 32; ++i) {
+    out->levels[i] = static_cast<int8_t>(Nibble(block + 8, i) | (high >> i & 1u) << 4);
+  }
+}
+
+void TakePartScales(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block);
+  out->minimum = U16(block + 2);
+  for (uint32_t j = 0; j < 16; ++j) {
+    const ScaleAndLeast part = PartScale(block + 4, j / 2);
+    out->scales[j] = static_cast<int8_t>(part.scale);
+    out->minimums[j] = static_cast<uint8_t>(part.least);
+  }
+}
+
+void TakeQ4_K(const std::byte* block, HeldBlock* out) {
+  TakePartScales(block, out);
+  for (uint32_t e = 0; e < 256; ++e) {
+    const uint32_t byte = U8(block + 16 + e / 64 * 32 + e % 32);
+    out->levels[e] = static_cast<int8_t>(e / 32 % 2 == 0 ? byte & 0x0Fu : byte >> 4);
+  }
+}
+
+void TakeQ5_K(const std::byte* block, HeldBlock* out) {
+  TakePartScales(block, out);
+  for (uint32_t e = 0; e < 256; ++e) {
+    const uint32_t byte = U8(block + 48 + e / 64 * 32 + e % 32), j = e / 32;
+    const uint32_t fifth = U8(block + 16 + e % 32) >> j & 1u;
+    out->levels[e] = static_cast<int8_t>((j % 2 == 0 ? byte & 0x0Fu : byte >> 4) | fifth << 4);
+  }
+}
+
+void TakeQ2_K(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block + 80);
+  out->minimum = U16(block + 82);
+  for (uint32_t j = 0; j < 16; ++j) {
+    out->scales[j] = static_cast<int8_t>(U8(block + j) & 0x0Fu);
+    out->minimums[j] = static_cast<uint8_t>(U8(block + j) >> 4);
+  }
+  for (uint32_t e = 0; e < 256; ++e) {
+    out->levels[e] = static_cast<int8_t>(PairOfBits(block + 16, e));
+  }
+}
+
+void TakeQ3_K(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block + 108);
+  for (uint32_t j = 0; j < 16; ++j) out->scales[j] = static_cast<int8_t>(Q3_KScale(block, j));
+  for (uint32_t e = 0; e < 256; ++e) out->levels[e] = static_cast<int8_t>(Q3_KLevel(block, e));
+}
+
+void TakeQ6_K(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block + 208);
+  for (uint32_t j = 0; j < 16; ++j) out->scales[j] = I8(block + 192 + j);
+  for (uint32_t e = 0; e < 256; ++e) out->levels[e] = static_cast<int8_t>(Q6_KLevel(block, e));
+}
+
 constexpr BlockFormat kFormats[] = {
-    {"Q8_0", 32, 34, DequantiseQ8_0},
-    {"Q4_0", 32, 18, DequantiseQ4_0, NestQ4_0, DType::kInt4K32},
-    {"Q4_1", 32, 20, DequantiseQ4_1, NestQ4_1, DType::kInt4K32},
-    {"Q5_0", 32, 22, DequantiseQ5_0},
-    {"Q5_1", 32, 24, DequantiseQ5_1},
-    {"Q2_K", 256, 84, DequantiseQ2_K},
-    {"Q3_K", 256, 110, DequantiseQ3_K},
-    {"Q4_K", 256, 144, DequantiseQ4_K, NestQ4_K, DType::kInt4K},
-    {"Q5_K", 256, 176, DequantiseQ5_K},
-    {"Q6_K", 256, 210, DequantiseQ6_K},
-    {"IQ4_NL", 32, 18, DequantiseIQ4_NL},
+    {"Q8_0", 32, 34, DequantiseQ8_0, TakeQ8_0, {DType::kInt8K}},
+    {"Q4_0", 32, 18, DequantiseQ4_0, TakeQ4_0, {DType::kInt4K32, DType::kInt6K32, DType::kInt8K}},
+    {"Q4_1", 32, 20, DequantiseQ4_1, TakeQ4_1, {DType::kInt4K32, DType::kInt6K32}},
+    {"Q5_0", 32, 22, DequantiseQ5_0, TakeQ5_0, {DType::kInt6K32, DType::kInt8K}},
+    {"Q5_1", 32, 24, DequantiseQ5_1, TakeQ5_1, {DType::kInt6K32}},
+    {"Q2_K", 256, 84, DequantiseQ2_K, TakeQ2_K, {DType::kInt6K}},
+    {"Q3_K", 256, 110, DequantiseQ3_K, TakeQ3_K, {DType::kInt6K}},
+    {"Q4_K", 256, 144, DequantiseQ4_K, TakeQ4_K, {DType::kInt4K, DType::kInt6K}},
+    {"Q5_K", 256, 176, DequantiseQ5_K, TakeQ5_K, {DType::kInt6K}},
+    {"Q6_K", 256, 210, DequantiseQ6_K, TakeQ6_K, {DType::kInt6K}},
+    {"IQ4_NL", 32, 18, DequantiseIQ4_NL, TakeIQ4_NL, {DType::kInt8K}},
     {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
     {"TQ1_0", 256, 54, DequantiseTQ1_0},
     {"TQ2_0", 256, 66, DequantiseTQ2_0},
@@ -286,6 +372,37 @@ constexpr BlockFormat kFormats[] = {
 };
 
 }  // namespace
+
+bool BlockFormat::IsHeldBy(DType dtype) const {
+  for (const DType one : held_by) {
+    if (one == dtype && one != DType::kF32) return true;
+  }
+  return false;
+}
+
+void BlockFormat::Hold(const CodeType& type, const std::byte* block, uint8_t* codes,
+                       int16_t* entries) const {
+  HeldBlock held;
+  take(block, &held);
+  if (type.scale != BlockScale::kNested) {
+    entries[0] = static_cast<int16_t>(held.scale);
+    for (uint32_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(held.levels[i]);
+    return;
+  }
+  const bool has_zero = type.bits == 4 && held.least != 0;
+  const int base = type.bits == 6 ? -kLeastOf6Bits : held.least;
+  entries[0] = static_cast<int16_t>(held.scale);
+  entries[1] = has_zero ? entries[0] : static_cast<int16_t>(held.minimum);
+  for (uint64_t b = 0; b < type.Blocks(elements); ++b) {
+    const uint64_t part = b * type.block / kHeldPart;
+    const int minimum = has_zero ? -held.least : held.minimums[part];
+    entries[type.EntryOf(b)] = static_cast<int16_t>(held.scales[part] * 256 + minimum);
+  }
+  if (type.Entries(elements) > type.EntryOf(type.Blocks(elements) - 1) + 1) {
+    entries[type.Entries(elements) - 1] = 0;
+  }
+  for (uint32_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(held.levels[i] - base);
+}
 
 const BlockFormat* FindBlockFormat(const std::string& name) {
   for (const BlockFormat& format : kFormats) {

@@ -148,23 +148,26 @@ bool Checkpoint::IsQuantised(const Entry& entry) {
   return entry.decoded != nullptr || FindBlockFormat(entry.tensor->dtype) != nullptr;
 }
 
-DType Checkpoint::NestedTypeOf(const Entry& entry) {
-  const BlockFormat* format =
-      entry.decoded == nullptr ? FindBlockFormat(entry.tensor->dtype) : nullptr;
-  return format == nullptr ? DType::kF32 : format->nested_type;
+bool Checkpoint::IsTernary(const Entry& entry) {
+  return entry.tensor->dtype == "TQ1_0" || entry.tensor->dtype == "TQ2_0";
 }
 
-void Checkpoint::ReadNested(const Entry& entry, uint64_t first, uint64_t count, uint8_t* codes,
-                            int16_t* entries) {
+bool Checkpoint::IsHeldBy(const Entry& entry, DType dtype) {
+  const BlockFormat* format =
+      entry.decoded == nullptr ? FindBlockFormat(entry.tensor->dtype) : nullptr;
+  return format != nullptr && format->IsHeldBy(dtype);
+}
+
+void Checkpoint::ReadHeld(const Entry& entry, const CodeType& type, uint64_t first, uint64_t count,
+                          uint8_t* codes, int16_t* entries) {
   const BlockFormat& format = *FindBlockFormat(entry.tensor->dtype);
-  const uint64_t n = count / format.elements;
-  const uint64_t of_block = FindCodeType(format.nested_type)->Entries(format.elements);
+  const uint64_t n = count / format.elements, of_block = type.Entries(format.elements);
   std::vector<std::byte> blocks(n * format.bytes);
   entry.file->Read(entry.tensor->offset + first / format.elements * format.bytes, blocks.data(),
                    blocks.size());
   for (uint64_t i = 0; i < n; ++i) {
-    format.nested(blocks.data() + i * format.bytes, codes + i * format.elements,
-                  entries + i * of_block);
+    format.Hold(type, blocks.data() + i * format.bytes, codes + i * format.elements,
+                entries + i * of_block);
   }
 }
 

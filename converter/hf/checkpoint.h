@@ -42,12 +42,14 @@ class Checkpoint {
   };
   // True if its values have been quantised: in blocks of GGUF, or by a method of transformers.
   static bool IsQuantised(const Entry& entry);
-  // Returns the type with nested scales that holds a tensor's blocks as they are; none: kF32.
-  static DType NestedTypeOf(const Entry& entry);
+  // True for GGUF's types of -1, 0 and 1 times a scale.
+  static bool IsTernary(const Entry& entry);
+  // Returns whether a type of codes holds a tensor's blocks of GGUF as they are.
+  static bool IsHeldBy(const Entry& entry, DType dtype);
   // Writes the codes and entries (RowMatrix) of elements [first, first + count), whole blocks, in
-  // that type. Thread-safe.
-  static void ReadNested(const Entry& entry, uint64_t first, uint64_t count, uint8_t* codes,
-                         int16_t* entries);
+  // such a type. Thread-safe.
+  static void ReadHeld(const Entry& entry, const CodeType& type, uint64_t first, uint64_t count,
+                       uint8_t* codes, int16_t* entries);
   // Returns null for an unknown name.
   const Entry* Find(const std::string& name) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }

@@ -604,7 +604,8 @@ uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_packed
   tensor.name = name;
   const auto exception = formats_.exceptions.find(name);
   tensor.dtype = dtype = exception == formats_.exceptions.end() ? dtype : exception->second;
-  if (is_packed) tensor.layout = TargetLayout(*formats_.target, dtype);
+  tensor.is_packed = is_packed;
+  tensor.layout = tensor.LayoutOf(dtype, *formats_.target);
   uint64_t rows = 0;
   for (const SourcePart& p : parts) rows += p.rows;
   tensor.rows = static_cast<uint32_t>(rows);
@@ -617,6 +618,11 @@ uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_packed
   }
   plan_.tensors.push_back(std::move(tensor));
   return static_cast<uint32_t>(plan_.tensors.size() - 1);
+}
+
+WeightLayout PlannedTensor::LayoutOf(DType of, const PackTarget& target) const {
+  const bool is_code = FindCodeType(of) != nullptr;  // they have no other layout
+  return is_packed || is_code ? TargetLayout(target, of) : WeightLayout{};
 }
 
 bool PlannedTensor::has_bias() const {

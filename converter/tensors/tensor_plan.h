@@ -112,6 +112,7 @@ struct PlannedTensor {
   std::string name;  // the bundle's own, such as "layers.0.qkv"
   DType dtype = DType::kF32;
   WeightLayout layout;
+  bool is_packed = true;  // for the target; false: a table of rows, unless a type of codes
   bool is_vector = false;
   float offset = 0.0f;  // added to a vector's elements, which are 0 without parts
   float factor = 1.0f;  // then multiplies them
@@ -123,6 +124,8 @@ struct PlannedTensor {
   std::vector<float> literal;  // likewise: a vector's elements
 
   bool has_bias() const;
+  // Returns the layout that the matrix has in a type.
+  WeightLayout LayoutOf(DType of, const PackTarget& target) const;
   // Returns the number of elements, as a measure of the work.
   uint64_t elements() const { return static_cast<uint64_t>(rows) * cols; }
 };

@@ -24,20 +24,21 @@ SourceRun RunOfRows(const PlannedTensor& tensor, uint32_t row, uint32_t most);
 // on their way (a factor, an adapter, another order).
 DecodedTensor::Held HeldBy(const SourcePart& part, DType dtype);
 
-// Reads rows in a type with nested scales: codes and entries as RowMatrix has them. REQUIRES:
+// Reads rows in a type of codes (IsOfOthers): codes and entries as RowMatrix has them. REQUIRES:
 // HeldBy says that the type holds the part exactly.
-void ReadNested(const SourceRun& run, const CodeType& type, uint32_t cols, uint8_t* codes,
-                int16_t* entries);
+void ReadHeld(const SourceRun& run, const CodeType& type, uint32_t cols, uint8_t* codes,
+              int16_t* entries);
 
-// Returns the smallest type with nested scales that holds a matrix exactly; none: kF32.
-DType NestedTypeOf(const PlannedTensor& tensor);
-// Gives the matrices of types with nested scales the smallest of them that holds them exactly, and
-// int8 those that none holds. Throws ConvertError if none is held.
-void ChooseNested(const PackTarget& target, TensorPlan* plan);
+// Returns the smallest type of codes (IsOfOthers, or ternary for GGUF's TQ types) that holds a
+// matrix exactly; none: kF32.
+DType HeldTypeOf(const PlannedTensor& tensor);
+// Gives the matrices of types of others the smallest type that holds them exactly, and int8 those
+// that none holds; those of a GGUF file that are floats keep their type. Throws ConvertError if
+// none is held.
+void ChooseHeld(const PackTarget& target, bool is_gguf, TensorPlan* plan);
 
 // Returns the names of the matrices with parts that were quantised and are not held exactly by the
-// matrix's integer type. Throws ConvertError with the first of them unless `may_requantise`, or all
-// are blocks of GGUF.
+// matrix's integer type. Throws ConvertError with the first of them unless `may_requantise`.
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise);
 
 // Leaves out the scales of blocks of the ternary matrices that need none: of those whose rows are

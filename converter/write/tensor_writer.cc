@@ -192,8 +192,8 @@ void MakeCodes(const PlannedTensor& tensor, const CodeType& type, const Method& 
   std::vector<float> wide(blocks);
   for (uint32_t r = 0; r < rows;) {
     const SourceRun run = RunOfRows(tensor, first + r, rows - r);
-    if (HasMinimums(type.dtype)) {
-      ReadNested(run, type, tensor.cols, out.codes, out.scales);
+    if (IsOfOthers(type.dtype)) {
+      ReadHeld(run, type, tensor.cols, out.codes, out.scales);
       for (uint32_t i = 0; i < run.rows; ++i, ++r, next()) *out.row_scale = 1.0f;
       continue;
     }
@@ -213,7 +213,7 @@ void MakeCodes(const PlannedTensor& tensor, const CodeType& type, const Method& 
         CompensateRowCodes(type, wanted.data(), cols, *method.inputs, out);
       }
       if (!is_requantised) continue;
-      for (size_t c = 0; c < cols; ++c) levels[c] = type.levels[out.codes[c]];
+      for (size_t c = 0; c < cols; ++c) levels[c] = type.Level(out.codes[c]);
       for (size_t b = 0; b < blocks; ++b) {
         wide[b] = BlockScaleOf(type, out.scales[b]) * *out.row_scale;
       }

@@ -1,8 +1,8 @@
-// Weight types whose elements are codes of 2 to 4 bits: data, from which packing, kernels,
+// Weight types whose elements are codes of 2 to 8 bits: data, from which packing, kernels,
 // quantisation and reports follow.
 //
 //   w = level of the code * scale of the block * scale of the row
-//   w = d s (code) - e m, with BlockScale::kNested
+//   w = d s (level) - e m, with BlockScale::kNested
 //
 // A level is a whole number that a table gives each code. A block is a number of columns with one
 // scale; a row has an f32 scale, by which all its blocks are multiplied. Every CPU has instructions
@@ -12,7 +12,8 @@
 // Nested scales are those of GGUF's Q4_K: s and m are bytes of a block, d and e numbers of f16 of a
 // super-block of several. They hold a scale of f16 and a whole zero of each group of columns, too:
 // s is 1, d and e are the scale, m is the zero. Products are exact in f32, so only the difference
-// is rounded, once, as in ggml.
+// is rounded, once, as in ggml. With levels -32 to 31 and blocks of 16 they hold any of GGUF's
+// K-types: m is 0 for those without minimums.
 #pragma once
 
 #include <cstdint>
@@ -43,13 +44,17 @@ inline constexpr float kLeastSymmetricRange = 1e-5f;
 
 // Codes of a row are padded to a multiple of this many columns.
 inline constexpr uint32_t kCodeUnit = 32;
+// Codes of 6 bits are levels plus this.
+inline constexpr int kLeastOf6Bits = 32;
 
 struct CodeType {
   DType dtype;
   uint32_t bits;  // of a code
-  // By code, repeated up to 8. At most 63, so that two products with bytes fit 16 bits.
+  // By code, repeated up to 8. At most 63, so that two products with bytes fit 16 bits. Without a
+  // table for more than 4 bits.
   int8_t levels[16];
-  uint32_t block;  // columns: a multiple of kCodeUnit. The last block of a row may have fewer.
+  // Columns: half of kCodeUnit, or a multiple. The last block of a row may have fewer.
+  uint32_t block;
   BlockScale scale;
   // Activations are rounded as BitNet's training does: zero point 0, and 127 for the largest
   // magnitude, or for kLeastSymmetricRange.
@@ -57,6 +62,12 @@ struct CodeType {
   uint32_t super_blocks = 0;  // blocks of a super-block; 0: scales are not nested
 
   constexpr uint32_t n_levels() const { return 1u << bits; }
+  constexpr int8_t Level(uint32_t code) const {
+    if (bits <= 4) return levels[code];
+    return static_cast<int8_t>(bits == 6 ? static_cast<int>(code) - kLeastOf6Bits : code);
+  }
+  // Centres the levels: kernels subtract it, which keeps sums small.
+  constexpr int32_t middle() const { return scale == BlockScale::kNested && bits == 4 ? 8 : 0; }
   constexpr uint32_t scale_bytes() const {
     return scale == BlockScale::kInt8 ? 1 : scale == BlockScale::kNone ? 0 : 2;
   }
@@ -67,7 +78,7 @@ struct CodeType {
     return code == n_levels();
   }
   constexpr uint64_t Padded(uint64_t cols) const { return AlignUp(cols, kCodeUnit); }
-  constexpr uint64_t Blocks(uint64_t cols) const { return CeilDiv(cols, block); }
+  constexpr uint64_t Blocks(uint64_t cols) const { return CeilDiv(Padded(cols), block); }
   // The entries of 16 bits that a row's scales take, and those of its blocks. Super-blocks have an
   // even number: the last of an odd number of blocks is followed by one of no block, which is 0.
   constexpr uint64_t Entries(uint64_t cols) const {
@@ -103,16 +114,20 @@ constexpr CodeType Int4KCodes(DType dtype, uint32_t super_blocks) {
           false,
           super_blocks};
 }
-// Centres the codes: kernels subtract it, which keeps sums small.
-inline constexpr int32_t kNestedMiddle = 8;
 // Super-blocks of Q4_K; of groups of 128 columns; of any multiple of 32.
 inline constexpr CodeType kInt4KCodes = Int4KCodes(DType::kInt4K, 8);
 inline constexpr CodeType kInt4K128Codes = Int4KCodes(DType::kInt4K128, 4);
 inline constexpr CodeType kInt4K32Codes = Int4KCodes(DType::kInt4K32, 1);
+// Super-blocks of GGUF's K-types with up to 6 bits; of 32 columns.
+inline constexpr CodeType kInt6KCodes = {DType::kInt6K, 6, {}, 16, BlockScale::kNested, false, 16};
+inline constexpr CodeType kInt6K32Codes = {DType::kInt6K32,     6,     {}, 16,
+                                           BlockScale::kNested, false, 2};
+// Q8_0, and others whose levels are bytes. A code is the byte of its level.
+inline constexpr CodeType kInt8KCodes = {DType::kInt8K, 8, {}, 32, BlockScale::kF16, false};
 
-inline constexpr const CodeType* kCodeTypes[] = {&kTernaryCodes, &kTernaryRowCodes, &kInt2Codes,
-                                                 &kInt3Codes,    &kInt4KCodes,      &kInt4K128Codes,
-                                                 &kInt4K32Codes};
+inline constexpr const CodeType* kCodeTypes[] = {
+    &kTernaryCodes,  &kTernaryRowCodes, &kInt2Codes,  &kInt3Codes,    &kInt4KCodes,
+    &kInt4K128Codes, &kInt4K32Codes,    &kInt6KCodes, &kInt6K32Codes, &kInt8KCodes};
 
 // Returns null for other types.
 constexpr const CodeType* FindCodeType(DType dtype) {

@@ -25,8 +25,8 @@ QuantizedLayout QuantizedRows(bool has_sums, uint32_t rows, uint32_t cols, bool 
   const uint64_t n = is_split ? 2 * uint64_t{rows} : rows;
   QuantizedLayout q;
   q.stride_bytes = AlignUp(cols, kSliceAlign);
-  // A word for each pair of blocks.
-  if (has_sums) q.stride_bytes += AlignUp(CeilDiv(cols, 2 * kCodeUnit) * 4, kSliceAlign);
+  // A word for each pair of blocks, which have at least half a unit.
+  if (has_sums) q.stride_bytes += AlignUp(CeilDiv(cols, kCodeUnit) * 4, kSliceAlign);
   q.rows_offset =
       AlignUp((n + uint64_t{n_parts} * kExtraQuantizedRows) * sizeof(QuantizedRow), kSliceAlign);
   q.bytes = q.left_offset = q.rows_offset + n * q.stride_bytes;

@@ -79,16 +79,17 @@ void JoinHalves(QuantizedRow* pair) {
 }
 
 // Writes the sums of the blocks of a tile of n rows behind its integers (TileArgs::a).
-void SumBlocks(const QuantizedRow* rows, uint32_t n, uint32_t k, std::byte* tile) {
+void SumBlocks(const QuantizedRow* rows, uint32_t n, uint32_t k, uint32_t block_cols,
+               std::byte* tile) {
   constexpr uint32_t kEven = 0x00FF00FF;
   const std::byte* from = tile;
-  const uint32_t n_blocks = k / kCodeUnit;
+  const uint32_t n_blocks = k / block_cols;
   auto* out = reinterpret_cast<int16_t*>(tile + uint64_t{n} * k);
   if (n_blocks % 2 != 0) std::memset(out + uint64_t{n_blocks - 1} * n, 0, 4 * uint64_t{n});
-  for (uint32_t block = 0; block < n_blocks; ++block, from += uint64_t{n} * kCodeUnit) {
+  for (uint32_t block = 0; block < n_blocks; ++block, from += uint64_t{n} * block_cols) {
     for (uint32_t r = 0; r < n; ++r) {
       uint32_t even = 0, odd = 0;
-      for (uint32_t quad = 0; quad < kCodeUnit / 4; ++quad) {
+      for (uint32_t quad = 0; quad < block_cols / 4; ++quad) {
         uint32_t bytes;
         std::memcpy(&bytes, from + (uint64_t{quad} * n + r) * 4, sizeof bytes);
         even += bytes & kEven;
@@ -97,7 +98,7 @@ void SumBlocks(const QuantizedRow* rows, uint32_t n, uint32_t k, std::byte* tile
       even += odd;  // at most 4080 in each half
       const auto sum = static_cast<int32_t>((even & 0xFFFF) + (even >> 16));
       out[(uint64_t{block / 2} * n + r) * 2 + block % 2] =
-          static_cast<int16_t>(sum - static_cast<int32_t>(kCodeUnit) * (rows[r].zero_point + 128));
+          static_cast<int16_t>(sum - static_cast<int32_t>(block_cols) * (rows[r].zero_point + 128));
     }
   }
 }
@@ -247,7 +248,8 @@ class PanelMatmul {
       JoinHalves(entry);
     }
     if (kHasLowBits && HasMinimums(weight_.dtype)) {
-      SumBlocks(quantized_ + each * first, height, k_, a_ + each * first * a_stride_bytes_);
+      SumBlocks(quantized_ + each * first, height, k_, FindCodeType(weight_.dtype)->block,
+                a_ + each * first * a_stride_bytes_);
     }
     if (first + n != rows_) return;
     // XNNPACK's kernels compute a whole tile: missing rows alias the last row but read the entries

@@ -2,8 +2,8 @@
 //
 // A panel holds 16 consecutive output rows, padded with codes 0 and scales 0. Panels are
 // contiguous:
-//   f32[16]  negated sums of the levels, less kNestedMiddle if scales are nested, times the scales
-//            of their blocks
+//   f32[16]  negated sums of the levels, less their middle (CodeType), times the scales of their
+//            blocks
 //   f32[16]  scales of the rows
 //   f32[16]  bias
 //   [blocks][16]  scales of the blocks, f16 or int8, padded to 64 bytes; none with kNone. Nested:
@@ -15,6 +15,8 @@
 //   3 bits  vector v has quad 2 v in bits 0 to 2 and quad 2 v + 1 in bits 4 to 6. Bits 3 and 7 are
 //           bit v of the codes of quads 6 and 7.
 //   4 bits  vector v has quad 2 v in the low half and quad 2 v + 1 in the high half
+//   6 bits  the low 4 bits as with 4 bits; vectors 4 and 5 have the upper 2, as with 2 bits
+//   8 bits  vector v has quad v
 #pragma once
 
 #include <cstdint>

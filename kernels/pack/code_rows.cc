@@ -14,12 +14,21 @@ struct CodePlace {
 
 CodePlace PlaceOf(const CodeType& type, uint32_t row, uint32_t column) {
   const uint32_t quad = column / 4, byte = 4 * row + column % 4;
+  if (type.bits == 8) return {quad * kCodeVector + byte, 0, false};
   if (type.bits == 2) return {quad / 4 * kCodeVector + byte, quad % 4 * 2, false};
   if (type.bits == 3 && quad >= 6) return {byte, quad == 6 ? 3u : 7u, true};
   return {quad / 2 * kCodeVector + byte, quad % 2 * 4, false};
 }
 
+// Codes of 6 bits lie as the lower 4, then the upper 2, do in these types.
+constexpr CodeType kUpperBits = kInt2Codes, kLowerBits = kInt4KCodes;
+constexpr uint32_t kUpperBytes = 4 * kCodeVector;
+
 void PutCode(const CodeType& type, uint32_t row, uint32_t column, uint8_t code, std::byte* unit) {
+  if (type.bits == 6) {
+    PutCode(kLowerBits, row, column, code & 15, unit);
+    return PutCode(kUpperBits, row, column, code >> 4, unit + kUpperBytes);
+  }
   const CodePlace place = PlaceOf(type, row, column);
   if (!place.is_spread) {
     unit[place.byte] |= static_cast<std::byte>(code << place.shift);
@@ -31,6 +40,10 @@ void PutCode(const CodeType& type, uint32_t row, uint32_t column, uint8_t code, 
 }
 
 uint8_t CodeAt(const CodeType& type, uint32_t row, uint32_t column, const std::byte* unit) {
+  if (type.bits == 6) {
+    const uint8_t upper = CodeAt(kUpperBits, row, column, unit + kUpperBytes);
+    return static_cast<uint8_t>(CodeAt(kLowerBits, row, column, unit) | upper << 4);
+  }
   const CodePlace place = PlaceOf(type, row, column);
   const auto bits = [&](uint32_t byte) { return static_cast<uint32_t>(unit[byte]) >> place.shift; };
   if (!place.is_spread) return static_cast<uint8_t>(bits(place.byte) & (type.n_levels() - 1));
@@ -88,9 +101,9 @@ void PackRow(const RowMatrix& source, const CodeType& type, const CodePanel& sha
   }
   float sum = 0.0f;
   for (uint64_t b = 0; b < blocks; ++b) {
-    int32_t levels = type.scale == BlockScale::kNested ? -kNestedMiddle * int32_t{kCodeUnit} : 0;
+    int32_t levels = -type.middle() * static_cast<int32_t>(type.block);
     for (uint64_t c = b * type.block; c < Min(padded, (b + 1) * type.block); ++c) {
-      levels += type.levels[codes[c]];
+      levels += type.Level(codes[c]);
       PutCode(type, row, static_cast<uint32_t>(c % kCodeUnit), codes[c],
               panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes);
     }
@@ -157,7 +170,7 @@ void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* 
   }
   for (uint32_t c = 0; c < weight.cols; ++c) {
     const std::byte* unit = panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes;
-    levels[c] = type.levels[CodeAt(type, row, c % kCodeUnit, unit)];
+    levels[c] = type.Level(CodeAt(type, row, c % kCodeUnit, unit));
   }
 }
 
@@ -173,7 +186,7 @@ void UnpackCodesF32(const Weight& weight, const CodeType& type, uint32_t row, fl
   for (uint32_t c = 0; c < weight.cols; ++c) {
     if (c % type.block == 0) numbers = NumbersOf(type, c / type.block, row_scale, get);
     const std::byte* unit = panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes;
-    const int8_t level = type.levels[CodeAt(type, row, c % kCodeUnit, unit)];
+    const int8_t level = type.Level(CodeAt(type, row, c % kCodeUnit, unit));
     out[c] = type.scale == BlockScale::kNested ? NestedValue(level, numbers)
                                                : CodeValue(level, numbers.scale, 1.0f);
   }

@@ -19,7 +19,9 @@ Scratch PlanScratch(const Weight& weight, uint32_t rows) {
   Scratch s;
   s.values = 0;
   s.scales = AlignUp(padded * sizeof(float), kSliceAlign);
-  const uint64_t blocks = AlignUp(padded / kInt4BlockSize * sizeof(float), kSliceAlign);
+  const CodeType* codes = FindCodeType(weight.dtype);
+  const uint64_t block = Min(kInt4BlockSize, codes == nullptr ? kInt4BlockSize : codes->block);
+  const uint64_t blocks = AlignUp(padded / block * sizeof(float), kSliceAlign);
   s.minimums = s.scales + blocks;
   s.rows = s.minimums + (HasMinimums(weight.dtype) ? blocks : 0);
   s.activations = s.rows + AlignUp(n * sizeof(QuantizedRow), kSliceAlign);

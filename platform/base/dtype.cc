@@ -16,6 +16,9 @@ const char* DTypeName(DType dtype) {
     case DType::kInt4K:
     case DType::kInt4K128:
     case DType::kInt4K32: return "int4k";
+    case DType::kInt6K:
+    case DType::kInt6K32: return "int6k";
+    case DType::kInt8K: return "int8k";
   }
   return "unknown dtype";
 }

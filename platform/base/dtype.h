@@ -20,11 +20,14 @@ enum class DType : uint8_t {
   kInt4K = 9,  // with super-blocks of 256 columns
   kInt4K128 = 10,
   kInt4K32 = 11,
+  kInt6K = 12,  // with super-blocks of 256 columns
+  kInt6K32 = 13,
+  kInt8K = 14,
 };
-inline constexpr uint32_t kDTypeCount = 12;
+inline constexpr uint32_t kDTypeCount = 15;
 
-// "f32", "f16", "bf16", "int8", "int4", "int2", "int3"; "ternary" for both ternary types, "int4k"
-// for all of 4 bits with minimums
+// "f32", "f16", "bf16", "int8", "int4", "int2", "int3", "int8k"; "ternary" for both ternary types,
+// "int4k" and "int6k" for all of 4 and of 6 bits with minimums
 const char* DTypeName(DType dtype);
 
 // Returns the bytes of one element; 0 for types without whole-byte elements.
@@ -41,7 +44,11 @@ constexpr bool IsTernary(DType dtype) {
 
 // True for the types whose blocks have a scale and a minimum (BlockScale::kNested).
 constexpr bool HasMinimums(DType dtype) {
-  return dtype >= DType::kInt4K && dtype <= DType::kInt4K32;
+  return dtype >= DType::kInt4K && dtype <= DType::kInt6K32;
 }
+constexpr bool IsInt4K(DType dtype) { return dtype >= DType::kInt4K && dtype <= DType::kInt4K32; }
+
+// True for the types that hold what others have quantised, and to which nothing is rounded.
+constexpr bool IsOfOthers(DType dtype) { return dtype >= DType::kInt4K; }
 
 }  // namespace arn

@@ -50,9 +50,10 @@ std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
          std::to_string(shape.cols);
 }
 
-constexpr DType kAllTypes[] = {DType::kF32,  DType::kF16,     DType::kBf16,     DType::kInt8,
-                               DType::kInt4, DType::kTernary, DType::kInt2,     DType::kTernaryRows,
-                               DType::kInt3, DType::kInt4K,   DType::kInt4K128, DType::kInt4K32};
+constexpr DType kAllTypes[] = {
+    DType::kF32,      DType::kF16,     DType::kBf16,        DType::kInt8,    DType::kInt4,
+    DType::kTernary,  DType::kInt2,    DType::kTernaryRows, DType::kInt3,    DType::kInt4K,
+    DType::kInt4K128, DType::kInt4K32, DType::kInt6K,       DType::kInt6K32, DType::kInt8K};
 
 TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
   std::mt19937 rng(1);
@@ -187,8 +188,9 @@ TEST(PackTest, Panels_Of16Bits_LieAsTheFormatSays) {
 // A weight of 1 bit set at a known place of every vector, as code_panel.h says.
 TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
   if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
-  for (const DType dtype : {DType::kInt2, DType::kInt3, DType::kTernary, DType::kTernaryRows,
-                            DType::kInt4K, DType::kInt4K32}) {
+  for (const DType dtype :
+       {DType::kInt2, DType::kInt3, DType::kTernary, DType::kTernaryRows, DType::kInt4K,
+        DType::kInt4K32, DType::kInt6K, DType::kInt6K32, DType::kInt8K}) {
     const CodeType& type = *FindCodeType(dtype);
     const uint32_t n_codes = type.n_levels();
     constexpr uint32_t kRows = 17, kCols = 40;
@@ -242,7 +244,9 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
         uint32_t code = 0;
         for (uint32_t i = 0; i < type.bits; ++i) {
           code |= (type.bits == 2               ? bit(quad / 4, 2 * (quad % 4) + i)
-                   : quad < 6 || type.bits == 4 ? bit(quad / 2, 4 * (quad % 2) + i)
+                   : type.bits == 8             ? bit(quad, i)
+                   : i >= 4                     ? bit(4 + quad / 4, 2 * (quad % 4) + i - 4)
+                   : quad < 6 || type.bits != 3 ? bit(quad / 2, 4 * (quad % 2) + i)
                                                 : bit(i, quad == 6 ? 3 : 7))
                   << i;
         }

@@ -52,9 +52,11 @@ void Append(std::vector<uint8_t>* bytes, T value) {
 
 // The same with nested scales. The values are those of ggml's dequantize_row_q4_K.
 void FillNested(const CodeType& type, std::mt19937* rng, Matrix* m) {
-  std::uniform_int_distribution<int> code(0, 15), least(0, 255), most(-128, 127);
+  const int n_codes = static_cast<int>(type.n_levels());
+  std::uniform_int_distribution<int> code(0, n_codes - 1), least(0, 255), most(-128, 127);
   std::uniform_real_distribution<float> scale(0.5f, 1.5f);
-  const float unit = 2.0f / std::sqrt(static_cast<float>(m->cols)) / 8.0f / 127.0f;
+  const float largest = static_cast<float>(n_codes / 2);
+  const float unit = 2.0f / std::sqrt(static_cast<float>(m->cols)) / largest / 127.0f;
   for (uint32_t r = 0; r < m->rows; ++r) {
     m->row_scales.push_back(1.0f);
     std::vector<int16_t> entries(type.Entries(m->cols));
@@ -69,12 +71,13 @@ void FillNested(const CodeType& type, std::mt19937* rng, Matrix* m) {
       }
       const int s = most(*rng), minimum = least(*rng);
       entries[type.EntryOf(b)] = static_cast<int16_t>(s * 256 + minimum);
-      for (uint64_t c = b * 32; c < (b + 1) * 32; ++c) {
+      for (uint64_t c = b * type.block; c < (b + 1) * type.block; ++c) {
         const int q = code(*rng);
         m->values.push_back(static_cast<uint8_t>(q));
         if (c >= m->cols) continue;
         const float d1 = d * static_cast<float>(s), m1 = e * static_cast<float>(minimum);
-        m->exact.push_back(static_cast<double>(d1 * static_cast<float>(q) - m1));
+        const auto level = static_cast<float>(type.Level(static_cast<uint32_t>(q)));
+        m->exact.push_back(static_cast<double>(d1 * level - m1));
       }
     }
     for (const int16_t entry : entries) Append(&m->scales, entry);
@@ -86,7 +89,8 @@ void FillCodes(const CodeType& type, std::mt19937* rng, Matrix* m) {
   std::uniform_int_distribution<uint32_t> code(0, type.n_levels() - 1);
   std::uniform_int_distribution<int> whole(-127, 127);
   std::uniform_real_distribution<float> scale(0.5f, 1.5f);
-  const int largest = *std::max_element(type.levels, type.levels + type.n_levels());
+  int largest = 0;
+  for (uint32_t i = 0; i < type.n_levels(); ++i) largest = std::max<int>(largest, type.Level(i));
   const float unit = 2.0f / std::sqrt(static_cast<float>(m->cols)) / static_cast<float>(largest);
   for (uint32_t r = 0; r < m->rows; ++r) {
     const bool is_f16 = type.scale == BlockScale::kF16;
@@ -101,7 +105,7 @@ void FillCodes(const CodeType& type, std::mt19937* rng, Matrix* m) {
         const uint32_t value = code(*rng);
         m->values.push_back(static_cast<uint8_t>(value));
         if (c >= m->cols) continue;
-        const float exact = CodeValue(type.levels[value], BlockScaleOf(type, stored), row_scale);
+        const float exact = CodeValue(type.Level(value), BlockScaleOf(type, stored), row_scale);
         m->exact.push_back(static_cast<double>(exact));
       }
     }
@@ -175,7 +179,10 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
         case DType::kInt3:
         case DType::kInt4K:
         case DType::kInt4K128:
-        case DType::kInt4K32: break;  // above
+        case DType::kInt4K32:
+        case DType::kInt6K:
+        case DType::kInt6K32:
+        case DType::kInt8K: break;  // above
       }
       if (c < cols) m.exact.push_back(exact);
     }

@@ -106,6 +106,10 @@ TEST_P(RowBitsTest, Int3_SplitRows) { ExpectSameBits(DType::kInt3, true); }
 TEST_P(RowBitsTest, Int4K) { ExpectSameBits(DType::kInt4K, false); }
 TEST_P(RowBitsTest, Int4K128) { ExpectSameBits(DType::kInt4K128, false); }
 TEST_P(RowBitsTest, Int4K32) { ExpectSameBits(DType::kInt4K32, false); }
+TEST_P(RowBitsTest, Int6K) { ExpectSameBits(DType::kInt6K, false); }
+TEST_P(RowBitsTest, Int6K32) { ExpectSameBits(DType::kInt6K32, false); }
+TEST_P(RowBitsTest, Int8K) { ExpectSameBits(DType::kInt8K, false); }
+TEST_P(RowBitsTest, Int6K_SplitRows) { ExpectSameBits(DType::kInt6K, true); }
 TEST_P(RowBitsTest, Int4K_SplitRows) { ExpectSameBits(DType::kInt4K, true); }
 TEST_P(RowBitsTest, Int8_SplitRows) { ExpectSameBits(DType::kInt8, true); }
 TEST_P(RowBitsTest, Int4_SplitRows) { ExpectSameBits(DType::kInt4, true); }

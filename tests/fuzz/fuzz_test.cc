@@ -159,6 +159,11 @@ TEST(FuzzFlips, Int4KBundle_NeverCrashes) {
   ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt4K));
 }
 
+TEST(FuzzFlips, Int6KBundle_NeverCrashes) {
+  if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
+  ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt6K));
+}
+
 TEST(FuzzFlips, BundleWithStates_NeverCrashes) { ExpectFlipsAreSurvived(MakeStateBundle()); }
 
 TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) {

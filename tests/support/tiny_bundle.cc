@@ -93,7 +93,7 @@ Source RandomCodes(const CodeType& type, uint32_t rows, uint32_t cols, Stream* r
       const bool is_f16 = type.scale == BlockScale::kF16;
       Append(&s.scales, static_cast<int16_t>(is_f16 ? F16FromF32(1.0f) : 100));
     }
-    const float range = IsTernary(type.dtype) ? 1.0f : 63.0f * 100.0f;
+    const float range = IsTernary(type.dtype) ? 1.0f : type.bits == 8 ? 127.0f : 63.0f * 100.0f;
     s.row_scales.push_back(1.0f / std::sqrt(static_cast<float>(cols)) / range);
     s.bias.push_back(random->Unit() * 0.1f);
   }

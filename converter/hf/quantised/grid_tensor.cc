@@ -85,7 +85,7 @@ void GridTensor::ReadRows(uint64_t first, uint32_t n, float* out) const {
 }
 
 DecodedTensor::Held GridTensor::HeldBy(DType dtype) const {
-  if (dtype != DType::kInt8 && dtype != DType::kInt4 && !HasMinimums(dtype)) return Held::kNo;
+  if (dtype != DType::kInt8 && dtype != DType::kInt4 && !IsInt4K(dtype)) return Held::kNo;
   std::atomic<int>& known = held_[static_cast<uint32_t>(dtype) - kFirstHeld];
   int held = known.load(std::memory_order_relaxed);
   if (held < 0) {
@@ -100,14 +100,14 @@ DecodedTensor::Held GridTensor::FindHeld(DType dtype) const {
   if (dtype == DType::kInt8 && groups() != 1) return Held::kNo;
   if (dtype != DType::kInt8 && (grid_.codes.bits > 4 || grid_.factor != 1.0f)) return Held::kNo;
   const uint32_t unit =
-      HasMinimums(dtype) ? kInt4BlockSize * FindCodeType(dtype)->super_blocks : kInt4BlockSize;
+      IsInt4K(dtype) ? kInt4BlockSize * FindCodeType(dtype)->super_blocks : kInt4BlockSize;
   if (groups() != 1 && grid_.group_cols % unit != 0) return Held::kNo;
   Held held = Held::kExactly;
   const uint64_t n_rows = rows();
   const uint64_t step = std::max<uint64_t>((uint64_t{1} << 20) / cols(), 1);
   for (uint64_t first = 0; first < n_rows && held != Held::kNo; first += step) {
     const auto n = static_cast<uint32_t>(std::min(step, n_rows - first));
-    held = std::min(held, HasMinimums(dtype) ? HeldNested(first, n) : HeldRows(dtype, first, n));
+    held = std::min(held, IsInt4K(dtype) ? HeldNested(first, n) : HeldRows(dtype, first, n));
   }
   return held;
 }

@@ -44,18 +44,24 @@ constexpr uint32_t kTileRows = 3;
 #else
 constexpr uint32_t kTileRows = 4;
 #endif
-// Nested scales take registers, too.
-constexpr uint32_t kNestedTileRows = HWY_MIN(kTileRows, 10);
+// Where code has to be small, the types of others share a kernel, which asks for theirs.
+constexpr CodeType kAnyOfOthers = {DType::kF32, 0, {}, 0, BlockScale::kNested, false};
+constexpr bool kShares = HWY_ARCH_ARM_A64;
 template <const CodeType& kType>
-constexpr uint32_t kTileRowsOf = kType.scale == BlockScale::kNested ? kNestedTileRows : kTileRows;
+constexpr bool kIsAny = kType.bits == 0;
+// Nested scales take registers, too, and blocks of half a unit have two sums.
+template <const CodeType& kType>
+constexpr bool kIsHalved = kType.block < kCodeUnit;
 // Bytes that a single row reads ahead.
 constexpr size_t kAhead = 6144;
 constexpr size_t kTileVectors = HWY_ARCH_ARM_A64 ? 2 : 1;
 
 // How products are added. kOffset: of the activations from their zero points, as bytes of kByte.
+// kTakesBytes: levels may be any bytes; else at most 64 in magnitude.
 #if HWY_ARCH_X86
 struct PlainDot {
   static constexpr int32_t kOffset = 128;
+  static constexpr bool kTakesBytes = false;
   static HWY_INLINE Codes Activations(int32_t quad) {
     return hn::BitCast(DU8(), hn::Set(DI32(), quad));
   }
@@ -68,6 +74,7 @@ struct PlainDot {
 };
 #if HWY_TARGET == HWY_AVX3
 struct VnniDot : PlainDot {
+  static constexpr bool kTakesBytes = true;
   static HWY_INLINE void Add(Codes a, Levels w, VI* sum) {
     vnni::AddProducts(a.raw, w.raw, &sum->raw);
   }
@@ -76,6 +83,7 @@ struct VnniDot : PlainDot {
 #else
 struct PlainDot {
   static constexpr int32_t kOffset = 0;
+  static constexpr bool kTakesBytes = !HWY_ARCH_ARM_A64;
   static HWY_INLINE Levels Activations(int32_t quad) {
     return hn::Xor(hn::BitCast(DI8(), hn::Set(DI32(), quad)), hn::Set(DI8(), -128));
   }
@@ -91,12 +99,20 @@ struct PlainDot {
 };
 #if HWY_ARCH_ARM_A64
 struct SignedDot : PlainDot {
+  static constexpr bool kTakesBytes = true;
   static HWY_INLINE void Add(Levels a, Levels w, VI* sum) {
     AddSignedProducts(a.raw, w.raw, &sum->raw);
   }
 };
 #endif
 #endif
+
+// Several types in one kernel, without dot products, are much code.
+template <const CodeType& kType, class Dot>
+constexpr uint32_t kTileRowsOf = kIsAny<kType> && !Dot::kTakesBytes   ? HWY_MIN(kTileRows, 3)
+                                 : kIsHalved<kType>                   ? HWY_MIN(kTileRows, 8)
+                                 : kType.scale == BlockScale::kNested ? HWY_MIN(kTileRows, 10)
+                                                                      : kTileRows;
 
 // The number of a quad, as a type.
 template <size_t kNumber>
@@ -113,7 +129,7 @@ class Lookup {
  public:
   HWY_INLINE Lookup() {
     HWY_ALIGN int8_t low[16], high[16];
-    for (uint32_t i = 0; i < 16; ++i) {
+    for (uint32_t i = 0; i < 16 && kType.bits != 0; ++i) {
       low[i] = kType.levels[i % kType.n_levels()];
       high[i] = kType.levels[i / 4];
     }
@@ -121,9 +137,41 @@ class Lookup {
     high_ = hn::LoadDup128(DI8(), high);
   }
 
+  // The same for any type of others, of `bits` bits.
+  template <bool kTakesBytes, class Add>
+  HWY_INLINE void ForQuadsOfAny(uint32_t bits, const std::byte* unit, const Add& add) const {
+    Levels levels[kCodeUnit / 4];
+    const auto keep = [&](auto quad, Levels of_quad)
+                          HWY_ATTR { levels[decltype(quad)::kValue] = of_quad; };
+    if (bits == 4) {
+      TwoCodes<0>(unit, keep);
+      TwoCodes<2>(unit, keep);
+      TwoCodes<4>(unit, keep);
+      TwoCodes<6>(unit, keep);
+    } else if (bits == 6) {
+      FourJoined<0>(unit, keep);
+      FourJoined<4>(unit, keep);
+    } else {
+      EightBytes<true, 0>(unit, keep);
+    }
+    for (bool has_halves = !kTakesBytes && bits == 8;; has_halves = false) {
+      Levels rest[kCodeUnit / 4];
+      HWY_UNROLL(8)
+      for (size_t i = 0; !kTakesBytes && i < kCodeUnit / 4; ++i) {
+        const Levels half = hn::ShiftRight<1>(levels[i]);
+        rest[i] = hn::Sub(levels[i], half);
+        levels[i] = has_halves ? half : levels[i];
+      }
+      AddEach<0>(levels, add);
+      if (!has_halves) break;
+      for (size_t i = 0; i < kCodeUnit / 4; ++i) levels[i] = rest[i];
+    }
+  }
+
   // Calls add(quad, levels) for every quad, a Quad: sums that it chooses stay in registers. With
-  // kTakesFields, levels are the codes times 1, 4, 16 and 1.
-  template <bool kTakesFields, class Add>
+  // kTakesFields, levels are the codes times 1, 4, 16 and 1. Without kTakesBytes, levels that are
+  // bytes come as two halves.
+  template <bool kTakesFields, bool kTakesBytes, class Add>
   HWY_INLINE void ForQuads(const std::byte* unit, const Add& add) const {
     if constexpr (kTakesFields) {
       FourFields<0>(unit, add);
@@ -136,6 +184,11 @@ class Lookup {
       TwoCodes<2>(unit, add);
       TwoCodes<4>(unit, add);
       TwoCodes<6>(unit, add);
+    } else if constexpr (kType.bits == 6) {
+      FourJoined<0>(unit, add);
+      FourJoined<4>(unit, add);
+    } else if constexpr (kType.bits == 8) {
+      EightBytes<kTakesBytes, 0>(unit, add);
     } else {
       const Codes a = Load(unit, 0), b = Load(unit, 1), c = Load(unit, 2);
       TwoQuads<0>(a, add);
@@ -178,6 +231,37 @@ class Lookup {
     add(Quad<kFirst>(), hn::BitCast(DI8(), hn::And(both, HalfMask())));
     add(Quad<kFirst + 1>(), hn::BitCast(DI8(), UpperHalf(both)));
   }
+  // The lower 4 bits, and the upper 2.
+  template <size_t kFirst, class Add>
+  HWY_INLINE void FourJoined(const std::byte* unit, const Add& add) const {
+    const Codes a = Load(unit, kFirst / 2), b = Load(unit, kFirst / 2 + 1);
+    const Codes upper = Load(unit, 4 + kFirst / 4);
+    add(Quad<kFirst>(), Join(hn::And(a, HalfMask()), ShiftUp<4>(upper)));
+    add(Quad<kFirst + 1>(), Join(UpperHalf(a), ShiftUp<2>(upper)));
+    add(Quad<kFirst + 2>(), Join(hn::And(b, HalfMask()), upper));
+    add(Quad<kFirst + 3>(), Join(UpperHalf(b), Shift<2>(upper)));
+  }
+  static HWY_INLINE Levels Join(Codes lower, Codes upper) {
+    const Codes codes = hn::Or(lower, hn::And(upper, hn::Set(DU8(), 0x30)));
+    return hn::BitCast(DI8(), hn::Sub(codes, hn::Set(DU8(), kLeastOf6Bits)));
+  }
+  template <size_t kQuad, class Add>
+  static HWY_INLINE void AddEach(const Levels* levels, const Add& add) {
+    add(Quad<kQuad>(), levels[kQuad]);
+    if constexpr (kQuad + 1 < kCodeUnit / 4) AddEach<kQuad + 1>(levels, add);
+  }
+  template <bool kTakesBytes, size_t kQuad, class Add>
+  HWY_INLINE void EightBytes(const std::byte* unit, const Add& add) const {
+    const Levels levels = hn::BitCast(DI8(), Load(unit, kQuad));
+    if constexpr (kTakesBytes) {
+      add(Quad<kQuad>(), levels);
+    } else {
+      const Levels half = hn::ShiftRight<1>(levels);
+      add(Quad<kQuad>(), half);
+      add(Quad<kQuad>(), hn::Sub(levels, half));
+    }
+    if constexpr (kQuad + 1 < kCodeUnit / 4) EightBytes<kTakesBytes, kQuad + 1>(unit, add);
+  }
   template <size_t kFirst, class Add>
   HWY_INLINE void TwoQuads(Codes both, const Add& add) const {
     add(Quad<kFirst>(), Look(low_, hn::And(both, HalfMask())));
@@ -195,6 +279,11 @@ class Lookup {
   static HWY_INLINE Codes Shift(Codes codes) {
     return hn::BitCast(DU8(),
                        hn::ShiftRight<kBits>(hn::BitCast(hn::Repartition<uint16_t, DU8>(), codes)));
+  }
+  template <int kBits>
+  static HWY_INLINE Codes ShiftUp(Codes codes) {
+    return hn::BitCast(DU8(),
+                       hn::ShiftLeft<kBits>(hn::BitCast(hn::Repartition<uint16_t, DU8>(), codes)));
   }
   static HWY_INLINE Codes UpperHalf(Codes codes) { return hn::And(Shift<4>(codes), HalfMask()); }
 
@@ -241,7 +330,7 @@ struct Nested {
 // Loads the scales of kLanes columns of a block.
 template <const CodeType& kType>
 HWY_INLINE VF BlockScales(const std::byte* from, uint64_t scale_bytes) {
-  if constexpr (kType.scale == BlockScale::kF16) {
+  if constexpr (kType.scale == BlockScale::kF16 || kIsAny<kType>) {
     if (scale_bytes == 0) return hn::Set(DF(), 1.0f);
     return Halves(from);
   } else {
@@ -280,13 +369,15 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     const auto offset = static_cast<float>(args.quantized[r].zero_point + Dot::kOffset);
     for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Mul(load(0, v), hn::Set(df, offset));
   }
+  const CodeType& type = kIsAny<kType> ? *FindCodeType(args.dtype) : kType;
+  const bool is_nested = type.scale == BlockScale::kNested;
+  const uint32_t halves = type.block < kCodeUnit ? 2 : 1;
   const Lookup<kType> lookup;
   const auto* a = static_cast<const uint8_t*>(args.a);
   // Ternary rows may have no scales of blocks.
   const uint64_t scale_bytes =
-      kType.scale == BlockScale::kF16 ? shape.scale_bytes : kType.scale_bytes();
-  const std::byte* scales =
-      panel + CodePanel::kScales + first * (kType.bits == 4 ? 4 : scale_bytes);
+      kType.scale == BlockScale::kF16 ? shape.scale_bytes : type.scale_bytes();
+  const std::byte* scales = panel + CodePanel::kScales + first * (is_nested ? 4 : scale_bytes);
   const std::byte* unit = panel + shape.codes_offset + first * 4;
   const uint32_t units = args.k / kCodeUnit;
   // A single row waits for memory. Its instructions per byte are so many that few loads are under
@@ -297,21 +388,28 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
   // codes plus the first level, which is multiplied by the sum of the activations. On ARM a lookup
   // takes no longer than a mask.
   constexpr bool kTakesFields = HWY_ARCH_X86 && kRows == 1 && kType.bits == 2 && kType.HasSteps();
-  // Products with codes less kNestedMiddle, and minimums times the sums of the activations: with
+  // Products with levels less their middle, and minimums times the sums of the activations: with
   // the activations' offsets both would be large. The middle times the offset is a block's
   // beginning.
-  constexpr bool kIsNested = kType.scale == BlockScale::kNested;
-  constexpr int32_t kBeginning = kIsNested ? -kNestedMiddle * int32_t{kCodeUnit} : 0;
+  const int32_t beginning = -type.middle() * static_cast<int32_t>(type.block);
   int32_t beginnings[kRows];
   for (uint32_t r = 0; r < kRows; ++r) {
-    beginnings[r] = kBeginning * (args.quantized[r].zero_point + Dot::kOffset);
+    beginnings[r] = beginning * (args.quantized[r].zero_point + Dot::kOffset);
   }
   Nested nested[kVectors];
+  for (size_t v = 0; kIsAny<kType> && v < kVectors; ++v) {
+    nested[v].scale = nested[v].minimum = hn::Zero(df);
+  }
   const std::byte* row_sums = static_cast<const std::byte*>(args.a) + size_t{kRows} * args.k;
   uint32_t super_left = 0, place = 0, first_of_super = 0;
   // A single vector of a single row has several sums, so that they do not wait for each other.
-  constexpr uint32_t kChains = kTakesFields ? kFields : kIsNested || kRows * kVectors > 1 ? 1 : 2;
-  for (uint32_t u = 0; u < units; scales += kIsNested ? 0 : kCodeColumns * scale_bytes) {
+  constexpr bool kHasHalves = kIsAny<kType> || kIsHalved<kType>;
+  constexpr bool kIsNested = kType.scale == BlockScale::kNested;
+  constexpr uint32_t kChains = kTakesFields                        ? kFields
+                               : kHasHalves                        ? 2
+                               : kIsNested || kRows * kVectors > 1 ? 1
+                                                                   : 2;
+  for (uint32_t u = 0; u < units; scales += is_nested ? 0 : kCodeColumns * scale_bytes) {
     VI dots[kChains][kRows][kVectors];
     HWY_UNROLL(4)
     for (uint32_t i = 0; i < kChains; ++i) {
@@ -319,18 +417,18 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
       for (uint32_t r = 0; r < kRows; ++r) {
         HWY_UNROLL(4)
         for (size_t v = 0; v < kVectors; ++v) {
-          dots[i][r][v] = kIsNested ? hn::Set(di32, beginnings[r]) : hn::Zero(di32);
+          dots[i][r][v] = i == 0 && beginning != 0 ? hn::Set(di32, beginnings[r]) : hn::Zero(di32);
         }
       }
     }
     // A constant number of units leaves no loop.
-    constexpr uint32_t kUnits = kType.block / kCodeUnit;
+    constexpr uint32_t kUnits = HWY_MAX(kType.block / kCodeUnit, 1);
     const uint32_t end = kUnits == 1 ? u + 1 : HWY_MIN(u + kUnits, units);
-    if constexpr (kIsNested) {
+    if (is_nested) {
       if (super_left == 0) {
-        super_left = HWY_MIN(shape.super_blocks, units - u);
+        super_left = HWY_MIN(shape.super_blocks / halves, units - u);
         place = 0;
-        first_of_super = u;
+        first_of_super = u * halves;
         for (size_t v = 0; v < kVectors; ++v) nested[v].Begin(scales + v * kLanes * 4);
         scales += kCodeVector;
       }
@@ -341,14 +439,14 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     }
     for (; u < end; ++u, unit += shape.unit_bytes, a += size_t{kCodeUnit} * kRows) {
       if constexpr (kRows == 1) {
-        for (uint64_t i = 0; i <= kType.bits; ++i) __builtin_prefetch(ahead + i * kCodeVector);
+        for (uint64_t i = 0; i <= type.bits; ++i) __builtin_prefetch(ahead + i * kCodeVector);
         ahead += ahead_step;
       }
       HWY_UNROLL(4)
       for (size_t v = 0; v < kVectors; ++v) {
         const auto add = [&](auto quad, Levels levels) HWY_ATTR {
           constexpr size_t kQuad = decltype(quad)::kValue;
-          constexpr size_t kChain = kQuad % kChains;
+          constexpr size_t kChain = kHasHalves ? kQuad / 4 : kQuad % kChains;
           HWY_UNROLL(16)
           for (uint32_t r = 0; r < kRows; ++r) {
             int32_t word;
@@ -356,13 +454,25 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
             Dot::Add(Dot::Activations(word), levels, &dots[kChain][r][v]);
           }
         };
-        lookup.template ForQuads<kTakesFields>(unit + v * kLanes * 4, add);
+        const std::byte* from = unit + v * kLanes * 4;
+        if constexpr (kIsAny<kType>) {
+          lookup.template ForQuadsOfAny<Dot::kTakesBytes>(type.bits, from, add);
+        } else {
+          lookup.template ForQuads<kTakesFields, Dot::kTakesBytes>(from, add);
+        }
       }
     }
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
       VF scale;
-      if constexpr (kIsNested) {
+      if (halves == 2) {
+        const VF second = nested[v].Scale(scales + v * kLanes * 4, place + 1);
+        HWY_UNROLL(16)
+        for (uint32_t r = 0; r < kRows; ++r) {
+          sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dots[kChains - 1][r][v]), second, sums[r][v]);
+        }
+      }
+      if (is_nested) {
         scale = nested[v].Scale(scales + v * kLanes * 4, place);
       } else {
         scale = BlockScales<kType>(scales + v * kLanes * scale_bytes, scale_bytes);
@@ -376,13 +486,13 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
               hn::Add(hn::ShiftRight<2>(dots[1][r][v]), hn::ShiftRight<4>(dots[2][r][v]));
           dot = hn::Add(hn::Add(dot, dots[3][r][v]), hn::Add(fields, first_levels));
         } else {
-          for (uint32_t i = 1; i < kChains; ++i) dot = hn::Add(dot, dots[i][r][v]);
+          for (uint32_t i = 1; halves == 1 && i < kChains; ++i) dot = hn::Add(dot, dots[i][r][v]);
         }
         sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dot), scale, sums[r][v]);
       }
     }
-    if constexpr (kIsNested) {
-      ++place;
+    if (is_nested) {
+      place += halves;
       if (--super_left != 0) continue;
       const uint32_t n_pairs = (place + 1) / 2;
       const std::byte* pair_sums = row_sums + first_of_super / 2 * size_t{kRows} * 4;
@@ -424,7 +534,7 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
 
 template <const CodeType& kType, class Dot, uint32_t kRows = 1>
 void RunCodes(const TileArgs& args) {
-  if constexpr (kRows < kTileRowsOf<kType>) {
+  if constexpr (kRows < kTileRowsOf<kType, Dot>) {
     if (args.rows > kRows) return RunCodes<kType, Dot, kRows + 1>(args);
   }
   constexpr size_t kVectors = kRows == 1 ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
@@ -441,13 +551,19 @@ void RunCodes(const TileArgs& args) {
 
 template <const CodeType& kType, class Dot>
 TileKernel KernelOf() {
-  return {kCodeLayout, kTileRowsOf<kType>, RunCodes<kType, Dot>};
+  return {kCodeLayout, kTileRowsOf<kType, Dot>, RunCodes<kType, Dot>};
 }
 
 template <class Dot>
 TileKernel Choose(DType dtype) {
   if (IsTernary(dtype)) return KernelOf<kTernaryCodes, Dot>();
-  if (HasMinimums(dtype)) return KernelOf<kInt4KCodes, Dot>();
+  if constexpr (kShares) {
+    if (IsOfOthers(dtype)) return KernelOf<kAnyOfOthers, Dot>();
+  } else {
+    if (IsInt4K(dtype)) return KernelOf<kInt4KCodes, Dot>();
+    if (HasMinimums(dtype)) return KernelOf<kInt6KCodes, Dot>();
+    if (dtype == DType::kInt8K) return KernelOf<kInt8KCodes, Dot>();
+  }
   return dtype == DType::kInt2 ? KernelOf<kInt2Codes, Dot>() : KernelOf<kInt3Codes, Dot>();
 }
 }  // namespace

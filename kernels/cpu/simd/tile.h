@@ -66,8 +66,8 @@ struct DeviceRowsAt {
 // c[rows, n] (+)= a[rows, k] W^T + bias for n columns that start at a panel.
 struct TileArgs {
   // kF16, kBf16: f32 [k][rows]. Integers: u8 [k / kr][rows][kr], each the quantised integer
-  // plus 128; k is PaddedInputs(). With HasMinimums(dtype) i16 [k / 64, rounded up][rows][2]
-  // follow: the sums of the integers of 32 columns minus their zero points.
+  // plus 128; k is PaddedInputs(). With HasMinimums(dtype) i16 [blocks / 2, rounded up][rows][2]
+  // follow: the sums of the integers of blocks of columns minus their zero points.
   const void* a;
   const QuantizedRow* quantized;  // [rows]; null for float weights
   uint32_t rows, n, k;

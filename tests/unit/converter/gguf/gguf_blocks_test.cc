@@ -76,17 +76,22 @@ TEST(BlockFormats, Values_AreTheReferencesBitForBit) {
   }
 }
 
-// Returns the values of a block in the type that holds it.
-std::vector<float> NestedValues(const BlockFormat& format, const std::byte* block) {
-  const CodeType& type = *FindCodeType(format.nested_type);
+// Returns the values of a block in a type that holds it.
+std::vector<float> HeldValues(const BlockFormat& format, const CodeType& type,
+                              const std::byte* block) {
   std::vector<uint8_t> codes(format.elements);
   std::vector<int16_t> entries(type.Entries(format.elements));
-  format.nested(block, codes.data(), entries.data());
+  format.Hold(type, block, codes.data(), entries.data());
   std::vector<float> values;
   for (size_t i = 0; i < codes.size(); ++i) {
+    const int8_t level = type.Level(codes[i]);
+    if (type.scale != BlockScale::kNested) {
+      values.push_back(CodeValue(level, BlockScaleOf(type, entries[i / type.block]), 1.0f));
+      continue;
+    }
     const BlockNumbers numbers =
         NestedNumbers(type, i / type.block, [&](uint64_t n) { return entries[n]; });
-    values.push_back(NestedValue(type.levels[codes[i]], numbers));
+    values.push_back(NestedValue(level, numbers));
   }
   return values;
 }
@@ -95,7 +100,7 @@ TEST(BlockFormats, TypesOfBundlesThatHoldBlocks_HaveTheirValuesBitForBit) {
   size_t types = 0;
   for (const nlohmann::json& c : Cases()) {
     const BlockFormat& format = *FindBlockFormat(c["type"].get<std::string>());
-    if (format.nested == nullptr) continue;
+    if (format.take == nullptr) continue;
     ++types;
     uint64_t x = 0;
     for (size_t i = 0; i < 1000; ++i) {
@@ -111,10 +116,14 @@ TEST(BlockFormats, TypesOfBundlesThatHoldBlocks_HaveTheirValuesBitForBit) {
       if (std::any_of(wanted.begin(), wanted.end(), [](float v) { return !std::isfinite(v); })) {
         continue;
       }
-      EXPECT_EQ(wanted, NestedValues(format, bytes)) << c["type"] << " " << i;
+      for (const DType dtype : format.held_by) {
+        if (dtype == DType::kF32) continue;
+        EXPECT_EQ(wanted, HeldValues(format, *FindCodeType(dtype), bytes))
+            << c["type"] << " " << DTypeName(dtype) << " " << i;
+      }
     }
   }
-  EXPECT_EQ(3u, types);
+  EXPECT_EQ(11u, types);
 }
 
 // Every index of every codebook.
@@ -230,9 +239,12 @@ TEST_F(CodebookFiles, Models_HaveTheReferencesValues) {
 // Also q and k, whose rows are in another order in the file.
 TEST_F(CodebookFiles, Int4K_HoldsFilesBitForBit) {
   constexpr std::tuple<const char*, uint32_t, fbs::DType> kRows[] = {
-      {"Q4_0", 2, fbs::DType::Int4K32},
-      {"Q4_1", 3, fbs::DType::Int4K32},
-      {"Q4_K", 12, fbs::DType::Int4K}};
+      {"Q4_0", 2, fbs::DType::Int4K32}, {"Q4_1", 3, fbs::DType::Int4K32},
+      {"Q4_K", 12, fbs::DType::Int4K},  {"Q5_0", 6, fbs::DType::Int6K32},
+      {"Q5_1", 7, fbs::DType::Int6K32}, {"Q8_0", 8, fbs::DType::Int8K},
+      {"Q2_K", 10, fbs::DType::Int6K},  {"Q3_K", 11, fbs::DType::Int6K},
+      {"Q5_K", 13, fbs::DType::Int6K},  {"Q6_K", 14, fbs::DType::Int6K},
+      {"IQ4_NL", 20, fbs::DType::Int8K}};
   for (const auto& [type, number, dtype] : kRows) {
     Write(FileOf(type, number));
     Run(GgufOptions(DType::kF32));
@@ -256,9 +268,26 @@ TEST_F(CodebookFiles, Int4K_HoldsFilesBitForBit) {
 }
 
 // As in Q4_K_M: some matrices, and values beside queries and keys, have another type.
-TEST_F(CodebookFiles, Int4K_LeavesOtherMatricesToInt8) {
+TEST_F(CodebookFiles, Int4K_HoldsMixedMatrices) {
   Write(FileOf("Q4_K", 12, "layers.0.self_attn.v_proj", "Q6_K", 14));
+  Run(GgufOptions(DType::kF32));
+  const OpenedBundle wide(folder_ / "out/gguf.arn");
+  const std::vector<float> wanted = wide.values(wide.model().layers()->Get(0)->qkv());
   Run(GgufOptions(DType::kInt4K));
+  EXPECT_THAT(warnings_, testing::Not(testing::Contains(HasSubstr("quantised again"))));
+  const OpenedBundle bundle(folder_ / "out/gguf.arn");
+  const auto* tensors = bundle.model().tensors();
+  const auto* layers = bundle.model().layers();
+  EXPECT_EQ(fbs::DType::Int6K, tensors->Get(layers->Get(0)->qkv())->dtype());
+  EXPECT_EQ(fbs::DType::Int4K, tensors->Get(layers->Get(1)->qkv())->dtype());
+  EXPECT_EQ(wanted, bundle.values(layers->Get(0)->qkv()));
+}
+
+TEST_F(CodebookFiles, Int4K_LeavesOtherMatricesToInt8) {
+  Write(FileOf("Q4_K", 12, "layers.0.self_attn.v_proj", "IQ3_S", 21));
+  ConvertOptions options = GgufOptions(DType::kInt4K);
+  options.requantise = true;
+  Run(options);
   EXPECT_THAT(warnings_, testing::Contains(HasSubstr("quantised again: 1 matri")));
   const OpenedBundle bundle(folder_ / "out/gguf.arn");
   const auto* tensors = bundle.model().tensors();
@@ -269,16 +298,18 @@ TEST_F(CodebookFiles, Int4K_LeavesOtherMatricesToInt8) {
 }
 
 TEST_F(CodebookFiles, Int4K_WithNothingToHold_IsRefused) {
-  Write(FileOf("Q6_K", 14));
+  Write(FileOf("IQ3_S", 21));
   EXPECT_THAT(ErrorOfRun(GgufOptions(DType::kInt4K)),
-              AllOf(HasSubstr("--weights int4k"), HasSubstr("Q4_K")));
+              AllOf(HasSubstr("--weights held"), HasSubstr("Q2_K")));
 }
 
 // An int8 level is off by at most half of 1/127 of the row's largest value.
 TEST_F(CodebookFiles, Models_CanBeQuantisedAgain) {
   for (const auto& [type, number] : kCodebookTypes) {
     Write(FileOf(type, number));
-    Run(GgufOptions(DType::kInt8));
+    ConvertOptions options = GgufOptions(DType::kInt8);
+    options.requantise = true;
+    Run(options);
     EXPECT_THAT(warnings_, testing::Contains(testing::HasSubstr(
                                "quantised again: 9 matrices, the largest error is 0.3")));
     const OpenedBundle bundle(folder_ / "out/gguf.arn");
@@ -290,7 +321,8 @@ TEST_F(CodebookFiles, Models_CanBeQuantisedAgain) {
     for (size_t i = 0; i < found.size(); ++i) {
       ASSERT_NEAR(wanted[i % wanted.size()], found[i], 1.01f * largest / 254) << type << " " << i;
     }
-    Run(GgufOptions(DType::kInt4));
+    options.formats.weights = DType::kInt4;
+    Run(options);
   }
 }
 

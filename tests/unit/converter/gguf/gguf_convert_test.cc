@@ -435,7 +435,9 @@ TEST_F(GgufTest, QuantisedTensors_AreTheirValues) {
     WriteGguf(writer);
   };
   const auto down = [&](DType dtype) {
-    Run(GgufOptions(dtype));
+    ConvertOptions options = GgufOptions(dtype);
+    options.requantise = true;
+    Run(options);
     const OpenedBundle bundle(folder_ / "out/gguf.arn");
     return bundle.values(bundle.model().layers()->Get(0)->down());
   };
@@ -502,7 +504,9 @@ TEST_F(GgufTest, Q4_0_WithScalesOfBf16_IsInt4BitForBit) {
   AddTensors(tensors, false, 0, tiny.head_dim, &writer);
   writer.Tensor("blk.0.ffn_down.weight", test::kGgufQ4_0, {tiny.hidden, tiny.ffn}, blocks);
   WriteGguf(writer);
-  Run(GgufOptions(DType::kInt4));
+  ConvertOptions options = GgufOptions(DType::kInt4);
+  options.requantise = true;
+  Run(options);
   const OpenedBundle bundle(folder_ / "out/gguf.arn");
   EXPECT_EQ(wanted, bundle.values(bundle.model().layers()->Get(0)->down()));
 }

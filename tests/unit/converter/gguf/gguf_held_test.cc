@@ -1,0 +1,190 @@
+// A file as Q4_K_M files are: its matrices run as they are stored.
+#include <random>
+
+#include "converter/gguf/block_formats.h"
+#include "converter/run/verify.h"
+#include "platform/base/arith.h"
+#include "tests/unit/converter/gguf/gguf_fixture.h"
+
+namespace arn::convert {
+namespace {
+
+using test::GgufWriter;
+using test::TinyCheckpoint;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq3S = 21, kTq2_0 = 35;
+
+class HeldFile : public GgufTest {
+ protected:
+  HeldFile() {
+    tiny_.hidden = 256;
+    tiny_.ffn = 512;
+    tiny_.heads = 4;
+    tiny_.kv_heads = 2;
+    tiny_.head_dim = 64;
+    tiny_.layers = 3;
+  }
+
+  // Returns random blocks whose values are as large as those of a trained matrix.
+  std::vector<uint8_t> Blocks(uint32_t type, uint64_t elements) {
+    const BlockFormat& format = *FindBlockFormat(type == kQ8_0    ? "Q8_0"
+                                                 : type == kQ4_K  ? "Q4_K"
+                                                 : type == kQ6_K  ? "Q6_K"
+                                                 : type == kTq2_0 ? "TQ2_0"
+                                                                  : "IQ3_S");
+    std::vector<uint8_t> bytes(elements / format.elements * format.bytes);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(rng_());
+    std::uniform_real_distribution<float> scale(0.5f, 1.5f);
+    for (size_t at = 0; at < bytes.size(); at += format.bytes) {
+      uint8_t* block = bytes.data() + at;
+      const auto put = [&](size_t offset, float value) {
+        const uint16_t bits = F16FromF32(value);
+        std::memcpy(block + offset, &bits, sizeof bits);
+      };
+      const float factor = scale(rng_);
+      if (type == kQ8_0) put(0, 0.0008f * factor);
+      if (type == kIq3S) put(0, 0.0008f * factor);
+      for (size_t i = 0; type == kTq2_0 && i < 64; ++i) {
+        // No pair of bits is 3.
+        block[i] = static_cast<uint8_t>(block[i] & ~((block[i] & block[i] >> 1 & 0x55) * 3));
+      }
+      if (type == kTq2_0) put(64, 0.05f * factor);
+      if (type == kQ6_K) put(208, 0.00004f * factor);
+      if (type != kQ4_K) continue;
+      // Minimums are 8 steps, so that weights have both signs.
+      put(0, 0.0003f * factor);
+      put(2, 8 * 0.0003f * factor);
+      for (size_t j = 0; j < 4; ++j) {
+        block[4 + j] = block[8 + j];
+        block[12 + j] = static_cast<uint8_t>((block[12 + j] & 15) * 17);
+      }
+    }
+    return bytes;
+  }
+
+  // other: the type of tensors whose names contain `part`.
+  void WriteFile(const std::string& part = "none", uint32_t other = kQ4_K) {
+    GgufWriter writer;
+    AddSizes("llama", tiny_, &writer);
+    test::TinyTensors vectors;
+    const test::TinyTensors tensors = test::MakeTinyTensors(tiny_);
+    for (const auto& [name, tensor] : tensors) {
+      if (tensor.shape.size() != 2) {
+        vectors[name] = tensor;
+        continue;
+      }
+      const auto has = [&](const char* text) { return name.find(text) != std::string::npos; };
+      const bool is_fine = has("embed") || has("layers.0.self_attn.v") || has("layers.0.mlp.down");
+      const uint32_t type = has(part.c_str()) ? other : is_fine ? kQ6_K : kQ4_K;
+      writer.Tensor(GgufName(name, false), type, tensor.shape,
+                    Blocks(type, tensor.shape[0] * tensor.shape[1]));
+    }
+    AddTensors(vectors, false, 0, tiny_.head_dim, &writer);
+    WriteGguf(writer);
+  }
+
+  ConvertOptions Held() {
+    ConvertOptions options = GgufOptions(DType::kInt4K);
+    options.formats.embedding = options.formats.head = DType::kInt4K;
+    return options;
+  }
+
+  // Converts to f32 and as the file is, and compares all values.
+  void ExpectHeld() {
+    Run(GgufOptions(DType::kF32));
+    const OpenedBundle wide(folder_ / "out/gguf.arn");
+    std::vector<std::vector<float>> wanted;
+    for (uint32_t i = 0; i < wide.model().tensors()->size(); ++i) wanted.push_back(wide.values(i));
+    Run(Held());
+    EXPECT_THAT(warnings_, Not(Contains(HasSubstr("quantised again"))));
+    const OpenedBundle bundle(folder_ / "out/gguf.arn");
+    ASSERT_EQ(wanted.size(), bundle.model().tensors()->size());
+    for (uint32_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(wanted[i], bundle.values(i)) << bundle.model().tensors()->Get(i)->name()->str();
+    }
+  }
+
+  fbs::DType TypeOf(const char* name) {
+    const OpenedBundle bundle(folder_ / "out/gguf.arn");
+    for (const fbs::Tensor* tensor : *bundle.model().tensors()) {
+      if (tensor->name()->str() == name) return tensor->dtype();
+    }
+    ADD_FAILURE() << "no tensor " << name;
+    return fbs::DType::F32;
+  }
+
+  TinyCheckpoint tiny_;
+  std::mt19937 rng_{7};
+};
+
+TEST_F(HeldFile, MixedTypes_AreHeldBitForBit) {
+  WriteFile();
+  EXPECT_TRUE(HoldsBlocks(Held()));
+  ExpectHeld();
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("embedding"));
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("layers.0.qkv"));
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("layers.0.down"));
+  EXPECT_EQ(fbs::DType::Int4K, TypeOf("layers.0.gate_up"));
+  EXPECT_EQ(fbs::DType::Int4K, TypeOf("layers.1.qkv"));
+}
+
+TEST_F(HeldFile, Q8_0_IsHeldBitForBit) {
+  WriteFile(".", kQ8_0);
+  ExpectHeld();
+  EXPECT_EQ(fbs::DType::Int8K, TypeOf("embedding"));
+  EXPECT_EQ(fbs::DType::Int8K, TypeOf("layers.0.qkv"));
+}
+
+TEST_F(HeldFile, TernaryBlocks_AreHeldBitForBit) {
+  WriteFile("mlp", kTq2_0);
+  ExpectHeld();
+  EXPECT_EQ(fbs::DType::Ternary, TypeOf("layers.0.down"));
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("layers.0.qkv"));
+}
+
+// What is lost is the rounding of activations to int8.
+TEST_F(HeldFile, MixedTypes_RunAsInF32) {
+  WriteFile();
+  Run(Held());
+  VerifyOptions verify;
+  verify.convert = Held();
+  verify.max_tokens = 64;
+  verify.n_threads = 2;
+  const VerifyResult result = Verify(verify, [](const std::string&, uint64_t, uint64_t) {});
+  EXPECT_LT(result.mean_kl, 1e-3);
+  EXPECT_GT(result.top1_agreement, 0.9);
+  EXPECT_GT(result.max_logit_error, 0.0);
+}
+
+// Rounding again has to be asked for; the error says of what, and what holds it.
+TEST_F(HeldFile, OtherTypes_NeedRequantise) {
+  WriteFile();
+  EXPECT_THAT(ErrorOfRun(GgufOptions(DType::kInt8)),
+              AllOf(HasSubstr("model.gguf"), HasSubstr("token_embd.weight"), HasSubstr("type Q6_K"),
+                    HasSubstr("--weights held"), HasSubstr("--requantise")));
+  EXPECT_THAT(ErrorOfRun(GgufOptions(DType::kInt4)), HasSubstr("--requantise"));
+  ConvertOptions options = GgufOptions(DType::kInt8);
+  options.requantise = true;
+  Run(options);
+  EXPECT_THAT(warnings_, Contains(AllOf(HasSubstr("quantised again: "), HasSubstr("largest"))));
+}
+
+TEST_F(HeldFile, TypesThatNothingHolds_NeedRequantise) {
+  WriteFile("layers.1.mlp.down", kIq3S);
+  EXPECT_THAT(ErrorOfRun(Held()),
+              AllOf(HasSubstr("blk.1.ffn_down.weight"), HasSubstr("type IQ3_S"),
+                    HasSubstr("--weights f32, bf16 or f16"), HasSubstr("--requantise")));
+  ConvertOptions options = Held();
+  options.requantise = true;
+  Run(options);
+  EXPECT_THAT(warnings_, Contains(HasSubstr("quantised again: 1 matri")));
+  EXPECT_EQ(fbs::DType::Int8, TypeOf("layers.1.down"));
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("layers.0.down"));
+}
+
+}  // namespace
+}  // namespace arn::convert
