@@ -54,7 +54,9 @@ class SchemaCosts {
     EXPECT_FALSE(cost.work > 0 && compiles(UINT64_MAX, cost.work - 1))
         << "takes less work than in the list: " << key;
     // Those that the list is of: with pointers of 64 bits.
-    if (sizeof(void*) == 8) EXPECT_EQ(cost.term_bytes, term_bytes) << key;
+    if (sizeof(void*) == 8) {
+      EXPECT_EQ(cost.term_bytes, term_bytes) << key;
+    }
   }
 
  private:
