@@ -107,9 +107,11 @@ struct SignedDot : PlainDot {
 #endif
 #endif
 
-// Several types in one kernel, without dot products, are much code.
+// Several types in one kernel are much code: less of it for CPUs without dot products.
 template <const CodeType& kType, class Dot>
-constexpr uint32_t kTileRowsOf = kIsAny<kType> && !Dot::kTakesBytes   ? HWY_MIN(kTileRows, 3)
+constexpr bool kIsShort = kIsAny<kType> && !Dot::kTakesBytes;
+template <const CodeType& kType, class Dot>
+constexpr uint32_t kTileRowsOf = kIsShort<kType, Dot>                 ? HWY_MIN(kTileRows, 2)
                                  : kIsHalved<kType>                   ? HWY_MIN(kTileRows, 8)
                                  : kType.scale == BlockScale::kNested ? HWY_MIN(kTileRows, 10)
                                                                       : kTileRows;
@@ -537,7 +539,8 @@ void RunCodes(const TileArgs& args) {
   if constexpr (kRows < kTileRowsOf<kType, Dot>) {
     if (args.rows > kRows) return RunCodes<kType, Dot, kRows + 1>(args);
   }
-  constexpr size_t kVectors = kRows == 1 ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
+  constexpr bool kTakesPanel = kRows == 1 && !kIsShort<kType, Dot>;
+  constexpr size_t kVectors = kTakesPanel ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
   // Several types have the same codes.
   const CodePanel shape(*FindCodeType(args.dtype), args.k);
   const std::byte* panel = args.panels;
