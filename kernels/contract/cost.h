@@ -30,10 +30,14 @@ struct GpuTraits {
   uint32_t matmul_variant = 0;  // of the backend's; the first one where it is not usable
 };
 
-// A run of one sequence: n_rows tokens after n_before others; the last one has logits.
+// A run of one sequence: n_rows tokens after n_before others; the last one has logits. Or an
+// encoder's run of n_rows rows.
 struct CountedRun {
   uint32_t n_rows = 1;
   uint32_t n_before = 0;
+  uint32_t encoder_rows = 0;  // that cross-attention reads
+  bool is_encoder = false;
+  uint32_t part_rows = 0;  // of an encoder with windows: rows that see each other; 0: all
 };
 
 // Work of one dispatch of a kernel. Bytes are of buffers; the words that describe the run (page
@@ -65,9 +69,8 @@ struct DispatchCost {
 
 // Capability of a backend. REQUIRES: a program that the backend's plan() accepts.
 struct CostOps {
-  // Calls visit(user, cost) for each dispatch of the decoder's steps, in their order. The pointers
-  // are valid during the call. kUnsupported: cross-attention. kNotFound: no such
-  // matmul_variant.
+  // Calls visit(user, cost) for each dispatch of the decoder's steps, or of the encoder's, in their
+  // order. The pointers are valid during the call. kNotFound: no such matmul_variant.
   Status (*count)(const Program& program, const GpuTraits& gpu, const CountedRun& run,
                   void (*visit)(void* user, const DispatchCost& cost), void* user, Diag* diag);
 };

@@ -3,6 +3,7 @@
 
 #include "platform/os/pages.h"
 #include "runtime/api/caller_block.h"
+#include "runtime/api/count_dispatches.h"
 #include "runtime/api/handles.h"
 #include "runtime/backends.h"
 #include "runtime/model/image_place.h"
@@ -54,6 +55,20 @@ Status CreateImageEncoder(const Model& model, const arn_image_options* options, 
   const Status status = ImageEncoder::Create(model, plan, block.block, block.pages, out, diag);
   if (status != Status::kOk) ReleasePages(block.pages);
   return status;
+}
+
+Status CountTower(const Model& model, const arn_image_options* options, const arn_gpu_traits* gpu,
+                  arn_dispatch_callback callback, void* user, uint32_t* out_rows, Diag* diag) {
+  if (!kHasCounts) return RefuseCounts(diag);
+  ImagePlan plan;
+  ARN_TRY(PlanImages(model, options, &plan, diag));
+  const VisionSpec& vision = model.spec.vision;
+  CountedRun run;
+  run.is_encoder = true;
+  run.n_rows = *out_rows = plan.program.max_encoder_rows;
+  run.part_rows = vision.window_side * vision.window_side * vision.merged_patches();
+  return CountDispatches(*plan.backend, plan.program, gpu, /*has_half=*/false, run, callback, user,
+                         diag);
 }
 
 Status Measure(const Model& model, ImageSize image, Tiling* out, Diag* diag) {
@@ -134,6 +149,17 @@ arn_status arn_image_expand(const arn_model* model, const arn_image_size* images
         reinterpret_cast<TextSpan*>(out_plain), &diag);
   }
   if (status == Status::kOk && *out_bytes > capacity) return ARN_BUFFER_TOO_SMALL;
+  return Report(status, diag, error, error_bytes);
+}
+
+arn_status arn_image_count(const arn_model* model, const arn_image_options* options,
+                           const arn_gpu_traits* gpu, arn_dispatch_callback callback, void* user,
+                           char* error, size_t error_bytes, uint32_t* out_rows) {
+  if (model == nullptr || gpu == nullptr || callback == nullptr || out_rows == nullptr) {
+    return ARN_BAD_ARGUMENT;
+  }
+  Diag diag;
+  const Status status = CountTower(*ToModel(model), options, gpu, callback, user, out_rows, &diag);
   return Report(status, diag, error, error_bytes);
 }
 

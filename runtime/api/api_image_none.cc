@@ -1,4 +1,5 @@
 // Implements arn_image_* for libraries without vision (ARENITE_VISION).
+#include "arenite/profile.h"
 #include "runtime/api/handles.h"
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
@@ -33,6 +34,12 @@ arn_status arn_image_expand(const arn_model*, const arn_image_size*, size_t, con
                             const arn_text_span*, size_t, char* error, size_t error_bytes, char*,
                             size_t, size_t* out_bytes, arn_text_span*) {
   if (out_bytes != nullptr) *out_bytes = 0;
+  return RefuseImages(error, error_bytes);
+}
+
+arn_status arn_image_count(const arn_model*, const arn_image_options*, const arn_gpu_traits*,
+                           arn_dispatch_callback, void*, char* error, size_t error_bytes,
+                           uint32_t*) {
   return RefuseImages(error, error_bytes);
 }
 

@@ -1,6 +1,7 @@
 // Implements arenite/profile.h.
 #include "arenite/profile.h"
 
+#include "runtime/api/count_dispatches.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
 
@@ -67,33 +68,49 @@ Status ReadGpuTraits(const arn_gpu_traits* given, GpuTraits* out, Diag* diag) {
   return Status::kOk;
 }
 
+// A run of the decoder, or of the encoder.
 Status Count(const Model& model, const arn_session_options* options, const arn_gpu_traits* gpu,
-             const CountedRun& run, DispatchVisitor* visitor, Diag* diag) {
-  if (!kHasCounts) {
-    return diag->Fail(Status::kUnsupported,
-                      "this library is built without counts (ARENITE_COUNTS)");
-  }
-  GpuTraits traits;
-  ARN_TRY(ReadGpuTraits(gpu, &traits, diag));
+             CountedRun run, arn_dispatch_callback callback, void* user, uint32_t* encoder_rows,
+             Diag* diag) {
+  if (!kHasCounts) return RefuseCounts(diag);
   SessionPlan plan;
   ARN_TRY(PlanFromC(model, options, &plan, diag));
-  if (plan.backend->cost == nullptr) {
-    return diag->Fail(Status::kUnsupported, "runs of backend %s are not counted",
-                      plan.backend->name);
-  }
-  if (run.n_rows == 0 || run.n_rows > plan.options.prefill_chunk ||
-      uint64_t{run.n_before} + run.n_rows > plan.options.context_tokens) {
+  run.encoder_rows = *encoder_rows = plan.program.max_encoder_rows;
+  if (run.is_encoder) {
+    if (plan.program.n_encoder_steps == 0) {
+      return diag->Fail(Status::kUnsupported, "the model has no encoder");
+    }
+    run.n_rows = plan.program.max_encoder_rows;
+  } else if (run.n_rows == 0 || run.n_rows > plan.options.prefill_chunk ||
+             uint64_t{run.n_before} + run.n_rows > plan.options.context_tokens) {
     return diag->Fail(Status::kBadArgument,
                       "%u tokens after %u: a run has 1 to %u (prefill_chunk) in a context of %u",
                       run.n_rows, run.n_before, plan.options.prefill_chunk,
                       plan.options.context_tokens);
   }
-  traits.has_half = traits.has_half && plan.options.half_products;
-  return plan.backend->cost->count(plan.program, traits, run, DispatchVisitor::Visit, visitor,
-                                   diag);
+  return CountDispatches(*plan.backend, plan.program, gpu, plan.options.half_products, run,
+                         callback, user, diag);
 }
 
 }  // namespace
+
+Status RefuseCounts(Diag* diag) {
+  return diag->Fail(Status::kUnsupported, "this library is built without counts (ARENITE_COUNTS)");
+}
+
+Status CountDispatches(const Backend& backend, const Program& program, const arn_gpu_traits* gpu,
+                       bool has_half, const CountedRun& run, arn_dispatch_callback callback,
+                       void* user, Diag* diag) {
+  GpuTraits traits;
+  ARN_TRY(ReadGpuTraits(gpu, &traits, diag));
+  if (backend.cost == nullptr) {
+    return diag->Fail(Status::kUnsupported, "runs of backend %s are not counted", backend.name);
+  }
+  traits.has_half = traits.has_half && has_half;
+  DispatchVisitor visitor = {callback, user};
+  return backend.cost->count(program, traits, run, DispatchVisitor::Visit, &visitor, diag);
+}
+
 }  // namespace arn::api
 
 extern "C" {
@@ -166,8 +183,23 @@ arn_status arn_session_count(const arn_model* model, const arn_session_options* 
                              size_t error_bytes) {
   if (model == nullptr || gpu == nullptr || callback == nullptr) return ARN_BAD_ARGUMENT;
   Diag diag;
-  DispatchVisitor visitor = {callback, user};
-  const Status status = Count(*ToModel(model), options, gpu, {n_tokens, n_before}, &visitor, &diag);
+  uint32_t encoder_rows = 0;
+  const Status status = Count(*ToModel(model), options, gpu, {n_tokens, n_before}, callback, user,
+                              &encoder_rows, &diag);
+  return Report(status, diag, error, error_bytes);
+}
+
+arn_status arn_session_count_encoder(const arn_model* model, const arn_session_options* options,
+                                     const arn_gpu_traits* gpu, arn_dispatch_callback callback,
+                                     void* user, char* error, size_t error_bytes,
+                                     uint32_t* out_rows) {
+  if (model == nullptr || gpu == nullptr || callback == nullptr || out_rows == nullptr) {
+    return ARN_BAD_ARGUMENT;
+  }
+  Diag diag;
+  CountedRun run;
+  run.is_encoder = true;
+  const Status status = Count(*ToModel(model), options, gpu, run, callback, user, out_rows, &diag);
   return Report(status, diag, error, error_bytes);
 }
 

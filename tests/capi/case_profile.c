@@ -158,6 +158,18 @@ int capi_count(capi_env* env) {
   CHECK_STATUS(ARN_OK,
                arn_session_count(model, &options, &gpu, 1, 64, add, &row, error, sizeof error));
   CHECK(row.least < after.least);
+  /* The model has neither an encoder nor a vision tower. */
+  uint32_t rows = 1;
+  const arn_image_options images = ARN_IMAGE_OPTIONS_INIT;
+  CHECK_STATUS(ARN_UNSUPPORTED, arn_session_count_encoder(model, &options, &gpu, add, &sum, error,
+                                                          sizeof error, &rows));
+  CHECK(strstr(error, "encoder") != NULL && rows == 0);
+  CHECK_STATUS(ARN_UNSUPPORTED,
+               arn_image_count(model, &images, &gpu, add, &sum, error, sizeof error, &rows));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_count_encoder(model, &options, &gpu, add, &sum, error,
+                                                           sizeof error, NULL));
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_image_count(NULL, &images, &gpu, add, &sum, error, sizeof error, &rows));
 
   CHECK_STATUS(ARN_BAD_ARGUMENT,
                arn_session_count(model, &options, &gpu, 0, 0, add, &sum, error, sizeof error));

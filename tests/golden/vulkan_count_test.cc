@@ -1,15 +1,14 @@
 // The counts of CostOps against those of the shaders themselves, which count what they execute on a
-// software device (counting_device.h): runs of many rows, a few and one.
+// software device (counting_device.h): runs of many rows, a few and one, and of encoders.
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/vulkan/backend_vulkan.h"
-#include "kernels/vulkan/count/dispatch_work.h"
-#include "kernels/vulkan/device/device.h"
-#include "kernels/vulkan/lower/traits.h"
 #include "runtime/session/session.h"
+#include "tests/golden/encoder_case.h"
 #include "tests/golden/golden_case.h"
+#include "tests/golden/vulkan_counts.h"
 #include "tests/support/counting_device.h"
 #include "tests/support/vulkan_faults.h"
 
@@ -25,64 +24,6 @@ struct CountCase {
 };
 void PrintTo(const CountCase& c, std::ostream* out) { *out << c.golden << " " << c.weights; }
 
-constexpr const char* kShaderNames[vulkan::kShaderCount] = {
-    "embed",         "rope_angles",    "norm",
-    "quantize",      "gemv_float",     "gemv_int",
-    "gemm_float",    "gemm_int",       "qkv_rope",
-    "attention",     "gated_act",      "kv_edit",
-    "choose",        "route",          "experts",
-    "conv",          "scan",           "im2col",
-    "add_positions", "scale_row",      "multiply",
-    "columns",       "add_embeddings", "clamp",
-    "pool",          "attention_tile", "linear_attention",
-    "gate",          "gemm_coop",      "gemm_half",
-    "head_linear",   "attention_coop"};
-
-// Adds up the work of each shader over the steps.
-class Sums final : public vulkan::DispatchSink {
- public:
-  Sums(const Program& program, const CountedRun& run) : program_(program), run_(run) {}
-
-  Status BeginStep(uint32_t step) override {
-    const auto* experts = program_.steps[step].If<ExpertsParams>();
-    has_experts_ |= experts != nullptr;
-    context_.run = run_;
-    context_.n_experts = experts == nullptr ? 0u : experts->n_experts;
-    return Status::kOk;
-  }
-  Status BeginEdits(uint32_t) override {
-    is_counted_ = false;
-    return Status::kOk;
-  }
-  Status BeginChoice(uint32_t* n) override {
-    is_counted_ = false;
-    *n = 0;
-    return Status::kOk;
-  }
-  Status Add(const vulkan::Dispatch& d, Diag*) override {
-    const auto mode = static_cast<uint32_t>(vulkan::ModeOf(run_.n_rows));
-    const uint32_t rows = RowsOf(vulkan::GridOf(d), {run_.n_rows, 0, 1, 1});
-    if (!is_counted_ || (d.modes >> mode & 1) == 0 || rows == 0) return Status::kOk;
-    const KernelWork work = WorkOf(d, rows, context_);
-    KernelWork& sum = work_[static_cast<uint32_t>(d.shader)];
-    sum.loaded += work.loaded;
-    sum.stored += work.stored;
-    sum.int_products += work.int_products;
-    sum.float_products += work.float_products;
-    return Status::kOk;
-  }
-
-  bool has_experts() const { return has_experts_; }
-  const KernelWork& Of(Shader shader) const { return work_[static_cast<uint32_t>(shader)]; }
-
- private:
-  const Program& program_;
-  const CountedRun run_;
-  vulkan::WorkContext context_;
-  bool is_counted_ = true, has_experts_ = false;
-  KernelWork work_[vulkan::kShaderCount];
-};
-
 class VulkanCountTest : public testing::TestWithParam<CountCase> {
  protected:
   void SetUp() override {
@@ -95,21 +36,6 @@ class VulkanCountTest : public testing::TestWithParam<CountCase> {
                               folder_ / "model.arn", {"--weights", GetParam().weights}));
     model_ = OpenModel(folder_ / "model.arn");
     ASSERT_NE(nullptr, model_);
-  }
-
-  // Counts the run as the lowering does for the device.
-  Sums Expected(const Program& program, const CountedRun& run) {
-    vulkan::Device device;
-    Diag diag;
-    EXPECT_EQ(Status::kOk, device.Open(vulkan::DeviceChoice(), &diag)) << diag.text();
-    vulkan::Traits traits;
-    vulkan::SetTraits(vulkan::GpuTraitsOf(device), &traits);
-    device.Close();
-    Sums sums(program, run);
-    const vulkan::Workspace nowhere = {};
-    vulkan::Lowering lowering(program, {}, nowhere, traits);
-    EXPECT_EQ(Status::kOk, lowering.Run(&sums, &diag)) << diag.text();
-    return sums;
   }
 
   TempFolder folder_;
@@ -164,19 +90,56 @@ TEST_P(VulkanCountTest, EachShader_DoesWhatIsCounted) {
       }
       EXPECT_EQ(work.loaded, found.loaded);
       EXPECT_EQ(work.stored, found.stored);
-      EXPECT_EQ(work.int_products, found.int_products);
-      if (shader == Shader::kGemvFloat || shader == Shader::kGemmFloat ||
-          shader == Shader::kHeadLinear) {
-        EXPECT_EQ(work.float_products, found.dots);
-      } else if (shader == Shader::kAttention) {
-        EXPECT_EQ(work.float_products, 2 * found.dots);  // values are multiplied by a scalar
-      } else if (shader == Shader::kAttentionTile) {
-        EXPECT_EQ(work.float_products, found.dots + found.vector_fmas);
-      }
+      ExpectProducts(shader, work, found);
     }
     run.n_before += n_rows;
   }
 }
+
+// Encoders of token ids and of frames, and decoders that read their rows.
+class VulkanEncoderCountTest : public EncoderCaseTest {};
+
+TEST_P(VulkanEncoderCountTest, EachShader_DoesWhatIsCounted) {
+  const std::string problem = NoVulkan();
+  if (!problem.empty()) GTEST_SKIP() << problem;
+  CountingDevice counting;
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = ARN_BACKEND_VULKAN;
+  options.device = "0";
+  options.kv_type = ARN_KV_F32;
+  options.n_threads = 1;
+  options.trust_device = 1;
+  const SessionPtr session = NewSession(model_.get(), options);
+  ASSERT_NE(nullptr, session);
+  const Program& program = reinterpret_cast<const Session*>(session.get())->plan().program;
+  arn_model_info info = ARN_MODEL_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_model_get_info(model_.get(), &info));
+  const auto inputs = static_cast<uint32_t>(golden_.feature_width == 0
+                                                ? golden_.encoder_ids.size()
+                                                : golden_.features.size() / golden_.feature_width);
+  CountedRun run;
+  run.encoder_rows = (inputs - info.encoder_more_frames) / info.encoder_row_frames;
+  counting.Reset();
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
+  run.is_encoder = true;
+  run.n_rows = run.encoder_rows;
+  ExpectCounts(counting, program, run);
+
+  run.is_encoder = false;
+  for (const uint32_t n_rows : {20u, 5u, 1u}) {
+    run.n_rows = n_rows;
+    const std::vector<int32_t> ids(n_rows, golden_.prompt[0]);
+    counting.Reset();
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
+    ExpectCounts(counting, program, run);
+    run.n_before += n_rows;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanEncoderCountTest,
+                         testing::Values("features", "relative_bias", "relative_bias_gated",
+                                         "windows_both_ways"),
+                         [](const auto& i) { return std::string(i.param); });
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, VulkanCountTest,

@@ -114,6 +114,17 @@ class ImagesTest(unittest.TestCase):
     self.assertEqual(answers[1], answers[2])
     self.assertRegex(done.stderr, r"last turn  0 tokens reused, 1[3-9]\d computed")
 
+  def test_bench_counts_the_tower(self):
+    done = self.call("bench", self.bundle, "--backend", "vulkan", "--count", "-p", "4",
+                     "--device-profile", "adreno830", "--json")
+    if "built without" in done.stderr:
+      self.skipTest(done.stderr)
+    self.assertEqual(0, done.returncode, done.stderr)
+    runs = {run["test"]: run for run in json.loads(done.stdout)}
+    self.assertEqual({"prefill", "decode", "tower"}, set(runs))
+    self.assertEqual(64, runs["tower"]["tokens"])  # 8 x 8 patches
+    self.assertIn("pool", [kernel["kernel"] for kernel in runs["tower"]["kernels"]])
+
   def test_a_users_marker_is_text(self):
     done = self.call("chat", self.bundle, "--max-tokens", "2", "--history", "none",
                      text="an <image> of mine\n")

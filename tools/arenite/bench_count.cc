@@ -101,23 +101,26 @@ class Counter {
   Count count_;
 };
 
-// Counts with the variant of matmuls that takes the least time.
-Count CountBest(const Model& model, const arn_session_options& options,
-                const DeviceProfile& profile, uint32_t n_tokens, uint32_t n_before) {
+// Counts with the variant of matmuls that takes the least time. count: an arn_..._count of the
+// model with these traits.
+template <typename CountRun>
+Count CountBest(const DeviceProfile& profile, const CountRun& count_run) {
   std::optional<Count> best;
   for (uint32_t variant = 0;; ++variant) {
     arn_gpu_traits traits = profile.traits;
     traits.matmul_variant = variant;
     Counter counter(profile);
     char error[512] = "";
-    const arn_status status = arn_session_count(model.get(), &options, &traits, n_tokens, n_before,
-                                                Counter::Visit, &counter, error, sizeof error);
+    const arn_status status = count_run(traits, &counter, error, sizeof error);
     if (status == ARN_NOT_FOUND && best) return *best;
     if (status != ARN_OK) throw Error(error);
     Count count = counter.Take();
     if (!best || count.total.us < best->total.us) best = std::move(count);
   }
 }
+
+// The longest side of the images that a tower's count is for, in pixels.
+constexpr uint32_t kImageSide = 1024;
 
 std::string Megabytes(double bytes) { return Format("%.2f", bytes / 1e6); }
 
@@ -131,7 +134,8 @@ void PrintLine(const CountRow& row) {
                row.bound.c_str()));
 }
 
-void PrintCount(const std::string& title, const Count& count, uint32_t n_tokens) {
+// unit: what the run has n of.
+void PrintCount(const std::string& title, const Count& count, uint32_t n, const char* unit) {
   Print("\n" + title + "\n");
   Print(
       "| kernel                           | disp. | barr. |  loaded MB |  memory MB | stored MB |  "
@@ -144,9 +148,9 @@ void PrintCount(const std::string& title, const Count& count, uint32_t n_tokens)
   total.bound = "";
   PrintLine(total);
   Print(
-      Format("%.0f tokens/s; %.0f %% of the time is what memory, each operand once, and "
+      Format("%.0f %s/s; %.0f %% of the time is what memory, each operand once, and "
              "arithmetic take\n",
-             n_tokens / total.us * 1e6, 100 * total.least_us / total.us));
+             n / total.us * 1e6, unit, 100 * total.least_us / total.us));
 }
 
 void WriteRow(const CountRow& row, JsonWriter* json) {
@@ -191,6 +195,11 @@ int BenchCount(const Model& model, arn_session_options options, const CountReque
   for (const uint32_t depth : request.depths) context = std::max(context, depth + most);
   options.prefill_chunk = most;
   options.context_tokens = context;
+  arn_image_info image_info = ARN_IMAGE_INFO_INIT;
+  const bool has_tower = arn_image_get_info(model.get(), &image_info) == ARN_OK;
+  arn_image_options images = ARN_IMAGE_OPTIONS_INIT;
+  images.backend = options.backend;
+  images.max_side = kImageSide;
   JsonWriter json;
   json.BeginArray();
   for (const DeviceProfile& profile : DeviceProfiles()) {
@@ -205,19 +214,44 @@ int BenchCount(const Model& model, arn_session_options options, const CountReque
       }
       Print(Format("; %.1f us a dispatch\n(%s)\n", profile.dispatch_us, profile.source));
     }
-    const auto add = [&](const char* test, uint32_t tokens, uint32_t depth) {
-      const Count count = CountBest(model, options, profile, tokens, depth);
+    const auto add = [&](const char* test, uint32_t n, const char* unit, uint32_t depth,
+                         const Count& count) {
       if (request.json) {
-        WriteCount(profile.name, test, tokens, depth, count, &json);
+        WriteCount(profile.name, test, n, depth, count, &json);
       } else {
-        PrintCount(Format("%s %u @ %u", test, tokens, depth), count, tokens);
+        PrintCount(Format("%s %u @ %u", test, n, depth), count, n, unit);
       }
+    };
+    const auto add_run = [&](const char* test, uint32_t tokens, uint32_t depth) {
+      add(test, tokens, "tokens", depth,
+          CountBest(profile,
+                    [&](const arn_gpu_traits& gpu, Counter* counter, char* error, size_t n) {
+                      return arn_session_count(model.get(), &options, &gpu, tokens, depth,
+                                               Counter::Visit, counter, error, n);
+                    }));
     };
     for (const uint32_t depth : request.depths) {
       for (const uint32_t n : request.prefills) {
-        if (n != 0) add("prefill", n, depth);
+        if (n != 0) add_run("prefill", n, depth);
       }
-      if (request.decodes) add("decode", 1, depth);
+      if (request.decodes) add_run("decode", 1, depth);
+    }
+    uint32_t rows = 0;
+    if (model.info().encoder_rows != 0) {
+      const Count count = CountBest(
+          profile, [&](const arn_gpu_traits& gpu, Counter* counter, char* error, size_t n) {
+            return arn_session_count_encoder(model.get(), &options, &gpu, Counter::Visit, counter,
+                                             error, n, &rows);
+          });
+      add("encoder", rows, "rows", 0, count);
+    }
+    if (has_tower) {
+      const Count count = CountBest(
+          profile, [&](const arn_gpu_traits& gpu, Counter* counter, char* error, size_t n) {
+            return arn_image_count(model.get(), &images, &gpu, Counter::Visit, counter, error, n,
+                                   &rows);
+          });
+      add("tower", rows, "rows", 0, count);
     }
     if (!request.json) Print("\n");
   }

@@ -17,6 +17,7 @@ class Attention {
         c_(d.constants),
         push_(d.Push<AttentionPush>()),
         rows_(rows),
+        run_(context.run),
         first_position_(context.run.n_before),
         dim_(c_[kKvHeadDimId]),
         quads_(CeilDiv(dim_, uint64_t{4})),
@@ -79,16 +80,21 @@ class Attention {
     KernelWork w;
     for (uint32_t first = 0; first < rows_; first += static_cast<uint32_t>(tile_rows)) {
       const uint32_t n = RowsFrom(first);
-      const Keys keys = {SeenBy(first).first, SeenBy(first + n - 1).end};
-      const uint64_t tiles = CeilDiv(keys.end, tile_keys) - keys.first / tile_keys;
-      // Each quad of a key or value comes with its scale.
-      const uint64_t kv = Loaded(true, keys) + Loaded(false, keys) +
-                          quads_ * (SlotScales(true, keys) + SlotScales(false, keys));
       const bool keeps = c_[kAttentionKeepsQueriesId] == 1;
-      w.loaded += d_.groups_x * (kv + (keeps ? pairs * query : tiles * width * 4 * query));
-      w.far_loaded += d_.groups_x * kv;
-      w.float_products +=
-          d_.groups_x * tiles * tile_keys * (pairs * 4 * quads_ + width * quads_per_lane * 16);
+      if (keeps) w.loaded += d_.groups_x * pairs * query;
+      // Rows of one part after another.
+      for (uint32_t row = first, next = first; row < first + n; row = next) {
+        next = Min(first + n, EndOfPart(row));
+        const Keys keys = {SeenBy(row).first, SeenBy(next - 1).end};
+        const uint64_t tiles = CeilDiv(keys.end, tile_keys) - keys.first / tile_keys;
+        // Each quad of a key or value comes with its scale.
+        const uint64_t kv = Loaded(true, keys) + Loaded(false, keys) +
+                            quads_ * (SlotScales(true, keys) + SlotScales(false, keys));
+        w.loaded += d_.groups_x * (kv + (keeps ? 0 : tiles * width * 4 * query));
+        w.far_loaded += d_.groups_x * kv;
+        w.float_products +=
+            d_.groups_x * tiles * tile_keys * (pairs * 4 * quads_ + width * quads_per_lane * 16);
+      }
       // Each pair's invocations read its sink.
       w.loaded += n * heads_ * Sinks(width / pairs);
       AddBias(first, n, &w);
@@ -138,8 +144,32 @@ class Attention {
     if (c_[kAttentionHasBiasId] != 1) return;
     for (uint32_t row = first; row < first + n; ++row) w->loaded += heads_ * SeenBy(row).size() * 4;
   }
+  bool IsSelf() const { return c_[kAttentionIsSelfId] == 1; }
+  // Rows of the encoder's run that see each other: those of a part.
+  uint64_t PartRows() const {
+    const bool has_parts = c_[kAttentionHasPartsId] == 1 && run_.part_rows != 0;
+    return has_parts ? run_.part_rows : run_.n_rows;
+  }
+  uint32_t EndOfPart(uint32_t row) const {
+    if (!IsSelf()) return UINT32_MAX;
+    const uint64_t at = uint64_t{d_.first_row} + row, part = PartRows();
+    return static_cast<uint32_t>((at / part + 1) * part - d_.first_row);
+  }
+  Keys SeenInPart(uint32_t row) const {
+    const uint64_t at = uint64_t{d_.first_row} + row, part = PartRows(), from = at / part * part;
+    const uint64_t position = at - from;
+    uint64_t first = 0, end = Min(part, run_.n_rows - from);
+    if (c_[kAttentionIsCausalId] == 1) end = position + 1;
+    if (push_.window != 0) {
+      if (position >= push_.window) first = position - push_.window + 1;
+      end = Min(end, position + push_.window);
+    }
+    return {from + first, from + end};
+  }
   // As seen_by() of shaders/attention.glsl.
   Keys SeenBy(uint32_t row) const {
+    if (IsSelf()) return SeenInPart(row);
+    if (c_[kAttentionIsCrossId] == 1) return {0, run_.encoder_rows};
     const uint64_t position = first_position_ + row;
     uint64_t first = 0;
     if (push_.window != 0 && position >= push_.window) first = position - push_.window + 1;
@@ -181,7 +211,8 @@ class Attention {
   }
   // Bytes of the pages.
   uint64_t Stored(bool is_keys, const Keys& keys) const {
-    const uint64_t bits = BitsOf(is_keys), group = c_[kKvGroupSizeId];
+    // Rows of self attention have no pages, and 0 for their groups.
+    const uint64_t bits = BitsOf(is_keys), group = Max(c_[kKvGroupSizeId], 1u);
     const uint64_t quantised = bits == 0 ? 0 : Quantised(keys);
     const uint32_t type = TypeOf(is_keys);
     const uint64_t row = dim_ * (type == kTypeF32   ? 4
@@ -194,7 +225,7 @@ class Attention {
   // Queries, outputs, and all keys and values that any row sees.
   void AddOperands(KernelWork* w) const {
     const Keys all = {SeenBy(0).first, SeenBy(rows_ - 1).end};
-    const bool has_values = push_.active_pool.v_at != 0;
+    const bool has_values = IsSelf() || push_.active_pool.v_at != 0;
     w->far_bytes = kv_heads_ * (Stored(true, all) + (has_values ? Stored(false, all) : 0));
     w->least += w->far_bytes + 2 * rows_ * heads_ * dim_ * 4;
     if (c_[kAttentionQuantizesId] == 1 && d_.shader == Shader::kAttention) {
@@ -205,7 +236,9 @@ class Attention {
   const Dispatch& d_;
   const uint32_t* const c_;
   const AttentionPush push_;
-  const uint64_t rows_, first_position_, dim_, quads_, heads_, kv_heads_;
+  const uint64_t rows_;
+  const CountedRun run_;
+  const uint64_t first_position_, dim_, quads_, heads_, kv_heads_;
   uint64_t quantised_end_ = 0;
 };
 

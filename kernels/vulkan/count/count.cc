@@ -80,7 +80,7 @@ class WorkCounter final : public DispatchSink {
   }
 
   Status BeginStep(uint32_t step) override {
-    is_counted_ = step >= program_.n_encoder_steps;
+    is_counted_ = (step < program_.n_encoder_steps) == context_.run.is_encoder;
     const auto* experts = program_.steps[step].If<ExpertsParams>();
     context_.n_experts = experts == nullptr ? 0 : experts->n_experts;
     return Status::kOk;
@@ -91,7 +91,7 @@ class WorkCounter final : public DispatchSink {
   }
   Status BeginChoice(uint32_t* n_dispatches) override {
     *n_dispatches = n_lowered_;
-    is_counted_ = context_.run.n_rows == 1;
+    is_counted_ = context_.run.n_rows == 1 && !context_.run.is_encoder;
     return Status::kOk;
   }
 
@@ -99,13 +99,16 @@ class WorkCounter final : public DispatchSink {
     ++n_lowered_;
     if (!is_counted_ || (d.modes >> mode_ & 1) == 0) return Status::kOk;
     const uint32_t n_rows = context_.run.n_rows;
-    const uint32_t rows = RowsOf(GridOf(d), {n_rows, 0, program_.max_logit_rows == 0 ? 0u : 1u, 1});
+    const uint32_t pooled = program_.pool_rows == 0 ? 1 : n_rows / program_.pool_rows;
+    const uint32_t logits = program_.max_logit_rows == 0 ? 0 : 1;
+    const uint32_t rows = RowsOf(GridOf(d), {n_rows, pooled, logits, 1});
     DispatchCost cost;
     Describe(d, &cost);
     cost.waits = !d.joins_previous;
     // A grid without rows is dispatched too, and does nothing.
     if (rows != 0) cost.work = WorkOf(d, rows, context_);
-    const SequenceRows sequence = {0, n_rows, context_.run.n_before};
+    SequenceRows sequence = {0, n_rows, context_.run.n_before};
+    sequence.encoder_rows = context_.run.encoder_rows;
     if (d.segments.positions != 0) {
       const uint32_t n = CountSegments(d.segments, {&sequence, 1}, n_rows);
       const bool is_merge = d.rows == GridRows::kShared;
@@ -129,11 +132,6 @@ class WorkCounter final : public DispatchSink {
 
 Status CountRun(const Program& program, const GpuTraits& gpu, const CountedRun& run,
                 void (*visit)(void* user, const DispatchCost& cost), void* user, Diag* diag) {
-  for (const AttentionKind& kind : program.kinds) {
-    if (kind.is_cross_attention) {
-      return diag->Fail(Status::kUnsupported, "runs with cross-attention are not counted");
-    }
-  }
   if (gpu.matmul_variant >= Max(kGemvVariants, kGemmVariants)) {
     return diag->Fail(Status::kNotFound, "there is no variant %u of matmuls", gpu.matmul_variant);
   }

@@ -244,6 +244,47 @@ KernelWork OfGate(const Dispatch& d, uint32_t rows) {
   return OfRows(row, rows);
 }
 
+// Counts the rows that are read, for all outputs: those that exist.
+KernelWork Of(const Im2colPush& push, uint32_t rows) {
+  const uint64_t width = push.width, taps = push.taps, n_inputs = uint64_t{rows} * push.stride;
+  uint64_t n_read = 0;
+  for (uint64_t row = 0; row < rows; ++row) {
+    for (uint64_t tap = 0; tap < taps; ++tap) {
+      const uint64_t at = row * push.stride + tap;
+      n_read += at >= taps / 2 && at - taps / 2 < n_inputs ? 1 : 0;
+    }
+  }
+  KernelWork w;
+  w.loaded = n_read * width * kFloat;
+  w.stored = rows * taps * width * kFloat;
+  w.least = n_inputs * width * kFloat + w.stored;
+  return w;
+}
+
+RowWork Of(const AddPositionsPush& push, const uint32_t* c) {
+  const uint64_t n = push.width * kFloat;
+  RowWork row;
+  row.loaded = n * (1 + c[kAddHasPositionsId] + c[kAddHasTypesId]);
+  row.stored = n;
+  row.least = n * (2 + c[kAddHasPositionsId]);
+  row.weights = n * c[kAddHasTypesId];
+  return row;
+}
+
+// Counts what rows that are pooled n_rows at a time take.
+RowWork Of(const PoolPush& push, const uint32_t* c) {
+  const uint64_t n = push.out_width * kFloat;
+  const bool is_concat = static_cast<PoolKind>(c[kPoolKindId]) == PoolKind::kConcat;
+  const uint64_t n_read = is_concat ? 1 : push.n_rows;
+  const uint64_t extra = c[kPoolHasShiftId] + c[kPoolHasScaleId];
+  RowWork row;
+  row.loaded = n * (n_read + extra);
+  row.stored = n;
+  row.least = n * (1 + n_read);
+  row.weights = n * extra;
+  return row;
+}
+
 KernelWork Of(const ChoosePush& push, const uint32_t* c) {
   KernelWork w;
   // Greedy; each invocation reads the best one again.
@@ -336,13 +377,17 @@ KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) 
       w = of_rows({.loaded = n * kFloat, .stored = n * kFloat, .least = 2 * n * kFloat});
       break;
     }
-    // Kernels of encoders, edits, and embeddings in the place of tokens: a counted run has none.
+    case Shader::kIm2col: w = Of(d.Push<Im2colPush>(), rows); break;
+    case Shader::kAddPositions: w = of_rows(Of(d.Push<AddPositionsPush>(), c)); break;
+    case Shader::kClamp: {
+      const uint64_t n = d.Push<ClampPush>().n;
+      w = of_rows({.loaded = 3 * n * kFloat, .stored = n * kFloat, .least = 2 * n * kFloat});
+      break;
+    }
+    case Shader::kPool: w = of_rows(Of(d.Push<PoolPush>(), c)); break;
+    // Edits, and embeddings in the place of tokens: a counted run has none.
     case Shader::kKvEdit:
-    case Shader::kIm2col:
-    case Shader::kAddPositions:
-    case Shader::kAddEmbeddings:
-    case Shader::kClamp:
-    case Shader::kPool: break;
+    case Shader::kAddEmbeddings: break;
   }
   w.groups = uint64_t{d.groups_x} * CeilDiv(uint64_t{rows}, d.row_tile) * d.groups_z;
   return w;

@@ -3,6 +3,7 @@
 #ifndef ARENITE_PROFILE_H_
 #define ARENITE_PROFILE_H_
 
+#include <arenite/image.h>
 #include <arenite/session.h>
 
 #ifdef __cplusplus
@@ -99,12 +100,26 @@ typedef void (*arn_dispatch_callback)(void* user, const arn_dispatch_cost* cost)
 /* Counts what a GPU would do to run n_tokens tokens after n_before others of one sequence, without
  * a GPU: calls `callback` for each dispatch, in their order. The last token has logits; a run of
  * one token chooses the next, greedily. `options`: of a session with ARN_BACKEND_VULKAN.
- * ARN_UNSUPPORTED: another backend, an encoder, or a library without ARENITE_COUNTS.
- * ARN_BAD_ARGUMENT: n_tokens is 0 or above prefill_chunk, or the context is too small. */
+ * Models with an encoder: encoder_rows of its rows are read. ARN_UNSUPPORTED: another backend, or a
+ * library without ARENITE_COUNTS. ARN_BAD_ARGUMENT: n_tokens is 0 or above prefill_chunk, or the
+ * context is too small. */
 ARN_API arn_status arn_session_count(const arn_model* model, const arn_session_options* options,
                                      const arn_gpu_traits* gpu, uint32_t n_tokens,
                                      uint32_t n_before, arn_dispatch_callback callback, void* user,
                                      char* error, size_t error_bytes);
+/* Counts, likewise, what the encoder does with encoder_rows rows, and sets *out_rows to them.
+ * ARN_UNSUPPORTED: the model has none, too. */
+ARN_API arn_status arn_session_count_encoder(const arn_model* model,
+                                             const arn_session_options* options,
+                                             const arn_gpu_traits* gpu,
+                                             arn_dispatch_callback callback, void* user,
+                                             char* error, size_t error_bytes, uint32_t* out_rows);
+/* Counts, likewise, what a vision tower does with the largest tile of images up to max_side, and
+ * sets *out_rows to its patches. `options`: of an image encoder with ARN_BACKEND_VULKAN. Errors as
+ * arn_session_count and arn_image_plan. */
+ARN_API arn_status arn_image_count(const arn_model* model, const arn_image_options* options,
+                                   const arn_gpu_traits* gpu, arn_dispatch_callback callback,
+                                   void* user, char* error, size_t error_bytes, uint32_t* out_rows);
 
 #ifdef __cplusplus
 }
