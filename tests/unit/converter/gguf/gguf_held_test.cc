@@ -77,7 +77,9 @@ class HeldFile : public GgufTest {
         vectors[name] = tensor;
         continue;
       }
-      const auto has = [&](const char* text) { return name.find(text) != std::string::npos; };
+      const auto has = [&name = name](const char* text) {
+        return name.find(text) != std::string::npos;
+      };
       const bool is_fine = has("embed") || has("layers.0.self_attn.v") || has("layers.0.mlp.down");
       const uint32_t type = has(part.c_str()) ? other : is_fine ? kQ6_K : kQ4_K;
       writer.Tensor(GgufName(name, false), type, tensor.shape,
