@@ -25,7 +25,7 @@ inline constexpr char kNoAdapters[] = "this library is built without adapters (A
 // CPU. Of floats: [outputs / 16][inputs][16]. Of int8: [outputs / 16][inputs / 8][2][16][4], behind
 // the scales and sums below. Of int4 likewise, but [outputs / 16][inputs / 8][16][4]: the low four
 // bits are those of the first four inputs, the high ones those of the others. Scales and sums of
-// int4 are those of 16 times the integers, which is what a byte with four bits of zeros holds.
+// int4 count each integer 16 times: kernels multiply by a byte whose low four bits are zeros.
 inline constexpr uint32_t kLowRankColumns = 16;
 // int8 and int4: inputs are padded to a multiple of this.
 inline constexpr uint32_t kLowRankInputs = 8;
@@ -35,6 +35,7 @@ inline constexpr uint32_t kRankChunk = 128;
 constexpr uint64_t LowRankPanels(uint32_t outputs) {
   return (uint64_t{outputs} + kLowRankColumns - 1) / kLowRankColumns;
 }
+// True if A and B are integers with scales.
 constexpr bool IsIntegerLowRank(DType dtype) {
   return dtype == DType::kInt8 || dtype == DType::kInt4;
 }

@@ -14,7 +14,7 @@ constexpr float kLargestInt8 = 127.0f;
 constexpr float kInt4Factor = 16.0f;
 constexpr float kLeastInt4 = -8.0f, kLargestInt4 = 7.0f;
 // Scales of 4 bits that are tried: parts of the one with which the largest value becomes 7.
-constexpr uint32_t kScalesTried = 24;
+constexpr uint32_t kScalesTried = 25;
 constexpr float kLeastScale = 0.5f;
 
 void PackFloats(DType dtype, const float* matrix, uint32_t outputs, uint32_t inputs,
@@ -48,8 +48,8 @@ double SquaredInt4Error(const float* x, uint64_t n, float scale) {
   return error;
 }
 
-// Returns what the integers of n values are multiplied by: kInt8: the largest of them is 127; 1 if
-// all are 0.
+// Returns the scale of n values: of kInt8, the one that makes the largest 127; of kInt4, the one of
+// kScalesTried with the least squared error; 1 if all values are 0.
 float ScaleOf(DType dtype, const float* x, uint64_t n) {
   float largest = 0.0f;
   for (uint64_t i = 0; i < n; ++i) largest = Max(largest, std::abs(x[i]));
@@ -57,8 +57,8 @@ float ScaleOf(DType dtype, const float* x, uint64_t n) {
   if (dtype == DType::kInt8) return largest / kLargestInt8;
   float best = 0.0f;
   double least = 0.0;
-  for (uint32_t i = 0; i <= kScalesTried; ++i) {
-    const float part = 1.0f - (1.0f - kLeastScale) * static_cast<float>(i) / kScalesTried;
+  for (uint32_t i = 0; i < kScalesTried; ++i) {
+    const float part = 1.0f - (1.0f - kLeastScale) * static_cast<float>(i) / (kScalesTried - 1);
     const float scale = part * largest / kLargestInt4;
     if (scale == 0.0f) break;  // of the smallest floats
     const double error = SquaredInt4Error(x, n, scale);

@@ -1,8 +1,8 @@
 // Replays the kept inputs of each fuzz target, its seeds, and mutations of both, the same in every
 // run. A crash or a broken promise ends the program; the input is then in fuzz_corpus_NAME.bin of
 // the current folder. ARN_FUZZ_TIMES makes so many times as many mutations. With --seeds FOLDER:
-// writes the seeds to FOLDER/NAME instead, as the beginning of a corpus. With --use-unwritten:
-// depends on an unwritten byte instead, which memcheck.sh must find.
+// writes the seeds to FOLDER/NAME instead, as the beginning of a corpus. With
+// --use-uninitialised: branches on an uninitialised byte instead, which memcheck.sh must find.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -178,7 +178,7 @@ int WriteAllSeeds(const fs::path& folder) {
 }
 
 // Returns 0 or 1.
-int UseUnwritten() {
+int UseUninitialised() {
   const std::unique_ptr<volatile char[]> byte(new volatile char[1]);
   return byte[0] == 'x' ? 1 : 0;
 }
@@ -191,7 +191,9 @@ void PrintTo(const FuzzTarget& target, std::ostream* out) { *out << target.name;
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--seeds") == 0) return arn::test::WriteAllSeeds(argv[2]);
-  if (argc == 2 && std::strcmp(argv[1], "--use-unwritten") == 0) return arn::test::UseUnwritten();
+  if (argc == 2 && std::strcmp(argv[1], "--use-uninitialised") == 0) {
+    return arn::test::UseUninitialised();
+  }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -57,9 +57,11 @@ def kinds(length):
   yield ("damaged input: fuzz targets", [TESTS / "fuzz_corpus_test"],
          {"ARN_FUZZ_TIMES": by(1, 50, 1000)})
   if shutil.which("valgrind"):
-    yield ("unwritten memory: fuzz targets",
+    yield ("uninitialised memory: fuzz targets",
            [ROOT / "tests/fuzz/memcheck.sh", TESTS / "fuzz_corpus_test"],
            {"ARN_FUZZ_TIMES": by(0, 1, 20)})
+  else:
+    print("valgrind is not installed: uninitialised memory is not looked for", flush=True)
   if length != "ci":
     for program in sorted(FUZZERS.glob("fuzz_*")):
       yield (f"libFuzzer: {program.name}",

@@ -14,18 +14,14 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/simd/low_rank_pairs-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using LowRankSums = hn::CappedTag<int32_t, kLowRankColumns>;
 using LowRankFloats = hn::Rebind<float, LowRankSums>;
-using LowRankBytes8 = hn::Repartition<int8_t, LowRankSums>;
 using LowRankSum = hn::Vec<LowRankSums>;
-using LowRankByteVec = hn::Vec<LowRankBytes8>;
-constexpr size_t kSumLanes = HWY_MAX_LANES_D(LowRankSums);
-constexpr size_t kSumParts = kLowRankColumns / kSumLanes;
-constexpr uint32_t kGroupBytes = 4 * kLowRankColumns;  // four inputs of a panel
 
 // Sums of products of four bytes each. kOffset: added to the bytes of one of the operands, the
 // inputs of A and the weights of B, to make them unsigned. kRows: of a tile, whose sums fill the
@@ -74,40 +70,6 @@ HWY_INLINE LowRankByteVec FourBytes(const void* at) {
 HWY_INLINE LowRankByteVec Flip(LowRankByteVec bytes) {
   return hn::Xor(bytes, hn::Set(LowRankBytes8(), static_cast<int8_t>(-128)));
 }
-
-// The weights of pairs of groups of four inputs: one vector after the other in int8, and in int4
-// both in one, of which a shift and a mask leave the bytes of a group. int8 takes these steps, too:
-// it is read from memory, and they are not the limit there.
-struct LowRankPairs {
-  explicit LowRankPairs(DType dtype)
-      : second(dtype == DType::kInt4 ? 0 : kGroupBytes),
-        bytes(second + kGroupBytes),
-        shift(dtype == DType::kInt4 ? 4 : 0),
-        mask(dtype == DType::kInt4 ? 0xF0 : 0xFF) {}
-
-  // Return part v of the first group of the pair at w, and of the second.
-  HWY_INLINE LowRankByteVec First(const std::byte* w, size_t v) const {
-    return Masked(hn::ShiftLeftSame(Loaded(w, v), shift));
-  }
-  HWY_INLINE LowRankByteVec Second(const std::byte* w, size_t v) const {
-    return Masked(Loaded(w + second, v));
-  }
-
-  const size_t second, bytes;
-
- private:
-  HWY_INLINE LowRankSum Loaded(const std::byte* w, size_t v) const {
-    const auto* at = reinterpret_cast<const int8_t*>(w) + v * 4 * kSumLanes;
-    return hn::BitCast(LowRankSums(), hn::Load(LowRankBytes8(), at));
-  }
-  HWY_INLINE LowRankByteVec Masked(LowRankSum bits) const {
-    return hn::And(hn::BitCast(LowRankBytes8(), bits),
-                   hn::Set(LowRankBytes8(), static_cast<int8_t>(mask)));
-  }
-
-  const int shift;
-  const uint8_t mask;
-};
 
 // All panels of A times kRows rows.
 template <class Dot, uint32_t kRows, bool kFlips>

@@ -8,6 +8,7 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/cpu/simd/low_rank_pairs-inl.h"
 #include "kernels/cpu/simd/tile.h"
 #include "kernels/cpu/vnni.h"
 
@@ -36,29 +37,22 @@ HWY_INLINE void AddChange(const TileArgs& args, size_t column,
   hn::Vec<decltype(di32)> sums[kRows];
   HWY_UNROLL(16)
   for (uint32_t r = 0; r < kRows; ++r) sums[r] = hn::Set(di32, change.ranks.At(r).offset);
-  const auto add = [&](uint32_t k, hn::Vec<decltype(di8)> weights) HWY_ATTR {
+  const auto add = [&](uint32_t k, LowRankByteVec weights) HWY_ATTR {
     weights = hn::Xor(weights, hn::Set(di8, static_cast<int8_t>(-128)));  // unsigned
     HWY_UNROLL(16)
     for (uint32_t r = 0; r < kRows; ++r) {
       vnni::AddProducts(weights.raw, change.ranks.At(r).values + k, &sums[r].raw);
     }
   };
-  constexpr size_t kGroup = 4 * kLowRankColumns;
-  const auto* ahead = w + kChangePanelsAhead * change.panel_bytes;
-  if (change.dtype == DType::kInt4) {
-    const auto high = hn::Set(di8, static_cast<int8_t>(0xF0));
-    for (uint32_t k = 0; k < change.n_ranks; k += kLowRankInputs, w += kGroup, ahead += kGroup) {
-      __builtin_prefetch(ahead, 0, 2);
-      const auto both = hn::LoadU(di8, reinterpret_cast<const int8_t*>(w));
-      const auto low = hn::BitCast(di8, hn::ShiftLeft<4>(hn::BitCast(di32, both)));
-      add(k, hn::And(low, high));
-      add(k + 4, hn::And(both, high));
-    }
-  } else {
-    for (uint32_t k = 0; k < change.n_ranks; k += 4, w += kGroup, ahead += kGroup) {
-      __builtin_prefetch(ahead, 0, 2);
-      add(k, hn::LoadU(di8, reinterpret_cast<const int8_t*>(w)));
-    }
+  const LowRankPairs pairs(change.dtype);
+  const std::byte* ahead = w + kChangePanelsAhead * change.panel_bytes;
+  for (uint32_t k = 0; k < change.n_ranks; k += kLowRankInputs) {
+    __builtin_prefetch(ahead, 0, 2);
+    __builtin_prefetch(ahead + pairs.second, 0, 2);
+    add(k, pairs.First(w, 0));
+    add(k + 4, pairs.Second(w, 0));
+    w += pairs.bytes;
+    ahead += pairs.bytes;
   }
   const auto scale = hn::Set(df, change.scales[panel]);
   HWY_UNROLL(16)

@@ -162,11 +162,6 @@ constexpr std::pair<const char*, uint32_t> kCodebookTypes[] = {
 class CodebookFiles : public GgufTest {
  protected:
   CodebookFiles() {
-    tiny_.hidden = 256;
-    tiny_.ffn = 512;
-    tiny_.heads = 4;
-    tiny_.kv_heads = 2;
-    tiny_.head_dim = 64;
     for (const nlohmann::json& c : Cases()) cases_[c["type"]] = c;
   }
 
@@ -218,7 +213,7 @@ class CodebookFiles : public GgufTest {
     test::WriteFile(folder_ / "model.gguf", bytes.data(), bytes.size());
   }
 
-  TinyCheckpoint tiny_;
+  TinyCheckpoint tiny_ = TinyOfWholeBlocks();
   std::map<std::string, nlohmann::json> cases_;
 };
 

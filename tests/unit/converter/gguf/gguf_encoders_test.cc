@@ -5,20 +5,6 @@
 namespace arn::convert {
 namespace {
 
-const Renames kBert = {{"embeddings.word_embeddings", "token_embd"},
-                       {"embeddings.position_embeddings", "position_embd"},
-                       {"embeddings.token_type_embeddings", "token_types"},
-                       {"embeddings.LayerNorm", "token_embd_norm"},
-                       {"encoder.layer.", "blk."},
-                       {"attention.output.LayerNorm", "attn_output_norm"},
-                       {"attention.output.dense", "attn_output"},
-                       {"attention.self.query", "attn_q"},
-                       {"attention.self.key", "attn_k"},
-                       {"attention.self.value", "attn_v"},
-                       {"intermediate.dense", "ffn_up"},
-                       {"output.LayerNorm", "layer_output_norm"},
-                       {"output.dense", "ffn_down"}};
-
 class GgufEncoderTest : public GgufDecoderTest {
  protected:
   // Writes the folder with the modules of sentence-transformers: pooling by `mode`, dense layers of

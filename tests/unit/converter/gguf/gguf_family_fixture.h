@@ -204,6 +204,20 @@ class GgufFamilyTest : public GgufTest {
   TinyTensors tensors_;
 };
 
+inline const Renames kBert = {{"embeddings.word_embeddings", "token_embd"},
+                              {"embeddings.position_embeddings", "position_embd"},
+                              {"embeddings.token_type_embeddings", "token_types"},
+                              {"embeddings.LayerNorm", "token_embd_norm"},
+                              {"encoder.layer.", "blk."},
+                              {"attention.output.LayerNorm", "attn_output_norm"},
+                              {"attention.output.dense", "attn_output"},
+                              {"attention.self.query", "attn_q"},
+                              {"attention.self.key", "attn_k"},
+                              {"attention.self.value", "attn_v"},
+                              {"intermediate.dense", "ffn_up"},
+                              {"output.LayerNorm", "layer_output_norm"},
+                              {"output.dense", "ffn_down"}};
+
 inline const Renames kUsual = {
     {"model.layers.", "blk."},        {"model.embed_tokens", "token_embd"},
     {"model.norm", "output_norm"},    {"lm_head", "output"},

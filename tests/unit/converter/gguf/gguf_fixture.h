@@ -62,6 +62,17 @@ inline test::TinyTensor PairsTogether(const test::TinyTensor& tensor, uint32_t h
   return out;
 }
 
+// A llama whose rows are whole blocks of 256 elements.
+inline test::TinyCheckpoint TinyOfWholeBlocks() {
+  test::TinyCheckpoint tiny;
+  tiny.hidden = 256;
+  tiny.ffn = 512;
+  tiny.heads = 4;
+  tiny.kv_heads = 2;
+  tiny.head_dim = 64;
+  return tiny;
+}
+
 class GgufTest : public ConvertTest {
  protected:
   // Adds the metadata of every architecture, with a vocabulary but no tokenizer.

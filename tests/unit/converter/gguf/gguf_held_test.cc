@@ -20,14 +20,7 @@ constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq3S = 21, kTq2_0 = 35;
 
 class HeldFile : public GgufTest {
  protected:
-  HeldFile() {
-    tiny_.hidden = 256;
-    tiny_.ffn = 512;
-    tiny_.heads = 4;
-    tiny_.kv_heads = 2;
-    tiny_.head_dim = 64;
-    tiny_.layers = 3;
-  }
+  HeldFile() { tiny_.layers = 3; }
 
   // Returns random blocks whose values are as large as those of a trained matrix.
   std::vector<uint8_t> Blocks(uint32_t type, uint64_t elements) {
@@ -119,7 +112,7 @@ class HeldFile : public GgufTest {
     return fbs::DType::F32;
   }
 
-  TinyCheckpoint tiny_;
+  TinyCheckpoint tiny_ = TinyOfWholeBlocks();
   std::mt19937 rng_{7};
 };
 

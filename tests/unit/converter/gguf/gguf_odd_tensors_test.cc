@@ -234,20 +234,6 @@ TEST_F(GgufOddTensorsTest, ActParameters) {
               HasSubstr(expected));
 }
 
-const Renames kBertNames = {{"embeddings.word_embeddings", "token_embd"},
-                            {"embeddings.position_embeddings", "position_embd"},
-                            {"embeddings.token_type_embeddings", "token_types"},
-                            {"embeddings.LayerNorm", "token_embd_norm"},
-                            {"encoder.layer.", "blk."},
-                            {"attention.output.LayerNorm", "attn_output_norm"},
-                            {"attention.output.dense", "attn_output"},
-                            {"attention.self.query", "attn_q"},
-                            {"attention.self.key", "attn_k"},
-                            {"attention.self.value", "attn_v"},
-                            {"intermediate.dense", "ffn_up"},
-                            {"output.LayerNorm", "layer_output_norm"},
-                            {"output.dense", "ffn_down"}};
-
 // The pooling, the layers behind it and the head of texts' scores.
 TEST_F(GgufOddTensorsTest, Pooling) {
   const auto put = [](GgufWriter& writer, const char* name, const std::vector<uint64_t>& shape) {
@@ -261,7 +247,7 @@ TEST_F(GgufOddTensorsTest, Pooling) {
                  w.Uint("bert.pooling_type", type);
                  add(w);
                },
-               "pooled/bert_mean", kBertNames)
+               "pooled/bert_mean", kBert)
         .spec.pooling;
   };
   const PoolKind kinds[] = {PoolKind::kMean, PoolKind::kFirst, PoolKind::kLast};
@@ -298,7 +284,7 @@ TEST_F(GgufOddTensorsTest, Pooling) {
   };
   for (const uint32_t type : {0u, 4u}) {
     const PoolingSpec one =
-        ReadBert(head(type, {1, 64}, true), "pooled/bert_mean", kBertNames).spec.pooling;
+        ReadBert(head(type, {1, 64}, true), "pooled/bert_mean", kBert).spec.pooling;
     EXPECT_TRUE(one.exists);
     EXPECT_TRUE(one.is_score);
     EXPECT_FALSE(one.normalizes);
@@ -314,14 +300,13 @@ TEST_F(GgufOddTensorsTest, Pooling) {
     EXPECT_FALSE(one.dense[1].has_bias);
     EXPECT_TRUE(one.dense[1].is_exact);
   }
-  const GgufWeights three = ReadBert(head(4, {3, 64}, false), "pooled/bert_mean", kBertNames);
+  const GgufWeights three = ReadBert(head(4, {3, 64}, false), "pooled/bert_mean", kBert);
   EXPECT_EQ(ScoreRule::kLogits, three.spec.pooling.score);
   EXPECT_FALSE(three.spec.pooling.dense[0].has_bias);
   EXPECT_EQ("BertForSequenceClassification", three.spec.architecture);
   // A file that says how to pool is none of scores.
-  EXPECT_FALSE(
-      ReadBert(head(1, {3, 64}, false), "pooled/bert_mean", kBertNames).spec.pooling.is_score);
-  EXPECT_THAT(test::ErrorOf([&] { ReadBert(head(4, {64}, true), "pooled/bert_mean", kBertNames); }),
+  EXPECT_FALSE(ReadBert(head(1, {3, 64}, false), "pooled/bert_mean", kBert).spec.pooling.is_score);
+  EXPECT_THAT(test::ErrorOf([&] { ReadBert(head(4, {64}, true), "pooled/bert_mean", kBert); }),
               HasSubstr("model.gguf: cls.output.weight: a head without its dense layer"));
 }
 
@@ -333,7 +318,7 @@ TEST_F(GgufOddTensorsTest, ModelsOfOneArchitecture) {
                [&](GgufWriter& w) {
                  if (tokenizer != nullptr) w.String("tokenizer.ggml.model", tokenizer);
                },
-               golden, kBertNames)
+               golden, kBert)
         .spec.architecture;
   };
   EXPECT_EQ("BertModel", shown("pooled/bert_mean", "t5"));
