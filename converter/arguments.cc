@@ -128,8 +128,7 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
          "Element type of the layers' matrices [int8; int4 from 3 billion parameters on; "
          "ternary for BitNet; of a quantised checkpoint the type that holds it]. ternary holds "
          "matrices of -1, 0 and 1 times a scale and no others; held gives each matrix the type "
-         "that holds what others have quantised, such as GGUF's Q4_K, exactly; int4k is the same "
-         "with embedding and head in int8")
+         "that holds what others have quantised, such as GGUF's Q4_K, exactly")
       ->transform(CLI::IsMember(formats, CLI::ignore_case));
   app->add_option("--embedding", arguments->embedding,
                   "Element type of the embedding [int8 with weights of 8 bits and fewer, else as "
@@ -378,7 +377,7 @@ const std::map<std::string, DType>& FormatNames() {
     std::map<std::string, DType> all;
     for (uint32_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
-      if (IsOfOthers(dtype) && !IsInt4K(dtype)) continue;
+      if (IsOfOthers(dtype)) continue;
       if (kHasLowBits || FindCodeType(dtype) == nullptr) all.emplace(DTypeName(dtype), dtype);
     }
     if (kHasLowBits) all.emplace(kHeldWeights, DType::kInt4K);

@@ -46,7 +46,7 @@ struct Arguments {
 };
 
 const std::map<std::string, DType>& FormatNames();
-// The name of the types that hold what others have quantised: of the embedding and the head, too.
+// The name of the types that hold what others have quantised (IsOfOthers).
 inline constexpr const char* kHeldWeights = "held";
 
 // Returns the exit code if the program must end after parsing: with help, or a mistake, which has

@@ -86,7 +86,7 @@ std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments) 
       said = std::string("--weights ") + kHeldWeights + ": each matrix as the file has it";
     } else if (const std::optional<DType> held =
                    is_quantised ? HeldWeights(options) : std::nullopt) {
-      arguments->weights = DTypeName(*held);
+      arguments->weights = IsOfOthers(*held) ? kHeldWeights : DTypeName(*held);
       said = "--weights " + arguments->weights + ", as the checkpoint is quantised";
     } else {
       arguments->weights = is_large ? "int4" : "int8";

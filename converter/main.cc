@@ -59,7 +59,7 @@ Formats ChooseFormats(const Arguments& arguments) {
   Formats formats;
   formats.weights = FormatNames().at(arguments.weights);
   formats.embedding = !arguments.embedding.empty() ? FormatNames().at(arguments.embedding)
-                      : IsInteger(formats.weights) && arguments.weights != kHeldWeights
+                      : IsInteger(formats.weights) && !IsOfOthers(formats.weights)
                           ? DType::kInt8
                           : formats.weights;
   formats.head = arguments.head.empty() ? formats.embedding : FormatNames().at(arguments.head);

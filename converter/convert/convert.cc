@@ -499,9 +499,9 @@ std::optional<DType> HeldWeights(const ConvertOptions& options) {
       for (const SourcePart& part : job.plan.tensors[i].parts) {
         if (part.weight->decoded == nullptr) continue;
         is_quantised = true;
-        const DType of_part = is_edge             ? DType::kInt8
-                              : IsOfOthers(dtype) ? HeldTypeOf(job.plan.tensors[i])
-                                                  : dtype;
+        const DType of_part = IsOfOthers(dtype) ? HeldTypeOf(job.plan.tensors[i])
+                              : is_edge         ? DType::kInt8
+                                                : dtype;
         is_held = is_held && HeldBy(part, of_part) == DecodedTensor::Held::kExactly;
       }
     }

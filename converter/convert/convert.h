@@ -119,9 +119,9 @@ struct ConvertEvents {
 // Throws ConvertError.
 std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
 
-// Returns ternary, int4, int8 or int4k if others have quantised the checkpoint and this type of the
-// layers' matrices holds what they stored exactly, with an int8 embedding and head. Throws
-// ConvertError.
+// Returns the first of ternary, int4, int8 (these with an int8 embedding and head) and int4k, which
+// stands for the types that hold blocks of others, that holds exactly what others have quantised;
+// nullopt if none does, or the checkpoint is not quantised. Throws ConvertError.
 std::optional<DType> HeldWeights(const ConvertOptions& options);
 
 // Returns whether a GGUF file has a matrix in blocks that a type of codes holds exactly. Throws

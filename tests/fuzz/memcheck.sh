@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the kept inputs and seeds of all fuzz targets under Valgrind's memcheck, which ends the run at
-# a use of uninitialised memory or an access outside a heap block, also in third-party code. Shows
-# first that memcheck finds a planted use.
+# Runs the kept inputs and seeds of all fuzz targets under Valgrind's memcheck, which fails the run
+# for a use of uninitialised memory or an access outside a heap block, also in third-party code.
+# Shows first that memcheck finds a planted use.
 # usage: memcheck.sh FUZZ_CORPUS_TEST [ARGUMENT...]
 #   ARN_FUZZ_TIMES=N: and so many times the mutations of a plain run; default 0
 set -euo pipefail
