@@ -86,7 +86,6 @@ constexpr const char* kHarmlessGenerationKeys[] = {
     // Speech models: prompts that callers make.
     "forced_decoder_ids",
     "median_filter_width",
-    "prev_sot_token_id",
     "return_timestamps",
 };
 

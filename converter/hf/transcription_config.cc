@@ -68,6 +68,22 @@ std::vector<AlignmentHead> AlignmentHeads(ConfigReader* from, ConfigReader* conf
   return heads;
 }
 
+// Returns -1 if there is none.
+int32_t PreviousId(ConfigReader* from, uint32_t vocab) {
+  if (from->Find("prev_sot_token_id") != nullptr) {
+    const std::optional<int64_t> id = from->Int("prev_sot_token_id");
+    if (!id) return -1;
+    if (*id < 0 || *id >= int64_t{vocab}) {
+      from->FailKey("prev_sot_token_id", "a token of the vocabulary");
+    }
+    return static_cast<int32_t>(*id);
+  }
+  const nlohmann::json* suppressed = from->Find("suppress_tokens");
+  if (suppressed == nullptr || !suppressed->is_array() || suppressed->size() < 2) return -1;
+  const nlohmann::json& id = (*suppressed)[suppressed->size() - 2];
+  return IsToken(id, vocab) ? id.get<int32_t>() : -1;
+}
+
 }  // namespace
 
 TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, uint32_t vocab,
@@ -81,6 +97,7 @@ TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, ui
     from->FailKey("max_initial_timestamp_index", "a whole number, 0 or more");
   }
   std::vector<AlignmentHead> heads = AlignmentHeads(from, config, warnings);
+  const int32_t previous_id = PreviousId(from, vocab);
   const std::optional<int64_t> no_timestamps = from->Int("no_timestamps_token_id");
   if (!no_timestamps) return spec;
   if (*no_timestamps < 0 || *no_timestamps + 1 >= int64_t{vocab}) {
@@ -97,6 +114,7 @@ TranscriptionSpec ReadTranscription(ConfigReader* from, ConfigReader* config, ui
   }
   spec.no_timestamps_id = static_cast<uint32_t>(*no_timestamps);
   if (latest) spec.max_initial_timestamp = static_cast<int32_t>(*latest);
+  spec.previous_id = previous_id;
   if (!is_multilingual) return spec;
   if (languages != nullptr) {
     for (const auto& [token, id] : languages->items()) {

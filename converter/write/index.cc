@@ -428,10 +428,11 @@ Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
     }
     heads = builder->CreateVectorOfStructs(stored);
   }
-  return fbs::CreateGeneration(
-      *builder, generation.do_sample, generation.temperature, generation.top_k, generation.top_p,
-      generation.min_p, eos_ids, bos_id, generation.pad_id, bos_ids, start_ids, options_vector,
-      speech.exists ? &transcription : nullptr, languages, heads, speech.alignment_median);
+  return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
+                               generation.top_k, generation.top_p, generation.min_p, eos_ids,
+                               bos_id, generation.pad_id, bos_ids, start_ids, options_vector,
+                               speech.exists ? &transcription : nullptr, languages, heads,
+                               speech.alignment_median, speech.previous_id);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

@@ -69,7 +69,10 @@ int32_t OnSegment(void* user, const Segment& segment) {
                            segment.ids.data(),
                            static_cast<uint32_t>(segment.ids.size()),
                            static_cast<uint32_t>(segment.words.size()),
-                           reinterpret_cast<const arn_word*>(segment.words.data())};
+                           reinterpret_cast<const arn_word*>(segment.words.data()),
+                           segment.window.temperature,
+                           segment.window.logprob,
+                           segment.window.no_speech};
   return to.on_segment(to.user, &out);
 }
 
@@ -86,8 +89,10 @@ Status Transcribe(Transcriber* transcriber, Span<const float> samples,
   const struct {
     const char* name;
     uint32_t value;
-  } switches[] = {
-      {"translate", read.translate}, {"no_timestamps", read.no_timestamps}, {"words", read.words}};
+  } switches[] = {{"translate", read.translate},
+                  {"no_timestamps", read.no_timestamps},
+                  {"words", read.words},
+                  {"condition_on_previous", read.condition_on_previous}};
   for (const auto& one : switches) {
     if (one.value <= 1) continue;
     return diag->Fail(Status::kBadArgument, "%s is %u, expected 0 or 1", one.name, one.value);
@@ -95,11 +100,21 @@ Status Transcribe(Transcriber* transcriber, Span<const float> samples,
   if (samples.data() == nullptr && !samples.empty()) {
     return diag->Fail(Status::kBadArgument, "samples is NULL");
   }
+  if (read.prompt_ids == nullptr && read.n_prompt_ids != 0) {
+    return diag->Fail(Status::kBadArgument, "prompt_ids is NULL, n_prompt_ids %u",
+                      read.n_prompt_ids);
+  }
   TranscribeRequest request;
   if (read.language != nullptr) request.language = {read.language, std::strlen(read.language)};
   request.translates = read.translate == 1;
   request.has_timestamps = read.no_timestamps == 0;
   request.has_words = read.words == 1;
+  request.temperature = read.temperature;
+  request.temperature_step = read.temperature_step;
+  request.seed = read.seed;
+  request.trust = {read.logprob_threshold, read.entropy_threshold, read.no_speech_threshold};
+  request.prompt_ids = {read.prompt_ids, read.n_prompt_ids};
+  request.has_previous = read.condition_on_previous == 1;
   if (read.on_segment != nullptr) request.on_segment = OnSegment;
   if (read.on_progress != nullptr) request.on_progress = OnProgress;
   request.user = &read;
@@ -192,6 +207,8 @@ arn_status arn_transcribe(arn_transcriber* transcriber, const float* samples, si
   out.n_windows = result.n_windows;
   out.n_segments = result.n_segments;
   out.n_tokens = result.n_tokens;
+  out.n_retries = result.n_retries;
+  out.n_silent = result.n_silent;
   const Status written = WriteStruct(out, out_result);
   return ToC(status == Status::kOk ? written : status);
 }

@@ -38,4 +38,25 @@ class CrossWeights {
   HeardWeights weights_;
 };
 
+// Calls a recorder in the session's runs, for its own lifetime.
+class CrossRecording {
+ public:
+  // recorder: null: does nothing.
+  CrossRecording(Session* session, CrossWeights* recorder)
+      : session_(*session), recorder_(recorder) {}
+  ~CrossRecording() {
+    if (recorder_ != nullptr) (void)session_.ObserveAttention(nullptr, nullptr);
+  }
+  CrossRecording(const CrossRecording&) = delete;
+  CrossRecording& operator=(const CrossRecording&) = delete;
+  Status Begin() {
+    if (recorder_ == nullptr) return Status::kOk;
+    return session_.ObserveAttention(CrossWeights::Before, recorder_);
+  }
+
+ private:
+  Session& session_;
+  CrossWeights* const recorder_;
+};
+
 }  // namespace arn

@@ -21,7 +21,7 @@ struct Choice {
   bool is_first;
 
   bool Allows(uint32_t id) const {
-    if (rules.IsSuppressed(id)) return false;
+    if (rules.IsSuppressed(id) || std::isnan(logits[id])) return false;
     if (!is_first) return true;
     for (const int32_t other : rules.suppressed_at_begin) {
       if (static_cast<uint32_t>(other) == id) return false;
@@ -33,18 +33,30 @@ struct Choice {
     uint32_t best = kNone;
     for (uint32_t id = range.begin; id < range.end; ++id) {
       if (best != kNone && !(logits[id] > logits[best])) continue;
-      if (!std::isnan(logits[id]) && Allows(id)) best = id;
+      if (Allows(id)) best = id;
     }
     return best;
   }
-  // Returns the logarithm of the sum of the range's exponentials. REQUIRES: `best` is its best.
-  double LogSumExp(IdRange range, uint32_t best) const {
-    const auto largest = static_cast<double>(logits[best]);
+  // Returns the sum of exp((logit - largest) / temperature) of the range.
+  double SumExp(IdRange range, double largest, double temperature) const {
     double sum = 0.0;
     for (uint32_t id = range.begin; id < range.end; ++id) {
-      if (Allows(id)) sum += std::exp(static_cast<double>(logits[id]) - largest);
+      if (Allows(id)) sum += Weight(id, largest, temperature);
     }
-    return largest + std::log(sum);
+    return sum;
+  }
+  double Weight(uint32_t id, double largest, double temperature) const {
+    return std::exp((static_cast<double>(logits[id]) - largest) / temperature);
+  }
+  // Returns the first id of the range at which *left, from which the weights are subtracted in
+  // order, falls below 0; kNone: it does not.
+  uint32_t Draw(IdRange range, double largest, double temperature, double* left) const {
+    for (uint32_t id = range.begin; id < range.end; ++id) {
+      if (!Allows(id)) continue;
+      *left -= Weight(id, largest, temperature);
+      if (*left < 0.0) return id;
+    }
+    return kNone;
   }
 };
 
@@ -75,20 +87,53 @@ IdRange TimesAfter(const TokenRules& rules, Span<const int32_t> chosen, IdRange*
   return times;
 }
 
+// Tokens that the rules leave.
+struct Candidates {
+  IdRange text, times;
+  uint32_t best = kNone;  // the likeliest; kNone: there is none
+};
+
+Candidates FindCandidates(const Choice& choice, Span<const int32_t> chosen) {
+  Candidates found;
+  found.text = {0, choice.rules.vocab};
+  if (choice.rules.has_timestamps) found.times = TimesAfter(choice.rules, chosen, &found.text);
+  found.best = choice.Best(found.text);
+  const uint32_t time = choice.Best(found.times);
+  if (time == kNone) return found;
+  const auto largest = static_cast<double>(choice.logits[time]);
+  if (found.best == kNone || largest + std::log(choice.SumExp(found.times, largest, 1.0)) >
+                                 static_cast<double>(choice.logits[found.best])) {
+    found.text = {};
+    found.best = time;
+  }
+  return found;
+}
+
 }  // namespace
 
 int32_t ChooseToken(const TokenRules& rules, Span<const int32_t> chosen, const float* logits) {
+  const Candidates found = FindCandidates({rules, logits, chosen.empty()}, chosen);
+  return found.best == kNone ? rules.end_id : static_cast<int32_t>(found.best);
+}
+
+RatedToken RateToken(const TokenRules& rules, Span<const int32_t> chosen, const float* logits,
+                     float temperature, Random* random) {
   const Choice choice{rules, logits, chosen.empty()};
-  IdRange text = {0, rules.vocab}, times;
-  if (rules.has_timestamps) times = TimesAfter(rules, chosen, &text);
-  const uint32_t word = choice.Best(text);
-  const uint32_t time = choice.Best(times);
-  if (word == kNone && time == kNone) return rules.end_id;
-  if (time == kNone) return static_cast<int32_t>(word);
-  if (word == kNone || choice.LogSumExp(times, time) > static_cast<double>(logits[word])) {
-    return static_cast<int32_t>(time);
+  const Candidates found = FindCandidates(choice, chosen);
+  if (found.best == kNone) return {rules.end_id, 0.0};
+  const auto largest = static_cast<double>(logits[found.best]);
+  const auto sum = [&](double t) {
+    return choice.SumExp(found.text, largest, t) + choice.SumExp(found.times, largest, t);
+  };
+  uint32_t id = found.best;
+  if (temperature > 0.0f) {
+    const auto t = static_cast<double>(temperature);
+    double left = random->NextUnit() * sum(t);
+    uint32_t drawn = choice.Draw(found.text, largest, t, &left);
+    if (drawn == kNone) drawn = choice.Draw(found.times, largest, t, &left);
+    if (drawn != kNone) id = drawn;  // else rounding left a rest
   }
-  return static_cast<int32_t>(word);
+  return {static_cast<int32_t>(id), static_cast<double>(logits[id]) - largest - std::log(sum(1.0))};
 }
 
 }  // namespace arn

@@ -1,4 +1,4 @@
-// TokenRules: which token of a window comes next. Greedy, with transformers' rules for times:
+// TokenRules: which token of a window comes next, with transformers' rules for times:
 // SuppressTokensAtBeginLogitsProcessor, SuppressTokensLogitsProcessor and
 // WhisperTimeStampLogitsProcessor (generation/logits_process.py), in this order.
 #pragma once
@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "platform/base/span.h"
+#include "runtime/sampling/random.h"
 
 namespace arn {
 
@@ -22,7 +23,8 @@ struct TokenRules {
   bool IsSuppressed(uint32_t id) const { return (suppressed[id / 32] >> (id % 32) & 1) != 0; }
 };
 
-// Chooses the token after `chosen`, those of the window so far. logits: f32 [vocab], not modified.
+// Chooses the likeliest token after `chosen`, those of the window so far. logits: f32 [vocab], not
+// modified.
 // With times:
 //   - the first token is a time, at most latest_first_id;
 //   - after a time that follows a time, or that is the first token, no time;
@@ -31,5 +33,14 @@ struct TokenRules {
 //   - a time if all times together are more likely than the likeliest other token.
 // Returns end_id if the rules leave none.
 int32_t ChooseToken(const TokenRules& rules, Span<const int32_t> chosen, const float* logits);
+
+struct RatedToken {
+  int32_t id = 0;
+  double logprob = 0.0;  // natural logarithm; among the tokens that the rules leave
+};
+// As ChooseToken, with the token's log-probability at temperature 1. temperature > 0: draws the
+// token from the distribution of the logits divided by it.
+RatedToken RateToken(const TokenRules& rules, Span<const int32_t> chosen, const float* logits,
+                     float temperature, Random* random);
 
 }  // namespace arn

@@ -1,5 +1,6 @@
 #include "runtime/transcription/transcriber.h"
 
+#include <cfloat>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -8,45 +9,15 @@
 #include "platform/os/pages.h"
 #include "runtime/transcription/cross_weights.h"
 #include "runtime/transcription/sample_windows.h"
+#include "runtime/transcription/transcriber_job.h"
 
 namespace arn {
 namespace {
 
 constexpr uint32_t kFramesPerRow = 2;  // of features, to a row of the encoder's output
-
-// Calls `recorder` in the session's runs, for its lifetime. Null: does nothing.
-class Recording {
- public:
-  Recording(Session* session, CrossWeights* recorder) : session_(*session), recorder_(recorder) {}
-  ~Recording() {
-    if (recorder_ != nullptr) (void)session_.ObserveAttention(nullptr, nullptr);
-  }
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
-  Status Begin() {
-    if (recorder_ == nullptr) return Status::kOk;
-    return session_.ObserveAttention(CrossWeights::Before, recorder_);
-  }
-
- private:
-  Session& session_;
-  CrossWeights* const recorder_;
-};
+constexpr float kLeastStep = 0.05f;    // of temperatures, so that they are few
 
 }  // namespace
-
-struct Transcriber::Job {
-  PaddedAudio audio;
-  const TranscribeRequest& request;
-  TranscribeResult* out;
-  bool has_energies = false;  // of the first window, which is the only one
-  float largest = 0.0f;
-  int32_t prompt[kMaxPrompt] = {};
-  uint32_t n_prompt = 0;
-  uint64_t frame = 0;            // where the window begins
-  bool has_spaces = true;        // between words
-  Span<const int32_t> ids = {};  // of the window
-};
 
 Transcriber::Transcriber(Session* session, const TranscriberPlan& plan, Span<std::byte> block,
                          Span<std::byte> pages)
@@ -102,13 +73,56 @@ Status Transcriber::Check(const Job& job) {
   if (job.request.translates && plan_.spec.translate_id == TranscriptionSpec::kNoToken) {
     return diag_.Fail(Status::kUnsupported, "the model does not translate");
   }
+  ARN_TRY(CheckDecoding(job.request));
   if (!job.request.has_words) return Status::kOk;
   if (!plan_.options.has_words) {
     return diag_.Fail(Status::kBadState,
                       "words: the transcriber was created without memory for them");
   }
   CrossWeights none(session_, plan_.spec, 0, {});  // tries whether the runs can be observed
-  return FromSession(Recording(&session_, &none).Begin());
+  return FromSession(CrossRecording(&session_, &none).Begin());
+}
+
+Status Transcriber::CheckDecoding(const TranscribeRequest& request) {
+  const TrustRules& trust = request.trust;
+  const struct {
+    const char* name;
+    float value, least, most;
+  } ranges[] = {{"temperature", request.temperature, 0.0f, 1.0f},
+                {"temperature_step", request.temperature_step, 0.0f, 1.0f},
+                {"logprob_threshold", trust.logprob, -FLT_MAX, 0.0f},
+                {"entropy_threshold", trust.entropy, 0.0f, FLT_MAX},
+                {"no_speech_threshold", trust.no_speech, 0.0f, 1.0f}};
+  for (const auto& range : ranges) {
+    if (range.value >= range.least && range.value <= range.most) continue;
+    return diag_.Fail(Status::kBadArgument, "%s is %g, expected %g to %g", range.name,
+                      static_cast<double>(range.value), static_cast<double>(range.least),
+                      static_cast<double>(range.most));
+  }
+  if (request.temperature_step > 0.0f && request.temperature_step < kLeastStep) {
+    return diag_.Fail(Status::kBadArgument, "temperature_step is %g, expected 0, or %g to 1",
+                      static_cast<double>(request.temperature_step),
+                      static_cast<double>(kLeastStep));
+  }
+  if (trust.no_speech > 0.0f && !trust.need_logprob()) {
+    return diag_.Fail(Status::kBadArgument,
+                      "no_speech_threshold needs a logprob_threshold: only unlikely windows are "
+                      "silence");
+  }
+  if (trust.no_speech > 0.0f && plan_.spec.takes_samples) {
+    return diag_.Fail(Status::kUnsupported, "no_speech_threshold: the model has no such token");
+  }
+  if ((request.has_previous || !request.prompt_ids.empty()) && plan_.most_previous == 0) {
+    return diag_.Fail(Status::kUnsupported,
+                      "the model has no token that begins text before a window (prev_sot_token_id, "
+                      "or the bundle is older than it), or the context is too short for any");
+  }
+  for (const int32_t id : request.prompt_ids) {
+    if (id >= 0 && static_cast<uint32_t>(id) < model_.spec.vocab) continue;
+    return diag_.Fail(Status::kBadArgument, "prompt_ids has %d, the vocabulary %u tokens", id,
+                      model_.spec.vocab);
+  }
+  return Status::kOk;
 }
 
 float Transcriber::Largest(const PaddedAudio& audio) {
@@ -130,92 +144,6 @@ Status Transcriber::Encode(const Job& job, uint64_t frame) {
   LogMel::ToFeatures(job.largest, features.subspan(0, n_given));
   std::memset(features.data() + n_given, 0, (features.size() - n_given) * sizeof(float));
   return FromSession(session_.EncodeFeatures(features, window, mel_.n_mels()));
-}
-
-Status Transcriber::FindLanguage(StringView name, SpeechLanguage* out) {
-  for (uint32_t i = 0; i < plan_.spec.n_languages; ++i) {
-    *out = LanguageAt(model_, i);
-    if (StringView(out->name, std::strlen(out->name)) == name) return Status::kOk;
-  }
-  if (plan_.spec.n_languages == 0) {
-    return diag_.Fail(Status::kBadArgument,
-                      "language '%.*s': the model has one language, which is not named",
-                      static_cast<int>(Min<size_t>(name.size, 64)), name.data);
-  }
-  return diag_.Fail(Status::kBadArgument, "language '%.*s' is none of the model's %u (such as %s)",
-                    static_cast<int>(Min<size_t>(name.size, 64)), name.data, plan_.spec.n_languages,
-                    LanguageAt(model_, 0).name);
-}
-
-Status Transcriber::DetectLanguage(Job* job, SpeechLanguage* out) {
-  ARN_TRY(FromSession(session_.Prefill(Span<const int32_t>(&plan_.spec.start_id, 1))));
-  const float* logits = nullptr;
-  ARN_TRY(FromSession(session_.Logits(&logits)));
-  *out = LanguageAt(model_, 0);
-  for (uint32_t i = 1; i < plan_.spec.n_languages; ++i) {
-    const SpeechLanguage language = LanguageAt(model_, i);
-    const float more = logits[language.id] - logits[out->id];
-    if (more > 0.0f || (more == 0.0f && language.id < out->id)) *out = language;
-  }
-  float sum = 0.0f;
-  for (uint32_t i = 0; i < plan_.spec.n_languages; ++i) {
-    sum += std::exp(logits[LanguageAt(model_, i).id] - logits[out->id]);
-  }
-  job->out->language_probability = 1.0f / sum;
-  return FromSession(session_.Rewind(0));
-}
-
-Status Transcriber::MakePrompt(Job* job) {
-  const TranscriptionSpec& spec = plan_.spec;
-  SpeechLanguage language;
-  if (job->request.language.size != 0) {
-    ARN_TRY(FindLanguage(job->request.language, &language));
-    job->out->language_probability = 1.0f;
-  } else if (spec.n_languages != 0) {
-    ARN_TRY(DetectLanguage(job, &language));
-  }
-  job->out->language = language.name;
-  job->has_spaces =
-      job->request.translates || !HasNoSpaces({language.name, std::strlen(language.name)});
-  const int32_t ids[kMaxPrompt] = {
-      spec.start_id, language.id, job->request.translates ? spec.translate_id : spec.transcribe_id,
-      rules_.has_timestamps || spec.takes_samples ? TranscriptionSpec::kNoToken
-                                                  : spec.no_timestamps_id};
-  for (const int32_t id : ids) {
-    if (id != TranscriptionSpec::kNoToken) job->prompt[job->n_prompt++] = id;
-  }
-  return Status::kOk;
-}
-
-Status Transcriber::Generate(const Job& job, Span<const int32_t>* out_ids) {
-  ARN_TRY(FromSession(session_.Prefill(Span<const int32_t>(job.prompt, job.n_prompt))));
-  const Span<int32_t> ids = As<int32_t>(plan_.ids);
-  const uint32_t most = plan_.context_tokens - job.n_prompt;
-  HeardWeights weights;
-  weights.data = As<float>(plan_.weights).data();
-  weights.n_heads = plan_.spec.n_alignment_heads;
-  weights.most_tokens = most;
-  weights.stride = model_.spec.encoder.max_rows;
-  CrossWeights heard(session_, plan_.spec, job.n_prompt, weights);
-  Recording recording(&session_, job.request.has_words ? &heard : nullptr);
-  ARN_TRY(FromSession(recording.Begin()));
-  const uint32_t sequence = plan_.options.sequence;
-  uint32_t n = 0;
-  for (;;) {
-    const float* logits = nullptr;
-    ARN_TRY(FromSession(session_.Logits(&logits)));
-    const int32_t id = ChooseToken(rules_, ids.subspan(0, n), logits);
-    bool ends = false;
-    for (const uint32_t end : model_.eos_ids) ends = ends || static_cast<uint32_t>(id) == end;
-    if (ends) break;
-    ids[n++] = id;
-    if (n == most) break;
-    ARN_TRY(FromSession(
-        session_.StepBatch(Span<const uint32_t>(&sequence, 1), Span<const int32_t>(&id, 1))));
-  }
-  *out_ids = {ids.data(), n};
-  if (job.request.has_words) Align(job, n, heard.weights());
-  return Status::kOk;
 }
 
 void Transcriber::Align(const Job& job, uint32_t n, HeardWeights weights) {
@@ -310,6 +238,8 @@ Status Transcriber::Emit(Job* job, const SegmentPart& part) {
 
 Status Transcriber::EmitSegment(Job* job, size_t first, Segment* segment) {
   ++job->out->n_segments;
+  segment->window = job->rating;
+  if (job->request.has_previous) job->previous.AddSegment(rules_, segment->ids);
   if (job->request.on_segment == nullptr) return Status::kOk;
   ARN_TRY(TextOf(*job, segment));
   if (job->request.has_words) TimeWords(*job, first, segment);
@@ -343,8 +273,8 @@ Status Transcriber::RunWindows(Job* job) {
   while (job->frame < job->audio.n_frames() && job->frame * kHopSamples < size) {
     ARN_TRY(ReportProgress(*job, job->frame * kHopSamples));
     ARN_TRY(Encode(*job, job->frame));
-    if (job->n_prompt == 0) ARN_TRY(MakePrompt(job));
-    ARN_TRY(Generate(*job, &job->ids));
+    if (job->n_task == 0) ARN_TRY(FindTask(job));
+    ARN_TRY(Decode(job));
     job->has_energies = false;
     ++job->out->n_windows;
     job->out->n_tokens += job->ids.size();
@@ -373,8 +303,8 @@ Status Transcriber::RunSampleWindows(Job* job) {
     ARN_TRY(ReportProgress(*job, begin));
     end = EndOfWindow(pcm, begin, plan_.spec.window_samples);
     ARN_TRY(EncodeSamples(pcm.subspan(begin, end - begin)));
-    if (job->n_prompt == 0) ARN_TRY(MakePrompt(job));
-    ARN_TRY(Generate(*job, &job->ids));
+    if (job->n_task == 0) ARN_TRY(FindTask(job));
+    ARN_TRY(Decode(job));
     ++job->out->n_windows;
     job->out->n_tokens += job->ids.size();
     Segment segment;
@@ -389,8 +319,13 @@ Status Transcriber::RunSampleWindows(Job* job) {
 Status Transcriber::Run(Span<const float> pcm, const TranscribeRequest& request,
                         TranscribeResult* out) {
   *out = TranscribeResult();
-  Job job{{pcm, Max<uint64_t>(pcm.size(), plan_.spec.window_samples)}, request, out};
+  Job job{{pcm, Max<uint64_t>(pcm.size(), plan_.spec.window_samples)},
+          request,
+          out,
+          PreviousText(As<int32_t>(plan_.previous)),
+          Random(request.seed)};
   ARN_TRY(Check(job));
+  if (request.has_previous) job.previous.Add(request.prompt_ids);
   // Before the work.
   SpeechLanguage given;
   if (request.language.size != 0) ARN_TRY(FindLanguage(request.language, &given));

@@ -2,16 +2,16 @@
 // inside its own memory block and allocates nothing after Create().
 //
 //   samples --LogMel--> features --session--> encoder output, logits --ChooseToken--> ids
-//     --CutSegments--> segments --tokenizer--> text
+//     --JudgeWindow, CutSegments--> segments --tokenizer--> text
 //
 // With words the weights of some heads of cross-attention are recorded as the tokens run:
 //
 //   weights --AlignTokens--> a row of audio for each id;  ids --JoinWords--> words
 //
-// Follows transformers' WhisperGenerationMixin.generate (models/whisper/generation_whisper.py),
-// greedy and without thresholds or text of the windows before. Long audio goes window by window;
-// each begins where the last finished segment ended. A window that would begin behind the last
-// sample is left out: transformers transcribes the silence that short audio is padded with.
+// Follows transformers' WhisperGenerationMixin.generate (models/whisper/generation_whisper.py).
+// Long audio goes window by window; each begins where the last finished segment ended. A window
+// that would begin behind the last sample is left out: transformers transcribes the silence that
+// short audio is padded with.
 //
 // Models that take the samples themselves write no times: each window is a segment, and long audio
 // is cut where it is quietest (sample_windows.h).
@@ -22,14 +22,23 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/audio/log_mel.h"
+#include "runtime/sampling/random.h"
 #include "runtime/session/session.h"
 #include "runtime/transcription/align_tokens.h"
 #include "runtime/transcription/segments.h"
 #include "runtime/transcription/token_rules.h"
 #include "runtime/transcription/transcriber_plan.h"
+#include "runtime/transcription/window_trust.h"
 #include "runtime/transcription/words.h"
 
 namespace arn {
+
+// How the tokens of a window were chosen.
+struct WindowRating {
+  float temperature = 0.0f;
+  float logprob = 0.0f;    // mean of the tokens and the end; 0: not computed
+  float no_speech = 0.0f;  // probability that nothing is said; 0: not computed
+};
 
 // Views are valid during the callback.
 struct Segment {
@@ -38,6 +47,7 @@ struct Segment {
   StringView text;          // UTF-8 as the tokenizer decodes it; empty without a tokenizer
   Span<const int32_t> ids;  // with the times around the text
   Span<const Word> words;   // if they were asked for
+  WindowRating window;
 };
 
 struct TranscribeRequest {
@@ -45,6 +55,17 @@ struct TranscribeRequest {
   bool translates = false;
   bool has_timestamps = true;  // if the model writes times
   bool has_words = false;
+  // 0: the likeliest tokens are taken; else they are drawn, from logits divided by it.
+  float temperature = 0.0f;
+  // Increases a window's temperature, up to 1, until `trust` keeps its tokens; 0: the first are
+  // kept.
+  float temperature_step = 0.0f;
+  uint64_t seed = 0;
+  TrustRules trust;
+  // Text before the speech: of every window, or of the first if the others have what was written
+  // before them.
+  Span<const int32_t> prompt_ids;
+  bool has_previous = false;  // windows have what was written before them
   // Called for each segment, and at the beginning of each window and at the end with the samples
   // that are done. A non-zero result ends the call with kCancelled. Either may be null.
   int32_t (*on_segment)(void* user, const Segment& segment) = nullptr;
@@ -57,7 +78,9 @@ struct TranscribeResult {
   float language_probability = 0.0f;  // among the model's languages; 1 if it was given
   uint32_t n_windows = 0;
   uint32_t n_segments = 0;
-  uint64_t n_tokens = 0;  // chosen, without those that end windows
+  uint64_t n_tokens = 0;   // chosen, without those that end windows
+  uint32_t n_retries = 0;  // of windows, at a higher temperature
+  uint32_t n_silent = 0;   // windows left out
 };
 
 class Transcriber {
@@ -71,8 +94,9 @@ class Transcriber {
   static void Destroy(Transcriber* transcriber);
 
   // Transcribes samples f32 at kSampleRate. *out is filled on failure, too. kBadArgument: no
-  // sample, one that is not finite, or a language that the model does not have. kUnsupported: the
-  // model does not translate, or words of a session whose backend keeps its values on a device.
+  // sample, one that is not finite, a language that the model does not have, or an option out of
+  // its range. kUnsupported: the model does not translate, has no token for silence or for text
+  // before a window, or words of a session whose backend keeps its values on a device.
   // kBadState: words, and the plan has no memory for them. kCancelled: by a callback or the
   // session.
   Status Run(Span<const float> pcm, const TranscribeRequest& request, TranscribeResult* out);
@@ -85,23 +109,28 @@ class Transcriber {
  private:
   struct Job;  // state of a running call
 
-  static constexpr uint32_t kMaxPrompt = 4;
-
   Transcriber(Session* session, const TranscriberPlan& plan, Span<std::byte> block,
               Span<std::byte> pages);
 
   Status Check(const Job& job);
+  Status CheckDecoding(const TranscribeRequest& request);
   // Returns the largest energy of all frames. Leaves the energies of audio of one window.
   float Largest(const PaddedAudio& audio);
   // Gives the encoder the frames from `frame` on, and zeros behind the last one.
   Status Encode(const Job& job, uint64_t frame);
-  // Fills the prompt. REQUIRES: the first window is encoded.
-  Status MakePrompt(Job* job);
+  // Finds what every window's prompt ends with. REQUIRES: the first window is encoded.
+  Status FindTask(Job* job);
   // Finds the likeliest language after the start token.
   Status DetectLanguage(Job* job, SpeechLanguage* out);
   Status FindLanguage(StringView name, SpeechLanguage* out);
-  // Chooses the tokens of a window that is encoded.
-  Status Generate(const Job& job, Span<const int32_t>* out_ids);
+  // Writes the window's prompt: the text before it and the task.
+  void MakePrompt(Job* job);
+  // Chooses the tokens of a window that is encoded, again until they are trusted.
+  Status Decode(Job* job);
+  // Chooses them once, at the job's temperature. `is_first`: of the window.
+  Status Generate(Job* job, bool is_first);
+  // Runs the prompt, and finds the probability that nothing is said if the request needs it.
+  Status RunPrompt(Job* job);
   Status RunWindows(Job* job);
   // Runs the windows of a model that takes samples.
   Status RunSampleWindows(Job* job);

@@ -1,13 +1,23 @@
 #include "runtime/transcription/transcriber_plan.h"
 
+#include "platform/base/arith.h"
 #include "runtime/transcription/align_tokens.h"
 #include "runtime/transcription/transcriber.h"
 
 namespace arn {
 namespace {
 
-// Start, language, task, no times, and a token.
-constexpr uint32_t kLeastContext = 5;
+// The task and a token.
+constexpr uint32_t kLeastContext = TranscriberPlan::kTaskTokens + 1;
+
+// As transformers has it (_prepare_decoder_input_ids), half of the context but one.
+uint32_t MostPrevious(const TranscriptionSpec& spec, uint32_t context_tokens) {
+  if (spec.previous_id == TranscriptionSpec::kNoToken) return 0;
+  const uint32_t half = context_tokens / 2;
+  // Its first token and those of the task must leave room for one more.
+  const uint32_t room = context_tokens - kLeastContext;
+  return half == 0 || room == 0 ? 0 : Min(half - 1, room - 1);
+}
 
 }  // namespace
 
@@ -37,6 +47,7 @@ Status PlanTranscriber(const Model& model, const SessionOptions& session,
                       "(alignment_heads of its generation_config.json)");
   }
   out->context_tokens = session.context_tokens;
+  out->most_previous = MostPrevious(spec, session.context_tokens);
   const uint64_t tokens = session.context_tokens;
   const uint64_t piece_bytes = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   const uint64_t n_features =
@@ -51,6 +62,9 @@ Status PlanTranscriber(const Model& model, const SessionOptions& session,
       {&out->features, n_features * sizeof(float)},
       {&out->suppressed, (uint64_t{model.spec.vocab} + 31) / 32 * sizeof(uint32_t)},
       {&out->ids, tokens * sizeof(int32_t)},
+      {&out->prompt,
+       (uint64_t{out->most_previous} + 1 + TranscriberPlan::kTaskTokens) * sizeof(int32_t)},
+      {&out->previous, uint64_t{out->most_previous} * sizeof(int32_t)},
       // One more for what an unfinished character becomes at the end.
       {&out->text, (tokens + 1) * piece_bytes},
       {&out->weights, word_tokens * spec.n_alignment_heads * window_rows * sizeof(float)},

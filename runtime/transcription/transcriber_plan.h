@@ -18,13 +18,18 @@ struct TranscriberOptions {
 };
 
 struct TranscriberPlan {
+  static constexpr uint32_t kTaskTokens = 4;  // start, language, task, no times
+
   TranscriberOptions options;
   TranscriptionSpec spec;
   uint32_t context_tokens = 0;  // prompt and tokens of a window
+  uint32_t most_previous = 0;   // tokens of the text before a window; 0: there is none
   Slice object;                 // Transcriber
   Slice features;               // f32 [window_frames, n_mels], or [least_samples]
   Slice suppressed;             // a bit per id of the vocabulary
   Slice ids;                    // int32 [context_tokens], of a window
+  Slice prompt;                 // int32 [most_previous + 1 + kTaskTokens], of a window
+  Slice previous;               // int32 [most_previous]
   Slice text;                   // of a segment; empty without a tokenizer
   // The slices of words are empty without them.
   Slice weights;  // f32 [n_alignment_heads, context_tokens, max_rows of the encoder]

@@ -75,8 +75,15 @@ Status ReadMelTranscription(const Model& model, const fbs::Transcription& table,
   out->no_timestamps_id = static_cast<int32_t>(table.no_timestamps_id());
   out->transcribe_id = table.transcribe_id();
   out->translate_id = table.translate_id();
-  for (const int32_t id : {out->transcribe_id, out->translate_id}) {
-    if (id != TranscriptionSpec::kNoToken) ARN_TRY(CheckToken("tasks", id, vocab, diag));
+  out->previous_id = model.bundle.index->generation()->previous_id();
+  const struct {
+    const char* name;
+    int32_t id;
+  } optional[] = {{"transcribe_id", out->transcribe_id},
+                  {"translate_id", out->translate_id},
+                  {"previous_id", out->previous_id}};
+  for (const auto& [name, id] : optional) {
+    if (id != TranscriptionSpec::kNoToken) ARN_TRY(CheckToken(name, id, vocab, diag));
   }
   if (table.max_initial_timestamp() >= 0) {
     out->latest_first_id = static_cast<uint32_t>(out->first_time_id()) +

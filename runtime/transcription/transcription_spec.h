@@ -18,6 +18,7 @@ struct TranscriptionSpec {
   int32_t no_timestamps_id = 0;  // ids above it are times
   int32_t transcribe_id = kNoToken;
   int32_t translate_id = kNoToken;
+  int32_t previous_id = kNoToken;  // begins the text before a window
   uint32_t n_languages = 0;
   uint32_t latest_first_id = UINT32_MAX;  // latest time that a window may begin with
   // The features are the samples themselves. Such models write no times, and have no tokens for
@@ -31,6 +32,9 @@ struct TranscriptionSpec {
   uint32_t alignment_median = 0;   // odd, at most kMaxMedian
 
   int32_t first_time_id() const { return no_timestamps_id + 1; }
+  // Its probability after the start token is that of silence. As transformers has it (generate's
+  // no_speech_threshold), the token before no_timestamps_id.
+  int32_t no_speech_id() const { return no_timestamps_id - 1; }
 };
 
 // kUnsupported: the model does not write speech down. kBadBundle names what is wrong.

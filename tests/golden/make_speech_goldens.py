@@ -6,10 +6,12 @@ generate() makes of the signal of tests/unit/audio/signal.h.
 
 Uses the formulas of make_goldens.py. Each case has several runs: the number of samples, what was
 asked for, the language (as found, or as given), and the segments, with the time of each token where
-the checkpoint has alignment_heads. Windows that begin behind the
-last sample are left out, and times end with the audio: of audio shorter than a window, generate()
-also transcribes the silence that it is padded with. Models that take samples have windows of 30 s,
-which end in the middle of the quietest tenth of a second of their last quarter.
+the checkpoint has alignment_heads. Runs with "decoding" name more of generate()'s options as ours
+are named, and have the mean log-probability of each window and its probability of silence. Windows
+that begin behind the last sample are left out, and times end with the audio: of audio shorter than
+a window, generate() also transcribes the silence that it is padded with. Models that take samples
+have windows of 30 s, which end in the middle of the quietest tenth of a second of their last
+quarter.
 """
 
 import pathlib
@@ -65,6 +67,18 @@ RUNS = [
     (42345, {"task": "transcribe", "return_timestamps": True}),
     (42345, {"language": "yue", "task": "translate", "return_timestamps": True}),
 ]
+TASK = {"language": "en", "task": "transcribe", "return_timestamps": True}
+PREVIOUS = END + 10  # begins the text before a window
+PROMPT = [17, 30, 44, 101, 256, 3, 90]
+# The same with text before each window, and with thresholds, that some windows are below. Text is
+# drawn nowhere, since transformers' numbers are not ours.
+DECODING_RUNS = [
+    (42345, {**TASK, "condition_on_prev_tokens": True}),
+    (42345, {**TASK, "prompt_ids": PROMPT}),
+    (60000, {**TASK, "prompt_ids": PROMPT, "condition_on_prev_tokens": True}),
+    (60000, {**TASK, "logprob_threshold": -2.6, "no_speech_threshold": 0.001,
+             "temperature": (0.0,)}),
+]
 # name: (config, generation_config, seed, runs)
 CASES = {
     "multilingual": (config(), MULTILINGUAL, 3, RUNS),
@@ -72,6 +86,7 @@ CASES = {
                 generation(is_multilingual=False, begin_suppress_tokens=None), 42,
                 [(n, {"return_timestamps": t}) for n, t in
                  ((5000, True), (16000, False), (33000, True))]),
+    "decoding": (config(), {**MULTILINGUAL, "prev_sot_token_id": PREVIOUS}, 60, DECODING_RUNS),
     "samples": (moonshine(max_position_embeddings=20, eos_token_id=2),
                 {"bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1,
                  "max_length": 20}, 3, [(500, {}), (12345, {}), (500000, {})]),
@@ -82,9 +97,10 @@ class Recorder:
   """Records the segments of each window, the languages found, and the smallest margin."""
 
   def __init__(self):
-    self.windows, self.languages, self.margin = [], [], float("inf")
+    self.clear()
     mixin = generation_whisper.WhisperGenerationMixin
     retrieve, detect = mixin._retrieve_segment, mixin.detect_language
+    rate, judge = mixin._retrieve_avg_logprobs, mixin._need_fallback
     call, times = logits_process.LogitsProcessorList.__call__, (
         logits_process.WhisperTimeStampLogitsProcessor)
     apply = times.__call__
@@ -117,6 +133,24 @@ class Recorder:
         self.margin = min(self.margin, abs(float(time - text)))
       return apply(processor, ids, scores)
 
+    def on_rate(scores, tokens, temperature):
+      self.logprob = float(rate(scores, tokens, temperature))
+      return self.logprob
+
+    def on_judge(model, ids, outputs, index, processors, generation, *more):
+      judged = judge(model, ids, outputs, index, processors, generation, *more)
+      if generation.no_speech_threshold is not None:
+        silence = generation_whisper._get_attr_from_logit_processors(
+            processors, logits_process.WhisperNoSpeechDetection, "no_speech_prob")
+        rating = {"logprob": self.logprob, "no_speech": float(silence[index]),
+                  "is_silent": judged[1]}
+        self.ratings.append(rating)
+        self.margin = min(self.margin, abs(self.logprob - generation.logprob_threshold),
+                          50 * abs(rating["no_speech"] - generation.no_speech_threshold))
+      return judged
+
+    mixin._retrieve_avg_logprobs = staticmethod(on_rate)
+    mixin._need_fallback = on_judge
     mixin._retrieve_segment = staticmethod(on_retrieve)
     mixin.detect_language = on_detect
     logits_process.LogitsProcessorList.__call__ = on_call
@@ -124,6 +158,7 @@ class Recorder:
 
   def clear(self):
     self.windows, self.languages, self.margin = [], [], float("inf")
+    self.ratings, self.logprob = [], None
 
 
 RECORDER = Recorder()
@@ -137,8 +172,11 @@ def run(model, extractor, samples, arguments):
                        padding="max_length" if is_short else "longest",
                        return_attention_mask=True, return_tensors="pt")
   has_words = hasattr(model.generation_config, "alignment_heads")
+  given = dict(arguments)
+  if "prompt_ids" in given:
+    given["prompt_ids"] = torch.tensor([PREVIOUS, *given["prompt_ids"]])
   model.generate(features.input_features, attention_mask=features.attention_mask,
-                 return_token_timestamps=has_words, **arguments)
+                 return_token_timestamps=has_words, **given)
   length = samples / RATE
   windows = [(start, found) for start, found in RECORDER.windows if start < length]
   segments = [{"start": rounded(min(float(s["start"]), length)),
@@ -151,8 +189,21 @@ def run(model, extractor, samples, arguments):
   language = arguments.get("language") or (names[RECORDER.languages[0]] if is_named else "")
   return {"samples": samples, "given": arguments.get("language", ""), "language": language,
           "translate": arguments.get("task") == "translate",
-          "timestamps": arguments["return_timestamps"], "windows": len(windows),
-          "segments": segments}
+          "timestamps": arguments["return_timestamps"],
+          "windows": len(windows) + sum(r["is_silent"] for r in RECORDER.ratings),
+          **decoding(arguments), "segments": segments}
+
+
+def decoding(arguments):
+  """The options of a run in our names, and how transformers rated its windows."""
+  names = {"condition_on_prev_tokens": "condition_on_previous"}
+  own = {names.get(k, k): v for k, v in arguments.items()
+         if k not in (*TASK, "temperature")}
+  if not own:
+    return {}
+  return {"decoding": {**own, "silent": sum(r["is_silent"] for r in RECORDER.ratings),
+                       "ratings": [[rounded(r["logprob"]), rounded(r["no_speech"])]
+                                   for r in RECORDER.ratings if not r["is_silent"]]}}
 
 
 def end_of_window(pcm, begin, most):
@@ -183,7 +234,9 @@ def run_samples(model, n_samples):
 def is_telling(runs):
   """Whether the runs show what they are for."""
   timed = [r for r in runs if r["timestamps"]]
+  rated = [r for r in runs if r.get("decoding", {}).get("ratings")]
   return (all(r["segments"] for r in runs) and
+          all(0 < r["decoding"]["silent"] < r["windows"] for r in rated) and
           all(id <= END for r in runs if not r["timestamps"] for s in r["segments"]
               for id in s["ids"]) and
           sum(len(r["segments"]) for r in timed) >= 3 * len(timed) and

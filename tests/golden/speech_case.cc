@@ -6,6 +6,23 @@ namespace arn::test {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+SpeechDecoding ReadDecoding(const nlohmann::json& json) {
+  SpeechDecoding made;
+  made.logprob_threshold = json.value("logprob_threshold", 0.0f);
+  made.no_speech_threshold = json.value("no_speech_threshold", 0.0f);
+  made.conditions_on_previous = json.value("condition_on_previous", false);
+  made.prompt_ids = json.value("prompt_ids", std::vector<int32_t>());
+  made.n_silent = json.at("silent");
+  for (const nlohmann::json& rating : json.at("ratings")) {
+    made.ratings.push_back({rating.at(0), rating.at(1)});
+  }
+  return made;
+}
+
+}  // namespace
+
 SpeechCase LoadSpeech(const std::string& name) {
   const nlohmann::json json =
       nlohmann::json::parse(ReadText(SourcePath("tests/golden/data/speech/" + name + ".json")));
@@ -32,6 +49,7 @@ SpeechCase LoadSpeech(const std::string& name) {
                                segment.value("times", std::vector<double>()),
                                {}});
     }
+    if (run.contains("decoding")) made.decoding = ReadDecoding(run.at("decoding"));
     out.runs.push_back(std::move(made));
   }
   return out;
@@ -68,7 +86,25 @@ arn_transcribe_options OptionsOf(const SpeechRun& run) {
   options.language = run.given.c_str();
   options.translate = run.translates ? 1 : 0;
   options.no_timestamps = run.has_timestamps ? 0 : 1;
+  options.logprob_threshold = run.decoding.logprob_threshold;
+  options.no_speech_threshold = run.decoding.no_speech_threshold;
+  options.condition_on_previous = run.decoding.conditions_on_previous ? 1 : 0;
+  options.prompt_ids = run.decoding.prompt_ids.data();
+  options.n_prompt_ids = static_cast<uint32_t>(run.decoding.prompt_ids.size());
   return options;
+}
+
+SpeechSegment CopyOf(const arn_segment& segment) {
+  SpeechSegment made;
+  made.start_s = segment.start_s;
+  made.end_s = segment.end_s;
+  made.ids.assign(segment.ids, segment.ids + segment.n_ids);
+  if (segment.text != nullptr) made.text.assign(segment.text, segment.text_bytes);
+  made.words.assign(segment.words, segment.words + segment.n_words);
+  made.temperature = segment.temperature;
+  made.logprob = segment.logprob;
+  made.no_speech = segment.no_speech;
+  return made;
 }
 
 SpeechFound Transcribe(arn_transcriber* transcriber, const SpeechRun& run, bool has_words) {
@@ -77,13 +113,7 @@ SpeechFound Transcribe(arn_transcriber* transcriber, const SpeechRun& run, bool 
   options.user = &found;
   options.words = has_words ? 1 : 0;
   options.on_segment = [](void* user, const arn_segment* s) {
-    static_cast<SpeechFound*>(user)->segments.push_back(
-        {s->start_s,
-         s->end_s,
-         std::vector<int32_t>(s->ids, s->ids + s->n_ids),
-         std::string(s->text == nullptr ? "" : s->text, s->text_bytes),
-         {},
-         std::vector<arn_word>(s->words, s->words + s->n_words)});
+    static_cast<SpeechFound*>(user)->segments.push_back(CopyOf(*s));
     return 0;
   };
   const std::vector<float> pcm = MakeSignal(run.n_samples);
@@ -95,12 +125,17 @@ void ExpectFound(const SpeechRun& run, const SpeechFound& found) {
   EXPECT_EQ(ARN_OK, found.status);
   EXPECT_EQ(run.language, found.result.language);
   EXPECT_EQ(run.n_windows, found.result.n_windows);
+  EXPECT_EQ(run.decoding.n_silent, found.result.n_silent);
   EXPECT_EQ(run.segments.size(), found.result.n_segments);
   ASSERT_EQ(run.segments.size(), found.segments.size());
   for (size_t i = 0; i < run.segments.size(); ++i) {
     EXPECT_EQ(run.segments[i].ids, found.segments[i].ids) << "segment " << i;
     EXPECT_NEAR(run.segments[i].start_s, found.segments[i].start_s, 1e-6) << "segment " << i;
     EXPECT_NEAR(run.segments[i].end_s, found.segments[i].end_s, 1e-6) << "segment " << i;
+    if (run.decoding.ratings.empty()) continue;
+    const SpeechDecoding::Rating& rating = run.decoding.ratings[i];
+    EXPECT_NEAR(rating.logprob, static_cast<double>(found.segments[i].logprob), 3e-4);
+    EXPECT_NEAR(rating.no_speech, static_cast<double>(found.segments[i].no_speech), 1e-6);
   }
 }
 

@@ -20,6 +20,19 @@ struct SpeechSegment {
   std::string text;
   std::vector<double> times;    // of each id; empty: the checkpoint has no heads for them
   std::vector<arn_word> words;  // as found, if they were asked for
+  float temperature = 0, logprob = 0, no_speech = 0;  // as found
+};
+
+// Fields of arn_transcribe_options, and how transformers rated the windows that it kept.
+struct SpeechDecoding {
+  float logprob_threshold = 0, no_speech_threshold = 0;
+  bool conditions_on_previous = false;
+  std::vector<int32_t> prompt_ids;
+  struct Rating {
+    double logprob, no_speech;
+  };
+  std::vector<Rating> ratings;  // of the segments: each is a window
+  uint32_t n_silent = 0;
 };
 
 struct SpeechRun {
@@ -30,6 +43,7 @@ struct SpeechRun {
   bool has_timestamps = true;
   uint32_t n_windows = 0;
   std::vector<SpeechSegment> segments;
+  SpeechDecoding decoding;
 };
 
 struct SpeechCase {
@@ -54,9 +68,10 @@ TranscriberPtr NewTranscriber(arn_session* session, void* memory = nullptr, uint
 // With memory for words.
 TranscriberPtr NewWordTranscriber(arn_session* session);
 
-// The options that ask for what the run did.
+// The options that ask for what the run did. Views of the run.
 arn_transcribe_options OptionsOf(const SpeechRun& run);
 
+SpeechSegment CopyOf(const arn_segment& segment);
 // Transcribes MakeSignal(run.n_samples).
 struct SpeechFound {
   arn_status status = ARN_OK;

@@ -96,7 +96,7 @@ MAY_INCLUDE = {
     ),
     "runtime/transcription": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/memory/",
-        "runtime/text/", "runtime/session/", "runtime/audio/",
+        "runtime/text/", "runtime/session/", "runtime/audio/", "runtime/sampling/",
     ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),

@@ -20,9 +20,20 @@ TEST(NoAllocationTranscribeTest, ShortAndLongAudio) {
   ASSERT_NE(nullptr, session);
   const TranscriberPtr transcriber = NewWordTranscriber(session.get());
   ASSERT_NE(nullptr, transcriber);
-  for (const SpeechRun& run : c.runs) {
+  const std::vector<int32_t> prompt(300, 7);
+  for (size_t i = 0; i < 2 * c.runs.size(); ++i) {
+    const SpeechRun& run = c.runs[i / 2];
     const std::vector<float> pcm = MakeSignal(run.n_samples);
     arn_transcribe_options options = OptionsOf(run);
+    if (i % 2 == 1) {  // with text before the windows, each written again
+      options.prompt_ids = prompt.data();
+      options.n_prompt_ids = static_cast<uint32_t>(prompt.size());
+      options.condition_on_previous = 1;
+      options.temperature_step = 0.5f;
+      options.logprob_threshold = -0.1f;
+      options.entropy_threshold = 2.4f;
+      options.no_speech_threshold = 0.9f;
+    }
     options.words = 1;
     size_t n_bytes = 0;
     options.user = &n_bytes;
@@ -39,6 +50,7 @@ TEST(NoAllocationTranscribeTest, ShortAndLongAudio) {
     EXPECT_EQ(ARN_OK, status) << arn_transcriber_last_error(transcriber.get());
     EXPECT_EQ(0u, g_calls.load());
     EXPECT_GT(result.n_tokens, 0u);
+    EXPECT_EQ(i % 2 == 1, result.n_retries != 0);
   }
 }
 

@@ -152,6 +152,32 @@ class TranscriberAlone(SpeechCase):
     self.assertEqual(1, refused.returncode)
     self.assertIn("--words: text is without times", refused.stderr)
 
+  def test_prompts_and_thresholds_are_those_of_the_command(self):
+    def both(fields, *arguments):
+      found = self.ask(TRANSCRIBE, {"response_format": "verbose_json", **fields}, self.sound).json
+      ids = [segment["tokens"] for segment in found["segments"]]
+      made = json.loads(self.command("--format", "json", *arguments))
+      self.assertEqual([segment["ids"] for segment in made["segments"]], ids)
+      return found["segments"], made
+    plain, _ = both({})
+    self.assertEqual({0.0}, {segment["avg_logprob"] for segment in plain})
+    prompted, _ = both({"prompt": "  Ada, GGUF "}, "--prompt", "Ada, GGUF")
+    self.assertNotEqual([s["tokens"] for s in plain], [s["tokens"] for s in prompted])
+    both({"condition_on_previous": "true"}, "--condition-on-previous")
+    rated, made = both({"logprob_threshold": "-1", "temperature_step": "0.5"},
+                       "--logprob-threshold=-1", "--temperature-step", "0.5")
+    self.assertEqual({1.0}, {segment["temperature"] for segment in rated})
+    self.assertLess(max(segment["avg_logprob"] for segment in rated), -1)
+    self.assertEqual(2 * made["windows"], made["retries"])
+    _, made = both({"temperature_step": "0.2", "logprob_threshold": "-1",
+                    "entropy_threshold": "2.4", "no_speech_threshold": "0.6"}, "--retry")
+    self.assertEqual(5 * made["windows"], made["retries"])
+    self.assertEqual(0, made["silent"])
+    silent = json.loads(self.command("--format", "json", "--logprob-threshold=-0.5",
+                                     "--no-speech-threshold", "1e-9"))
+    self.assertEqual([], silent["segments"])
+    self.assertEqual(silent["windows"], silent["silent"])
+
   def test_mistakes_name_the_field(self):
     for fields, file, status, param, word in [
         ({"response_format": "json"}, None, 400, "file", "missing"),
@@ -165,8 +191,11 @@ class TranscriberAlone(SpeechCase):
         ({"response_format": "xml"}, self.sound, 400, "response_format", "verbose_json"),
         ({"stream": "true", "response_format": "srt"}, self.sound, 400, "stream", "json"),
         ({"stream": "yes"}, self.sound, 400, "stream", "true or false"),
-        ({"prompt": "Names: Ada"}, self.sound, 400, "prompt", "not supported"),
-        ({"temperature": "0.4"}, self.sound, 400, "temperature", "greedily"),
+        ({"temperature": "1.4"}, self.sound, 400, "temperature", "from 0 to 1"),
+        ({"logprob_threshold": "1"}, self.sound, 400, "logprob_threshold", "1"),
+        ({"temperature_step": "0.01"}, self.sound, 400, None, "temperature_step is 0.01"),
+        ({"no_speech_threshold": "0.5"}, self.sound, 400, None, "needs a logprob_threshold"),
+        ({"condition_on_previous": "2"}, self.sound, 400, "condition_on_previous", "true or false"),
         ({"temperature": "warm"}, self.sound, 400, "temperature", "a number"),
         ({"timestamp_granularities[]": ["word"]}, self.sound, 400, "timestamp_granularities",
          "verbose_json"),

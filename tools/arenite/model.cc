@@ -2,6 +2,7 @@
 
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
+#include "tools/arenite/transcript.h"
 #include "tools/cli/input_kind.h"
 
 namespace arn::tool {
@@ -187,6 +188,12 @@ TranscriberPtr NewTranscriber(const Model& model, const Session& session,
                                                    sizeof error, &transcriber);
   if (status != ARN_OK) Fail(model.path(), status, error);
   return TranscriberPtr(transcriber);
+}
+
+std::vector<int32_t> SpeechPromptIds(const Model& model, const std::string& text) {
+  const std::string trimmed = Trimmed(text);
+  if (trimmed.empty()) return {};
+  return model.Tokenize(" " + trimmed, ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
 }
 
 const char* FinishName(uint32_t finish) {

@@ -79,6 +79,9 @@ class Session {
 // `session` must outlive it. Throws Error.
 TranscriberPtr NewTranscriber(const Model& model, const Session& session,
                               const arn_transcriber_options& options);
+// Returns the tokens of a text before speech (arn_transcribe_options.prompt_ids); special tokens in
+// it are plain text. Throws Error if it is not empty and there is no tokenizer.
+std::vector<int32_t> SpeechPromptIds(const Model& model, const std::string& text);
 
 // Returns "eos", "stop", ... for ARN_FINISH_...
 const char* FinishName(uint32_t finish);

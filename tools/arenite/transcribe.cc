@@ -27,7 +27,14 @@ struct TranscribeArguments {
   std::string language = kAuto;
   std::string format = "text";
   bool translate = false, timestamps = false, words = false, quiet = false;
+  std::string prompt;
+  bool retry = false;
+  arn_transcribe_options decoding = ARN_TRANSCRIBE_OPTIONS_INIT;  // what options of their own set
 };
+
+// The values of OpenAI's whisper; the entropy is whisper.cpp's.
+constexpr float kRetryStep = 0.2f, kRetryLogprob = -1.0f, kRetryEntropy = 2.4f;
+constexpr float kRetryNoSpeech = 0.6f;
 
 const std::vector<std::string>& FormatNames() {
   static const std::vector<std::string> names = {"text", "srt", "vtt", "json"};
@@ -132,7 +139,7 @@ void WriteWords(const std::vector<TranscriptWord>& words, JsonWriter* json) {
 }
 
 void WriteJson(const std::vector<TranscriptSegment>& segments, const arn_transcribe_result& result,
-               bool has_words, double audio_s, double seconds) {
+               const arn_transcribe_options& decoding, double audio_s, double seconds) {
   JsonWriter json;
   json.BeginObject();
   json.Key("language").String(result.language);
@@ -140,6 +147,8 @@ void WriteJson(const std::vector<TranscriptSegment>& segments, const arn_transcr
   json.Key("audio_s").Number(audio_s);
   json.Key("seconds").Number(seconds);
   json.Key("windows").Uint(result.n_windows);
+  json.Key("retries").Uint(result.n_retries);
+  json.Key("silent").Uint(result.n_silent);
   json.Key("tokens").Uint(result.n_tokens);
   std::string text;
   for (const TranscriptSegment& segment : segments) {
@@ -153,11 +162,54 @@ void WriteJson(const std::vector<TranscriptSegment>& segments, const arn_transcr
     json.Key("end").Number(segment.end_s);
     json.Key("text").String(segment.text);
     json.Key("ids").Ids(segment.ids);
-    if (has_words) WriteWords(segment.words, &json);
+    json.Key("temperature").Number(segment.temperature);
+    if (decoding.logprob_threshold < 0) json.Key("logprob").Number(segment.logprob);
+    if (decoding.no_speech_threshold > 0) json.Key("no_speech").Number(segment.no_speech);
+    if (decoding.words != 0) WriteWords(segment.words, &json);
     json.EndObject();
   }
   json.EndArray();
   Print(json.EndObject().Finish());
+}
+
+void AddDecodingOptions(CLI::App* sub, TranscribeArguments* arguments) {
+  arn_transcribe_options& to = arguments->decoding;
+  const char* const kGroup = "Decoding";
+  sub->add_option("--prompt", arguments->prompt,
+                  "Text before the speech: shows the model names and style")
+      ->group(kGroup);
+  sub->add_flag_callback(
+         "--retry",
+         [&to] {
+           to.temperature_step = kRetryStep;
+           to.logprob_threshold = kRetryLogprob;
+           to.entropy_threshold = kRetryEntropy;
+           to.no_speech_threshold = kRetryNoSpeech;
+         },
+         "Leaves out silence, and writes windows that repeat themselves or are unlikely again: "
+         "--temperature-step 0.2 --logprob-threshold -1 --entropy-threshold 2.4 "
+         "--no-speech-threshold 0.6")
+      ->trigger_on_parse()
+      ->group(kGroup);
+  sub->add_flag_callback(
+         "--condition-on-previous", [&to] { to.condition_on_previous = 1; },
+         "Shows the model the text of the windows before each")
+      ->group(kGroup);
+  sub->add_option("--temperature", to.temperature, "0: the likeliest tokens; up to 1: drawn ones")
+      ->group(kGroup);
+  sub->add_option("--temperature-step", to.temperature_step,
+                  "Increases the temperature of a window that a threshold distrusts; 0: never")
+      ->group(kGroup);
+  sub->add_option("--logprob-threshold", to.logprob_threshold,
+                  "Distrusts windows whose tokens have a lower mean log-probability; 0: none")
+      ->group(kGroup);
+  sub->add_option("--entropy-threshold", to.entropy_threshold,
+                  "Distrusts windows whose last 32 tokens have a lower entropy; 0: none")
+      ->group(kGroup);
+  sub->add_option("--no-speech-threshold", to.no_speech_threshold,
+                  "Leaves out unlikely windows with a larger probability of silence; 0: none")
+      ->group(kGroup);
+  sub->add_option("--seed", to.seed, "Of drawn tokens")->group(kGroup);
 }
 
 int Run(const TranscribeArguments& arguments) {
@@ -192,7 +244,10 @@ int Run(const TranscribeArguments& arguments) {
   const CancelOnSignal cancel(session.get());
 
   Printer printer(arguments, format);
-  arn_transcribe_options options = ARN_TRANSCRIBE_OPTIONS_INIT;
+  const std::vector<int32_t> prompt = SpeechPromptIds(model, arguments.prompt);
+  arn_transcribe_options options = arguments.decoding;
+  options.prompt_ids = prompt.data();
+  options.n_prompt_ids = static_cast<uint32_t>(prompt.size());
   if (arguments.language != kAuto) options.language = arguments.language.c_str();
   options.translate = arguments.translate ? 1 : 0;
   options.words = arguments.words ? 1 : 0;
@@ -211,7 +266,7 @@ int Run(const TranscribeArguments& arguments) {
   }
   const double audio_s = static_cast<double>(samples.size()) / ARN_SAMPLE_RATE;
   if (format == TranscriptFormat::kJson) {
-    WriteJson(printer.segments(), result, arguments.words, audio_s, seconds);
+    WriteJson(printer.segments(), result, options, audio_s, seconds);
   } else if (!arguments.quiet) {
     std::string language;
     if (result.language[0] != '\0') language = Format("language %s, ", result.language);
@@ -219,7 +274,11 @@ int Run(const TranscribeArguments& arguments) {
       language = Format("language %s (%.0f %%), ", result.language,
                         100 * static_cast<double>(result.language_probability));
     }
-    std::fprintf(stderr, "%s%.1f s of sound in %.1f s\n", language.c_str(), audio_s, seconds);
+    std::string again;
+    if (result.n_retries != 0) again += Format(", %u windows again", result.n_retries);
+    if (result.n_silent != 0) again += Format(", %u left out as silence", result.n_silent);
+    std::fprintf(stderr, "%s%.1f s of sound in %.1f s%s\n", language.c_str(), audio_s, seconds,
+                 again.c_str());
   }
   return 0;
 }
@@ -243,12 +302,14 @@ Command AddTranscribe(CLI::App* app) {
   sub->add_flag("--timestamps", arguments->timestamps, "With times before each line of text");
   sub->add_flag("--words", arguments->words,
                 "With times of words: a subtitle or line for each, or words in json");
+  AddDecodingOptions(sub, arguments.get());
   sub->add_flag("--quiet", arguments->quiet, "Shows no progress and no summary");
   AddSessionOptions(sub, &arguments->session, "the model's");
   sub->footer(
       "Examples:\n"
       "  arenite transcribe whisper.arn talk.wav\n"
       "  arenite transcribe whisper.arn talk.wav --language de --translate\n"
+      "  arenite transcribe whisper.arn talk.wav --retry --prompt \"Arenite, GGUF\"\n"
       "  arenite transcribe whisper.arn talk.wav --format srt > talk.srt");
   return {sub, [arguments] { return Run(*arguments); }};
 }

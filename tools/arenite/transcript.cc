@@ -39,6 +39,9 @@ TranscriptSegment CopySegment(const arn_segment& segment) {
     const arn_word& word = segment.words[i];
     made.words.push_back({word.start_s, word.end_s, made.text.substr(word.offset, word.bytes)});
   }
+  made.temperature = static_cast<double>(segment.temperature);
+  made.logprob = static_cast<double>(segment.logprob);
+  made.no_speech = static_cast<double>(segment.no_speech);
   return made;
 }
 

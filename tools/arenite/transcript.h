@@ -24,6 +24,10 @@ struct TranscriptSegment {
   std::string text;  // without spaces around it
   std::vector<int32_t> ids;
   std::vector<TranscriptWord> words;  // if they were asked for
+  // Rating of its window; 0: not computed.
+  double temperature = 0;
+  double logprob = 0;    // mean of the tokens
+  double no_speech = 0;  // probability
 };
 
 // Copies a segment; its text is as the model writes it.

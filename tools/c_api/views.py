@@ -60,8 +60,8 @@ _YES_OR_NO = {
     "do_sample", "is_encoder", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device",
     "needs_gpu", "is_performance", "is_as_wanted", "has_reasoning", "has_calls",
     "logits_processors", "drops_oldest", "is_added", "is_normalized", "has_instruction",
-    "can_translate", "translate", "has_word_times", "no_timestamps", "makes_text",
-    "makes_vectors", "makes_scores",
+    "can_translate", "translate", "condition_on_previous", "has_word_times", "no_timestamps",
+    "makes_text", "makes_vectors", "makes_scores",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {

@@ -32,6 +32,25 @@ struct SpeechFields {
   Wanted wanted;
 };
 
+// Fields of arn_transcribe_options with their ranges, which the library narrows.
+struct NumberField {
+  const char* name;
+  float arn_transcribe_options::*to;
+  double least, most;
+};
+constexpr NumberField kNumbers[] = {
+    {"temperature", &arn_transcribe_options::temperature, 0, 1},
+    {"temperature_step", &arn_transcribe_options::temperature_step, 0, 1},
+    {"logprob_threshold", &arn_transcribe_options::logprob_threshold, -1e30, 0},
+    {"entropy_threshold", &arn_transcribe_options::entropy_threshold, 0, 1e30},
+    {"no_speech_threshold", &arn_transcribe_options::no_speech_threshold, 0, 1},
+};
+
+bool IsNumber(const std::string& name) {
+  return std::any_of(std::begin(kNumbers), std::end(kNumbers),
+                     [&](const NumberField& field) { return field.name == name; });
+}
+
 // Returns the parts of a form that are text as the fields of an object, whose values have the types
 // they would have in JSON. Names that end in [] are lists.
 Json TextFields(const HttpRequest& request) {
@@ -44,7 +63,7 @@ Json TextFields(const HttpRequest& request) {
     Json value = text;
     if (text == "true" || text == "false") {
       value = text == "true";
-    } else if (part.name == "temperature" && !text.empty() && *end == '\0') {
+    } else if (IsNumber(part.name) && !text.empty() && *end == '\0') {
       value = number;
     }
     if (part.name.size() > 2 && part.name.compare(part.name.size() - 2, 2, "[]") == 0) {
@@ -110,6 +129,14 @@ std::string LanguageOf(Fields* fields, const Transcriber& transcriber) {
                                  (names.empty() ? "one language, which is not named" : names));
 }
 
+void ReadDecoding(Fields* fields, arn_transcribe_options* out) {
+  for (const NumberField& field : kNumbers) {
+    const std::optional<double> value = fields->Number(field.name, field.least, field.most);
+    if (value) out->*field.to = static_cast<float>(*value);
+  }
+  out->condition_on_previous = fields->Bool("condition_on_previous").value_or(false) ? 1 : 0;
+}
+
 SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber& transcriber) {
   if (!request.is_form) {
     throw ApiError(400, "invalid_request_error",
@@ -145,12 +172,8 @@ SpeechFields Read(const HttpRequest& request, bool translates, const Transcriber
     throw BadField("timestamp_granularities",
                    "has \"word\": expected verbose_json, srt or vtt as response_format");
   }
-  if (!fields.Text("prompt").value_or("").empty()) {
-    throw BadField("prompt", "is not supported: the model gets no text before the speech");
-  }
-  if (fields.Number("temperature", 0, 1).value_or(0) > 0) {
-    throw BadField("temperature", "is above 0: speech is written down greedily");
-  }
+  read.request.prompt = fields.Text("prompt").value_or("");
+  ReadDecoding(&fields, &read.request.decoding);
   fields.Ignore({"chunking_strategy"});  // windows are the model's
   fields.End();
   if (wanted.streams && (wanted.form == Form::kSrt || wanted.form == Form::kVtt)) {
@@ -188,7 +211,9 @@ Json SegmentJson(size_t id, const TranscriptSegment& segment) {
           {"end", segment.end_s},
           {"text", segment.text},
           {"tokens", segment.ids},
-          {"temperature", 0.0}};
+          {"temperature", segment.temperature},
+          {"avg_logprob", segment.logprob},
+          {"no_speech_prob", segment.no_speech}};
 }
 
 Json VerboseJson(const std::vector<TranscriptSegment>& segments, const SpeechResult& result,

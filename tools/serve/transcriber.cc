@@ -116,6 +116,7 @@ Transcriber::Transcriber(const tool::Model& model, std::string name,
     : name_(std::move(name)),
       info_(InfoOf(model)),
       bytes_(PlanBytes(model, options, OptionsFor(info_))),
+      model_(model),
       session_(model, options),
       transcriber_(tool::NewTranscriber(model, session_, OptionsFor(info_))) {
   const char* language = nullptr;
@@ -184,7 +185,10 @@ void Transcriber::Transcribe(Transcription* transcription) {
   std::string().swap(request->sound);
   transcription->Begin();
   Receiver receiver = {transcription};
-  arn_transcribe_options options = ARN_TRANSCRIBE_OPTIONS_INIT;
+  arn_transcribe_options options = request->decoding;
+  const std::vector<int32_t> prompt = tool::SpeechPromptIds(model_, request->prompt);
+  options.prompt_ids = prompt.data();
+  options.n_prompt_ids = static_cast<uint32_t>(prompt.size());
   if (!request->language.empty()) options.language = request->language.c_str();
   options.translate = request->translates ? 1 : 0;
   options.words = request->has_words ? 1 : 0;
@@ -195,9 +199,9 @@ void Transcriber::Transcribe(Transcription* transcription) {
       arn_transcribe(transcriber_.get(), samples.data(), samples.size(), &options, &result);
   if (receiver.failure) std::rethrow_exception(receiver.failure);
   if (status == ARN_CANCELLED) throw ServerIsEnding();
-  if (status == ARN_UNSUPPORTED) {
-    throw ApiError(501, "invalid_request_error", arn_transcriber_last_error(transcriber_.get()),
-                   "timestamp_granularities");
+  if (status == ARN_UNSUPPORTED || status == ARN_BAD_ARGUMENT) {
+    throw ApiError(status == ARN_UNSUPPORTED ? 501 : 400, "invalid_request_error",
+                   arn_transcriber_last_error(transcriber_.get()));
   }
   if (status != ARN_OK) {
     throw ApiError(500, "server_error", arn_transcriber_last_error(transcriber_.get()));

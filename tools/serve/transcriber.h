@@ -22,6 +22,9 @@ struct SpeechRequest {
   std::string language;  // "": found in the first window
   bool translates = false;
   bool has_words = false;
+  std::string prompt;  // text before the speech
+  // Its numbers say how tokens are chosen and which windows are distrusted.
+  arn_transcribe_options decoding = ARN_TRANSCRIBE_OPTIONS_INIT;
 };
 
 struct SpeechResult {
@@ -93,6 +96,7 @@ class Transcriber {
   const arn_transcribe_info info_;
   std::vector<std::string> languages_;
   const uint64_t bytes_;
+  const tool::Model& model_;
   tool::Session session_;
   tool::TranscriberPtr transcriber_;
 

@@ -489,7 +489,8 @@ class arn_word(Structure):
 class arn_segment(Structure):
   _fields_ = [("struct_size", c_size_t), ("start_s", c_double), ("end_s", c_double),
       ("text", c_char_p), ("text_bytes", c_size_t), ("ids", POINTER(c_int32)), ("n_ids", c_uint32),
-      ("n_words", c_uint32), ("words", POINTER(arn_word))]
+      ("n_words", c_uint32), ("words", POINTER(arn_word)), ("temperature", c_float),
+      ("logprob", c_float), ("no_speech", c_float)]
 
 arn_segment_callback = CFUNCTYPE(c_int32, c_void_p, POINTER(arn_segment))
 
@@ -499,11 +500,17 @@ arn_transcribe_progress = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 class arn_transcribe_options(Struct):
   _fields_ = [("struct_size", c_size_t), ("language", c_char_p), ("translate", c_uint32),
       ("no_timestamps", c_uint32), ("on_segment", arn_segment_callback),
-      ("on_progress", arn_transcribe_progress), ("user", c_void_p), ("words", c_uint32)]
-  _initial_ = (None, 0, 0, arn_segment_callback(0), arn_transcribe_progress(0), None, 0)
+      ("on_progress", arn_transcribe_progress), ("user", c_void_p), ("words", c_uint32),
+      ("temperature", c_float), ("temperature_step", c_float), ("seed", c_uint64),
+      ("logprob_threshold", c_float), ("entropy_threshold", c_float),
+      ("no_speech_threshold", c_float), ("condition_on_previous", c_uint32),
+      ("prompt_ids", POINTER(c_int32)), ("n_prompt_ids", c_uint32)]
+  _initial_ = (None, 0, 0, arn_segment_callback(0), arn_transcribe_progress(0), None, 0, 0, 0, 0, 0,
+      0, 0, 0, None, 0)
 
 
 class arn_transcribe_result(Struct):
   _fields_ = [("struct_size", c_size_t), ("language", c_char_p), ("language_probability", c_float),
-      ("n_windows", c_uint32), ("n_segments", c_uint32), ("n_tokens", c_uint64)]
-  _initial_ = (None, 0, 0, 0, 0)
+      ("n_windows", c_uint32), ("n_segments", c_uint32), ("n_tokens", c_uint64),
+      ("n_retries", c_uint32), ("n_silent", c_uint32)]
+  _initial_ = (None, 0, 0, 0, 0, 0, 0)

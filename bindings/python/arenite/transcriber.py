@@ -35,6 +35,10 @@ class Segment:
   text: str  # as the model writes it: a space comes first as a rule
   ids: tuple[int, ...]  # tokens, with the times around the text
   words: tuple[Word, ...] = ()  # if they were asked for
+  # Rating of the segment's window.
+  temperature: float = 0.0
+  logprob: float = 0.0  # mean of its tokens; 0: not computed
+  no_speech: float = 0.0  # probability that nothing is said; 0: not computed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Transcript:
   language: str  # "": the model has one, which is not named
   language_probability: float  # among the model's languages; 1 if the language was given
   segments: list[Segment]
+  n_retries: int = 0  # of windows, at a higher temperature
+  n_silent: int = 0  # windows that were left out
 
   @property
   def text(self) -> str:
@@ -58,6 +64,7 @@ class Transcriber(Closing):
     """words: with memory to find when words were heard; Unsupported if the checkpoint does not
     tell it. The other arguments are those of Session."""
     self._library = model._library
+    self._model = model
     self._session = Session(model, options, kv=kv, **fields)
     pointer, error = ctypes.c_void_p(), ErrorText()
     own = _abi.arn_transcriber_options()
@@ -86,12 +93,17 @@ class Transcriber(Closing):
     self._session.cancel()
 
   def transcribe(self, samples: Iterable[float], *, language: str = "", translate: bool = False,
-                 timestamps: bool = True, words: bool = False,
+                 timestamps: bool = True, words: bool = False, temperature: float = 0.0,
+                 temperature_step: float = 0.0, seed: int = 0, logprob_threshold: float = 0.0,
+                 entropy_threshold: float = 0.0, no_speech_threshold: float = 0.0,
+                 condition_on_previous: bool = False, prompt: str = "",
                  on_segment: Optional[Callable[[Segment], object]] = None,
                  on_progress: Optional[Callable[[int, int], object]] = None) -> Transcript:
     """Transcribes samples in [-1, 1], mono, 16000 in a second; array.array("f") is fastest.
     language: "en"; "": found in the first window. translate: into English. words: segments have
-    them, with times; the transcriber has to be created with words. on_segment gets each
+    them, with times; the transcriber has to be created with words. temperature and what follows
+    it: fields of arn_transcribe_options (arenite/transcribe.h), all off at first; prompt: text
+    before the speech, which shows the model names and style. on_segment gets each
     segment as it is heard, on_progress how many samples of all are done; an exception of theirs
     ends the call."""
     is_ready = isinstance(samples, array.array) and samples.typecode == "f"
@@ -117,6 +129,15 @@ class Transcriber(Closing):
     options.language, options.translate = language.encode(), translate
     options.no_timestamps = not timestamps
     options.words = words
+    options.temperature, options.temperature_step = temperature, temperature_step
+    options.seed = seed
+    options.logprob_threshold, options.entropy_threshold = logprob_threshold, entropy_threshold
+    options.no_speech_threshold = no_speech_threshold
+    options.condition_on_previous = condition_on_previous
+    prompt_ids = (self._model.tokenize(" " + prompt.strip(), special=False, plain=True)
+                  if prompt.strip() else [])
+    options.prompt_ids = (ctypes.c_int32 * len(prompt_ids))(*prompt_ids)
+    options.n_prompt_ids = len(prompt_ids)
     options.on_segment = _abi.arn_segment_callback(
         lambda _, segment: guarded(lambda: add(segment)))
     if on_progress is not None:
@@ -132,7 +153,8 @@ class Transcriber(Closing):
       if status != Status.OK:
         reason = self._library.arn_transcriber_last_error(transcriber) or b""
         raise failure(status, reason.decode("utf-8", "replace"))
-    return Transcript((result.language or b"").decode(), result.language_probability, segments)
+    return Transcript((result.language or b"").decode(), result.language_probability, segments,
+                      result.n_retries, result.n_silent)
 
 
 def _segment(pointer: Any) -> Segment:
@@ -147,4 +169,5 @@ def _segment(pointer: Any) -> Segment:
            text[word.offset:word.offset + word.bytes].decode("utf-8", "replace"),
            ids[word.first_id:word.first_id + word.n_ids])
       for word in found.words[:found.n_words])
-  return Segment(found.start_s, found.end_s, text.decode("utf-8", "replace"), ids, words)
+  return Segment(found.start_s, found.end_s, text.decode("utf-8", "replace"), ids, words,
+                 found.temperature, found.logprob, found.no_speech)

@@ -47,6 +47,24 @@ class TranscriberTest(unittest.TestCase):
         self.assertEqual((run["samples"], run["samples"]), done[-1])
         self.assertEqual("", found.text)  # the bundle has no tokenizer
 
+  def test_distrusted_windows_are_written_again(self):
+    with arenite.Transcriber(self.model, kv="f32") as transcriber:
+      pcm = signal(self.case["runs"][3]["samples"])
+      plain = transcriber.transcribe(pcm)
+      self.assertEqual({(0.0, 0.0)}, {(s.temperature, s.logprob) for s in plain.segments})
+      again = transcriber.transcribe(pcm, temperature_step=0.5, logprob_threshold=-0.1, seed=3,
+                                     condition_on_previous=True)
+      self.assertEqual({1.0}, {s.temperature for s in again.segments})
+      self.assertGreater(again.n_retries, 0)
+      self.assertEqual(0, again.n_silent)
+      silent = transcriber.transcribe(pcm, logprob_threshold=-0.1, no_speech_threshold=1e-9)
+      self.assertEqual([], silent.segments)
+      self.assertGreater(silent.n_silent, 0)
+      with self.assertRaisesRegex(arenite.BadArgument, "needs a logprob_threshold"):
+        transcriber.transcribe(pcm, no_speech_threshold=0.5)
+      with self.assertRaises(arenite.Unsupported):  # there is no tokenizer
+        transcriber.transcribe(pcm, prompt="Ada")
+
   def test_words_have_times(self):
     with arenite.Transcriber(self.model, kv="f32", words=True) as transcriber:
       run = self.case["runs"][3]

@@ -13,10 +13,10 @@ extern "C" {
  * Samples in, segments of text with times out, for models whose encoder takes log-mel features of
  * audio (Whisper), or the samples themselves (Moonshine). A transcriber computes the features, runs
  * the encoder window by window (30 s as a rule), asks for language, task and times by the model's
- * tokens, and decodes greedily by the rules for times of transformers. A model without times makes
- * one segment of each window; longer audio is cut where it is quietest. A transcriber uses one
- * sequence of a session; the session's sampling is not used. Libraries without it (ARENITE_AUDIO)
- * refuse with ARN_UNSUPPORTED. */
+ * tokens, and decodes by the rules for times of transformers: greedily, unless the options say
+ * otherwise. A model without times makes one segment of each window; longer audio is cut where it
+ * is quietest. A transcriber uses one sequence of a session; the session's sampling is not used.
+ * Libraries without it (ARENITE_AUDIO) refuse with ARN_UNSUPPORTED. */
 typedef struct arn_transcriber arn_transcriber;
 
 #define ARN_SAMPLE_RATE 16000 /* samples per second */
@@ -93,6 +93,10 @@ typedef struct arn_segment {
   uint32_t n_ids;
   uint32_t n_words; /* 0: they were not asked for, or there are none */
   const arn_word* words;
+  /* Rates the segment's window, whose tokens were all chosen at one temperature. */
+  float temperature;
+  float logprob;   /* mean log-probability of its tokens; 0: not computed (logprob_threshold) */
+  float no_speech; /* probability that nothing is said; 0: not computed (no_speech_threshold) */
 } arn_segment;
 
 /* Receives a segment, which is valid during the call. May call what an arn_token_callback may. A
@@ -116,9 +120,34 @@ typedef struct arn_transcribe_options {
    * ARN_BAD_STATE: arn_transcriber_options.words was 0. ARN_UNSUPPORTED: the session's backend
    * keeps what is needed on a device. */
   uint32_t words;
+  /* 0: the likeliest token is taken; up to 1: it is drawn, from the logits divided by it. */
+  float temperature;
+  /* Above 0: a window that a threshold distrusts is written down again, its temperature increased
+   * by this, until none does or it was 1. 0.2 is usual, 0.05 the least. */
+  float temperature_step;
+  uint64_t seed; /* of what is drawn */
+  /* Below 0: a window is distrusted if the mean log-probability of its tokens is below this. -1 is
+   * usual. 0: it is not computed. */
+  float logprob_threshold;
+  /* Above 0: a window is distrusted if the last 32 of more tokens repeat each other: if the entropy
+   * of their frequencies is below this many nats. 2.4 is usual. */
+  float entropy_threshold;
+  /* Above 0: a window that logprob_threshold distrusts is left out as silence if the model gives
+   * that a larger probability. 0.6 is usual. ARN_UNSUPPORTED: the model does not write times. */
+  float no_speech_threshold;
+  /* 1: a window's prompt has the text of those before it, as much as fits into half of the context,
+   * unless the last was written at a temperature of 0.5 or more. ARN_UNSUPPORTED: as prompt_ids. */
+  uint32_t condition_on_previous;
+  /* Text before the speech, which shows the model names and style: the tokens of it, as
+   * arn_tokenize makes them, with a space before it. Those that do not fit into half of the context
+   * are left out at the beginning. With condition_on_previous it is before the first window, else
+   * before each. ARN_UNSUPPORTED: the model knows no text before a window (its generation_config
+   * has neither prev_sot_token_id nor suppress_tokens). */
+  const int32_t* prompt_ids;
+  uint32_t n_prompt_ids;
 } arn_transcribe_options;
 #define ARN_TRANSCRIBE_OPTIONS_INIT \
-  { sizeof(arn_transcribe_options), NULL, 0, 0, NULL, NULL, NULL, 0 }
+  { sizeof(arn_transcribe_options), NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
 
 typedef struct arn_transcribe_result {
   size_t struct_size;
@@ -126,18 +155,21 @@ typedef struct arn_transcribe_result {
   float language_probability; /* among the model's languages; 1 if the language was given */
   uint32_t n_windows;         /* runs of the encoder */
   uint32_t n_segments;
-  uint64_t n_tokens; /* chosen, without those that end windows */
+  uint64_t n_tokens;  /* chosen, without those that end windows */
+  uint32_t n_retries; /* of windows, at a higher temperature */
+  uint32_t n_silent;  /* windows that were left out */
 } arn_transcribe_result;
 #define ARN_TRANSCRIBE_RESULT_INIT \
-  { sizeof(arn_transcribe_result), NULL, 0, 0, 0, 0 }
+  { sizeof(arn_transcribe_result), NULL, 0, 0, 0, 0, 0, 0 }
 
 /* Transcribes n_samples samples f32, mono, in [-1, 1], ARN_SAMPLE_RATE in a second, of any length.
  * `options` may be NULL. With times a window begins where the last finished segment of the one
  * before ended; silence behind the audio is not transcribed. The sequence is selected during the
  * call, and holds the last window's tokens afterwards. ARN_BAD_ARGUMENT: there is no sample, one is
- * not finite, or the model does not have the language. ARN_UNSUPPORTED: translate, and the model
- * does not translate. ARN_CANCELLED: by a callback, or arn_session_cancel, within one step of the
- * model. out_result (may be NULL) is filled in all cases. */
+ * not finite, the model does not have the language, or an option is out of its range.
+ * ARN_UNSUPPORTED: translate, and the model does not translate. ARN_CANCELLED: by a callback, or
+ * arn_session_cancel, within one step of the model. out_result (may be NULL) is filled in all
+ * cases. */
 ARN_API arn_status arn_transcribe(arn_transcriber* transcriber, const float* samples,
                                   size_t n_samples, const arn_transcribe_options* options,
                                   arn_transcribe_result* out_result);

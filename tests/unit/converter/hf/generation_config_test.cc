@@ -209,6 +209,18 @@ TEST_F(GenerationTest, Transcription_NamesLanguagesAndTasks) {
   EXPECT_EQ(TranscriptionSpec(), Read(without).transcription);
 }
 
+TEST_F(GenerationTest, PreviousId_IsNamedOrTheLastButOneThatIsSuppressed) {
+  json whisper = {{"no_timestamps_token_id", 40}};
+  EXPECT_EQ(-1, Read(whisper).transcription.previous_id);
+  whisper["suppress_tokens"] = {3, 35, 36};
+  EXPECT_EQ(35, Read(whisper).transcription.previous_id);
+  whisper["prev_sot_token_id"] = 34;
+  EXPECT_EQ(34, Read(whisper).transcription.previous_id);
+  EXPECT_THAT(warnings_, IsEmpty());
+  whisper["prev_sot_token_id"] = 3000;
+  EXPECT_THAT(ErrorOf(whisper), AllOf(HasSubstr("prev_sot_token_id"), HasSubstr("3000")));
+}
+
 // Distilled checkpoints may have those of their teacher.
 TEST_F(GenerationTest, AlignmentHeadsThatTheDecoderHasNot_AreLeftOutWithAWarning) {
   const json whisper = {{"no_timestamps_token_id", 40}, {"alignment_heads", {{1, 2}, {7, 0}}}};

@@ -159,6 +159,22 @@ inline constexpr Field kTranscribeOptionsFields[] = {
      offsetof(arn_transcribe_options, translate), 0},
     {"noTimestamps", FieldKind::kBool,
      offsetof(arn_transcribe_options, no_timestamps), 0},
+    {"temperature", FieldKind::kFloat,
+     offsetof(arn_transcribe_options, temperature), 0},
+    {"temperatureStep", FieldKind::kFloat,
+     offsetof(arn_transcribe_options, temperature_step), 0},
+    {"seed", FieldKind::kLong,
+     offsetof(arn_transcribe_options, seed), 0},
+    {"logprobThreshold", FieldKind::kFloat,
+     offsetof(arn_transcribe_options, logprob_threshold), 0},
+    {"entropyThreshold", FieldKind::kFloat,
+     offsetof(arn_transcribe_options, entropy_threshold), 0},
+    {"noSpeechThreshold", FieldKind::kFloat,
+     offsetof(arn_transcribe_options, no_speech_threshold), 0},
+    {"conditionOnPrevious", FieldKind::kBool,
+     offsetof(arn_transcribe_options, condition_on_previous), 0},
+    {"promptIds", FieldKind::kIds,
+     offsetof(arn_transcribe_options, prompt_ids), offsetof(arn_transcribe_options, n_prompt_ids)},
 };
 inline constexpr Field kTranscribeResultFields[] = {
     {"language", FieldKind::kText,
@@ -171,6 +187,10 @@ inline constexpr Field kTranscribeResultFields[] = {
      offsetof(arn_transcribe_result, n_segments), 0},
     {"nTokens", FieldKind::kLong,
      offsetof(arn_transcribe_result, n_tokens), 0},
+    {"nRetries", FieldKind::kInt,
+     offsetof(arn_transcribe_result, n_retries), 0},
+    {"nSilent", FieldKind::kInt,
+     offsetof(arn_transcribe_result, n_silent), 0},
 };
 // clang-format on
 

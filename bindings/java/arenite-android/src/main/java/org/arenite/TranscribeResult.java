@@ -15,4 +15,8 @@ public final class TranscribeResult {
   public int nSegments;
   /** chosen, without those that end windows */
   public long nTokens;
+  /** of windows, at a higher temperature */
+  public int nRetries;
+  /** windows that were left out */
+  public int nSilent;
 }
