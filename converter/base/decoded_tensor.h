@@ -44,8 +44,8 @@ class DecodedTensor {
   // them. Thread-safe. Throw ConvertError.
   virtual void ReadInt8(uint64_t, uint32_t, int8_t*, float*) const {}
   virtual void ReadInt4(uint64_t, uint32_t, uint8_t*, uint16_t*) const {}
-  // The same for a type with nested scales: codes and entries as RowMatrix has them.
-  virtual void ReadNested(const CodeType&, uint64_t, uint32_t, uint8_t*, int16_t*) const {}
+  // The same for a type of others: codes and entries as RowMatrix has them.
+  virtual void ReadCodes(const CodeType&, uint64_t, uint32_t, uint8_t*, int16_t*) const {}
 
  private:
   // Writes rows [first, first + n): [n, cols].

@@ -233,15 +233,19 @@ void DequantiseTQ2_0(const std::byte* block, float* out) {
 
 // OCP's MX format: a power-of-two scale, nibbles of FP4 (E2M1). Doubles the levels and halves the
 // scale.
-void DequantiseMXFP4(const std::byte* block, float* out) {
-  constexpr int8_t kDoubled[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+float HalfOfMXFP4Scale(const std::byte* block) {
   const uint32_t exponent = U8(block);
   // Below exponent 2, half of the scale is subnormal.
   const uint32_t bits = exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23;
   float scale;
   std::memcpy(&scale, &bits, sizeof scale);
+  return scale;
+}
+
+void DequantiseMXFP4(const std::byte* block, float* out) {
+  const float scale = HalfOfMXFP4Scale(block);
   for (uint32_t i = 0; i < 32; ++i) {
-    out[i] = scale * static_cast<float>(kDoubled[Nibble(block + 1, i)]);
+    out[i] = scale * static_cast<float>(kFp4Codes.Level(Nibble(block + 1, i)));
   }
 }
 
@@ -272,6 +276,21 @@ void TakeQ5_0(const std::byte* block, HeldBlock* out) {
 void TakeIQ4_NL(const std::byte* block, HeldBlock* out) {
   out->scale = U16(block);
   for (uint32_t i = 0; i < 32; ++i) out->levels[i] = kUnevenLevels[Nibble(block + 2, i)];
+}
+
+void TakeMXFP4(const std::byte* block, HeldBlock* out) {
+  const float scale = HalfOfMXFP4Scale(block);
+  out->scale = F16FromF32(scale);
+  out->is_exact = F32FromF16(out->scale) == scale;
+  bool is_zero = true;
+  for (uint32_t i = 0; i < 32; ++i) {
+    out->levels[i] = static_cast<int8_t>(Nibble(block + 1, i));
+    is_zero = is_zero && kFp4Codes.Level(Nibble(block + 1, i)) == 0;
+  }
+  if (is_zero && !out->is_exact) {
+    out->scale = 0;
+    out->is_exact = true;
+  }
 }
 
 // The minimum is added in these two.
@@ -361,7 +380,7 @@ constexpr BlockFormat kFormats[] = {
     {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
     {"TQ1_0", 256, 54, DequantiseTQ1_0},
     {"TQ2_0", 256, 66, DequantiseTQ2_0},
-    {"MXFP4", 32, 17, DequantiseMXFP4},
+    {"MXFP4", 32, 17, DequantiseMXFP4, TakeMXFP4, {DType::kFp4}},
     {"IQ1_S", 256, 50, DequantiseIQ1_S},
     {"IQ1_M", 256, 56, DequantiseIQ1_M},
     {"IQ2_XXS", 256, 66, DequantiseIQ2_XXS},
@@ -380,14 +399,14 @@ bool BlockFormat::IsHeldBy(DType dtype) const {
   return false;
 }
 
-void BlockFormat::Hold(const CodeType& type, const std::byte* block, uint8_t* codes,
+bool BlockFormat::Hold(const CodeType& type, const std::byte* block, uint8_t* codes,
                        int16_t* entries) const {
   HeldBlock held;
   take(block, &held);
   if (type.scale != BlockScale::kNested) {
     entries[0] = static_cast<int16_t>(held.scale);
     for (uint32_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(held.levels[i]);
-    return;
+    return held.is_exact;
   }
   const bool has_zero = type.bits == 4 && held.least != 0;
   const int base = type.bits == 6 ? -kLeastOf6Bits : held.least;
@@ -402,6 +421,7 @@ void BlockFormat::Hold(const CodeType& type, const std::byte* block, uint8_t* co
     entries[type.Entries(elements) - 1] = 0;
   }
   for (uint32_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(held.levels[i] - base);
+  return true;
 }
 
 const BlockFormat* FindBlockFormat(const std::string& name) {

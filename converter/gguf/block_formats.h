@@ -25,9 +25,10 @@ struct HeldBlock {
   uint16_t scale = 0, minimum = 0;  // f16
   int8_t scales[kMaxBlockElements / kHeldPart] = {1, 1};
   uint8_t minimums[kMaxBlockElements / kHeldPart] = {};
-  int8_t levels[kMaxBlockElements];
+  int8_t levels[kMaxBlockElements];  // MXFP4: codes
   // Below 0: of levels of 4 bits, which then have no minimums.
   int least = 0;
+  bool is_exact = true;  // false: the scale was rounded to f16
 };
 
 struct BlockFormat {
@@ -42,8 +43,9 @@ struct BlockFormat {
   DType held_by[3] = {};
 
   bool IsHeldBy(DType dtype) const;
-  // Writes a block's codes and entries in one of these types, as RowMatrix has them.
-  void Hold(const CodeType& type, const std::byte* block, uint8_t* codes, int16_t* entries) const;
+  // Writes a block's codes and entries in one of these types, as RowMatrix has them. Returns false
+  // if its scale is no f16 number, as may be with MXFP4 alone.
+  bool Hold(const CodeType& type, const std::byte* block, uint8_t* codes, int16_t* entries) const;
 };
 
 // Returns null for an unknown name.

@@ -166,8 +166,15 @@ void Checkpoint::ReadHeld(const Entry& entry, const CodeType& type, uint64_t fir
   entry.file->Read(entry.tensor->offset + first / format.elements * format.bytes, blocks.data(),
                    blocks.size());
   for (uint64_t i = 0; i < n; ++i) {
-    format.Hold(type, blocks.data() + i * format.bytes, codes + i * format.elements,
-                entries + i * of_block);
+    if (format.Hold(type, blocks.data() + i * format.bytes, codes + i * format.elements,
+                    entries + i * of_block)) {
+      continue;
+    }
+    Fail(
+        "%s: tensor %s: %s does not hold block %llu of %s exactly, because its scale is no f16 "
+        "number: --weights f32 keeps its values, --weights int8 --requantise quantises it again",
+        entry.file->path().c_str(), entry.tensor->name.c_str(), DTypeName(type.dtype),
+        static_cast<unsigned long long>(first / format.elements + i), format.name);
   }
 }
 

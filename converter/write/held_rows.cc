@@ -79,7 +79,7 @@ void ReadHeld(const SourceRun& run, const CodeType& type, uint32_t cols, uint8_t
               int16_t* entries) {
   const Checkpoint::Entry& source = *run.part->weight;
   if (source.decoded != nullptr) {
-    return source.decoded->ReadNested(type, run.first_row, run.rows, codes, entries);
+    return source.decoded->ReadCodes(type, run.first_row, run.rows, codes, entries);
   }
   Checkpoint::ReadHeld(source, type, run.first_row * cols, uint64_t{run.rows} * cols, codes,
                        entries);
@@ -92,8 +92,8 @@ DType HeldTypeOf(const PlannedTensor& tensor) {
         return KeepsStoredValues(part) && Checkpoint::IsTernary(*part.weight);
       });
   if (is_ternary) return DType::kTernary;
-  for (const DType dtype : {DType::kInt4K, DType::kInt4K128, DType::kInt4K32, DType::kInt6K,
-                            DType::kInt6K32, DType::kInt8K}) {
+  for (const DType dtype : {DType::kFp4, DType::kInt4K, DType::kInt4K128, DType::kInt4K32,
+                            DType::kInt6K, DType::kInt6K32, DType::kInt8K}) {
     const bool is_held =
         !tensor.parts.empty() &&
         std::all_of(tensor.parts.begin(), tensor.parts.end(), [&](const SourcePart& part) {
@@ -117,8 +117,8 @@ void ChooseHeld(const PackTarget& target, bool is_gguf, TensorPlan* plan) {
   if (!is_asked || is_held) return;
   Fail(
       "--weights held: the checkpoint has no matrix that it holds: it never rounds, and takes "
-      "GGUF's Q2_K to Q6_K, Q4_0 to Q8_0 and IQ4_NL, and 4 bits of folders in groups of a multiple "
-      "of 32 columns with whole zeros and f16 scales");
+      "GGUF's Q2_K to Q6_K, Q4_0 to Q8_0 and IQ4_NL, MXFP4, and 4 bits of folders in groups of a "
+      "multiple of 32 columns with whole zeros and f16 scales");
 }
 
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) {

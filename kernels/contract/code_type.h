@@ -125,9 +125,15 @@ inline constexpr CodeType kInt6K32Codes = {DType::kInt6K32,     6,     {}, 16,
 // Q8_0, and others whose levels are bytes. A code is the byte of its level.
 inline constexpr CodeType kInt8KCodes = {DType::kInt8K, 8, {}, 32, BlockScale::kF16, false};
 
+// Floats of 4 bits (E2M1) times 2, by their code: MXFP4, whose scale is a power of two (OCP
+// Microscaling Formats Specification, version 1.0).
+inline constexpr CodeType kFp4Codes = {
+    DType::kFp4,      4,    {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 32,
+    BlockScale::kF16, false};
+
 inline constexpr const CodeType* kCodeTypes[] = {
-    &kTernaryCodes,  &kTernaryRowCodes, &kInt2Codes,  &kInt3Codes,    &kInt4KCodes,
-    &kInt4K128Codes, &kInt4K32Codes,    &kInt6KCodes, &kInt6K32Codes, &kInt8KCodes};
+    &kTernaryCodes, &kTernaryRowCodes, &kInt2Codes,    &kInt3Codes,  &kInt4KCodes, &kInt4K128Codes,
+    &kInt4K32Codes, &kInt6KCodes,      &kInt6K32Codes, &kInt8KCodes, &kFp4Codes};
 
 // Returns null for other types.
 constexpr const CodeType* FindCodeType(DType dtype) {

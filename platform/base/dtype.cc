@@ -19,6 +19,7 @@ const char* DTypeName(DType dtype) {
     case DType::kInt6K:
     case DType::kInt6K32: return "int6k";
     case DType::kInt8K: return "int8k";
+    case DType::kFp4: return "fp4";
   }
   return "unknown dtype";
 }

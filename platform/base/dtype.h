@@ -23,11 +23,12 @@ enum class DType : uint8_t {
   kInt6K = 12,  // with super-blocks of 256 columns
   kInt6K32 = 13,
   kInt8K = 14,
+  kFp4 = 15,  // floats of 4 bits (E2M1)
 };
-inline constexpr uint32_t kDTypeCount = 15;
+inline constexpr uint32_t kDTypeCount = 16;
 
-// "f32", "f16", "bf16", "int8", "int4", "int2", "int3", "int8k"; "ternary" for both ternary types,
-// "int4k" and "int6k" for all of 4 and of 6 bits with minimums
+// "f32", "f16", "bf16", "int8", "int4", "int2", "int3", "int8k", "fp4"; "ternary" for both ternary
+// types, "int4k" and "int6k" for all of 4 and of 6 bits with minimums
 const char* DTypeName(DType dtype);
 
 // Returns the bytes of one element; 0 for types without whole-byte elements.

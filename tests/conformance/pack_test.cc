@@ -51,9 +51,10 @@ std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
 }
 
 constexpr DType kAllTypes[] = {
-    DType::kF32,      DType::kF16,     DType::kBf16,        DType::kInt8,    DType::kInt4,
-    DType::kTernary,  DType::kInt2,    DType::kTernaryRows, DType::kInt3,    DType::kInt4K,
-    DType::kInt4K128, DType::kInt4K32, DType::kInt6K,       DType::kInt6K32, DType::kInt8K};
+    DType::kF32,   DType::kF16,     DType::kBf16,     DType::kInt8,
+    DType::kInt4,  DType::kTernary, DType::kInt2,     DType::kTernaryRows,
+    DType::kInt3,  DType::kInt4K,   DType::kInt4K128, DType::kInt4K32,
+    DType::kInt6K, DType::kInt6K32, DType::kInt8K,    DType::kFp4};
 
 TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
   std::mt19937 rng(1);
@@ -190,7 +191,7 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
   if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
   for (const DType dtype :
        {DType::kInt2, DType::kInt3, DType::kTernary, DType::kTernaryRows, DType::kInt4K,
-        DType::kInt4K32, DType::kInt6K, DType::kInt6K32, DType::kInt8K}) {
+        DType::kInt4K32, DType::kInt6K, DType::kInt6K32, DType::kInt8K, DType::kFp4}) {
     const CodeType& type = *FindCodeType(dtype);
     const uint32_t n_codes = type.n_levels();
     constexpr uint32_t kRows = 17, kCols = 40;

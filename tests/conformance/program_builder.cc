@@ -182,7 +182,8 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
         case DType::kInt4K32:
         case DType::kInt6K:
         case DType::kInt6K32:
-        case DType::kInt8K: break;  // above
+        case DType::kInt8K:
+        case DType::kFp4: break;  // above
       }
       if (c < cols) m.exact.push_back(exact);
     }

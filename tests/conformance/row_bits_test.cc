@@ -108,6 +108,7 @@ TEST_P(RowBitsTest, Int4K128) { ExpectSameBits(DType::kInt4K128, false); }
 TEST_P(RowBitsTest, Int4K32) { ExpectSameBits(DType::kInt4K32, false); }
 TEST_P(RowBitsTest, Int6K) { ExpectSameBits(DType::kInt6K, false); }
 TEST_P(RowBitsTest, Int6K32) { ExpectSameBits(DType::kInt6K32, false); }
+TEST_P(RowBitsTest, Fp4) { ExpectSameBits(DType::kFp4, false); }
 TEST_P(RowBitsTest, Int8K) { ExpectSameBits(DType::kInt8K, false); }
 TEST_P(RowBitsTest, Int6K_SplitRows) { ExpectSameBits(DType::kInt6K, true); }
 TEST_P(RowBitsTest, Int4K_SplitRows) { ExpectSameBits(DType::kInt4K, true); }

@@ -14,9 +14,10 @@ namespace {
 std::vector<std::string> BundleSeeds() {
   using arn::DType;
   std::vector<std::string> seeds;
-  for (DType weights : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4,
-                        DType::kTernary, DType::kTernaryRows, DType::kInt2, DType::kInt3,
-                        DType::kInt4K, DType::kInt4K128, DType::kInt6K, DType::kInt8K}) {
+  for (DType weights :
+       {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4, DType::kTernary,
+        DType::kTernaryRows, DType::kInt2, DType::kInt3, DType::kInt4K, DType::kInt4K128,
+        DType::kInt6K, DType::kInt8K, DType::kFp4}) {
     if (!arn::kHasLowBits && arn::FindCodeType(weights) != nullptr) continue;
     arn::test::TinyBundle options;
     options.layers = 1;

@@ -19,6 +19,9 @@ bool IsInt4Scale(float scale) {
   return scale == 0.0f || (std::fabs(rounded) >= kSmallestInt4Scale && std::isfinite(rounded));
 }
 
+// Levels of fp4 are twice the floats.
+float HalfOf(float scale) { return 0.5f * scale; }
+
 }  // namespace
 
 QuantisedGrid GridByColumns(const Checkpoint::Entry& codes, const Checkpoint::Entry& zeros,
@@ -85,7 +88,9 @@ void GridTensor::ReadRows(uint64_t first, uint32_t n, float* out) const {
 }
 
 DecodedTensor::Held GridTensor::HeldBy(DType dtype) const {
-  if (dtype != DType::kInt8 && dtype != DType::kInt4 && !IsInt4K(dtype)) return Held::kNo;
+  if (dtype != DType::kInt8 && dtype != DType::kInt4 && !IsInt4K(dtype) && dtype != DType::kFp4) {
+    return Held::kNo;
+  }
   std::atomic<int>& known = held_[static_cast<uint32_t>(dtype) - kFirstHeld];
   int held = known.load(std::memory_order_relaxed);
   if (held < 0) {
@@ -96,7 +101,10 @@ DecodedTensor::Held GridTensor::HeldBy(DType dtype) const {
 }
 
 DecodedTensor::Held GridTensor::FindHeld(DType dtype) const {
-  if (!grid_.is_integer || !grid_.group_of.empty()) return Held::kNo;
+  const bool has_levels = dtype == DType::kFp4
+                              ? grid_.codes.bits == 4 && grid_.values == Fp4E2m1Codes()
+                              : grid_.is_integer;
+  if (!has_levels || !grid_.group_of.empty()) return Held::kNo;
   if (dtype == DType::kInt8 && groups() != 1) return Held::kNo;
   if (dtype != DType::kInt8 && (grid_.codes.bits > 4 || grid_.factor != 1.0f)) return Held::kNo;
   const uint32_t unit =
@@ -107,7 +115,9 @@ DecodedTensor::Held GridTensor::FindHeld(DType dtype) const {
   const uint64_t step = std::max<uint64_t>((uint64_t{1} << 20) / cols(), 1);
   for (uint64_t first = 0; first < n_rows && held != Held::kNo; first += step) {
     const auto n = static_cast<uint32_t>(std::min(step, n_rows - first));
-    held = std::min(held, IsInt4K(dtype) ? HeldNested(first, n) : HeldRows(dtype, first, n));
+    held = std::min(held, dtype == DType::kFp4 ? HeldFp4(first, n)
+                          : IsInt4K(dtype)     ? HeldNested(first, n)
+                                               : HeldRows(dtype, first, n));
   }
   return held;
 }
@@ -162,6 +172,15 @@ DecodedTensor::Held GridTensor::HeldNested(uint64_t first, uint32_t n) const {
   return Held::kExactly;
 }
 
+DecodedTensor::Held GridTensor::HeldFp4(uint64_t first, uint32_t n) const {
+  if (grid_.has_zeros) return Held::kNo;
+  for (const float scale : ReadTile(first, n, false).scales) {
+    const float half = HalfOf(scale);
+    if (!std::isfinite(half) || F32FromF16(F16FromF32(half)) != half) return Held::kNo;
+  }
+  return Held::kExactly;
+}
+
 void GridTensor::ReadInt8(uint64_t first, uint32_t n, int8_t* levels, float* scales) const {
   const Tile tile = ReadTile(first, n, true);
   for (uint64_t r = 0; r < n; ++r) {
@@ -195,9 +214,29 @@ void GridTensor::ReadInt4(uint64_t first, uint32_t n, uint8_t* levels, uint16_t*
   }
 }
 
-void GridTensor::ReadNested(const CodeType& type, uint64_t first, uint32_t n, uint8_t* codes,
-                            int16_t* entries) const {
+void GridTensor::ReadCodes(const CodeType& type, uint64_t first, uint32_t n, uint8_t* codes,
+                           int16_t* entries) const {
   const Tile tile = ReadTile(first, n, true);
+  if (type.dtype == DType::kFp4) return ReadFp4(type, tile, n, codes, entries);
+  ReadNested(type, tile, n, codes, entries);
+}
+
+void GridTensor::ReadFp4(const CodeType& type, const Tile& tile, uint32_t n, uint8_t* codes,
+                         int16_t* entries) const {
+  const uint64_t padded = type.Padded(cols());
+  for (uint64_t r = 0; r < n; ++r, codes += padded, entries += type.Entries(cols())) {
+    for (uint64_t b = 0; b < type.Blocks(cols()); ++b) {
+      const uint64_t group = std::min(b * type.block / grid_.group_cols, groups() - 1);
+      const float half = HalfOf(tile.scales[r * groups() + group]);
+      entries[b] = static_cast<int16_t>(F16FromF32(half));
+    }
+    std::fill_n(std::copy_n(tile.codes.data() + r * cols(), cols(), codes), padded - cols(),
+                uint8_t{0});
+  }
+}
+
+void GridTensor::ReadNested(const CodeType& type, const Tile& tile, uint32_t n, uint8_t* codes,
+                            int16_t* entries) const {
   const uint64_t padded = type.Padded(cols()),
                  super_cols = uint64_t{type.super_blocks} * type.block;
   const float base = LeastValue();

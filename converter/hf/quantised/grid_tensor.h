@@ -40,13 +40,14 @@ class GridTensor : public DecodedTensor {
 
   // Exactly: the levels are whole numbers in the type's range, each row (int8), block of 32
   // columns (int4) or super-block (int4k) has one scale, and the type has this number; a factor is
-  // multiplied into it, but not with int4 and int4k. Scans the scales, the zeros and, of 8 bits,
-  // the codes.
+  // multiplied into it, but not with int4 and int4k. fp4: the codes are FP4's, in groups of a
+  // multiple of 32 columns, and half of each scale is an f16 number. Scans the scales, the zeros
+  // and, of 8 bits, the codes.
   Held HeldBy(DType dtype) const override;
   void ReadInt8(uint64_t first, uint32_t n, int8_t* levels, float* scales) const override;
   void ReadInt4(uint64_t first, uint32_t n, uint8_t* levels, uint16_t* scales) const override;
-  void ReadNested(const CodeType& type, uint64_t first, uint32_t n, uint8_t* codes,
-                  int16_t* entries) const override;
+  void ReadCodes(const CodeType& type, uint64_t first, uint32_t n, uint8_t* codes,
+                 int16_t* entries) const override;
 
  private:
   struct Tile {
@@ -59,6 +60,11 @@ class GridTensor : public DecodedTensor {
   Held FindHeld(DType dtype) const;
   Held HeldRows(DType dtype, uint64_t first, uint32_t n) const;
   Held HeldNested(uint64_t first, uint32_t n) const;
+  Held HeldFp4(uint64_t first, uint32_t n) const;
+  void ReadNested(const CodeType& type, const Tile& tile, uint32_t n, uint8_t* codes,
+                  int16_t* entries) const;
+  void ReadFp4(const CodeType& type, const Tile& tile, uint32_t n, uint8_t* codes,
+               int16_t* entries) const;
   float LeastValue() const;
   uint64_t groups() const { return grid_.scales.cols; }
   float zero(const Tile& tile, uint64_t r, uint64_t group) const {

@@ -129,19 +129,20 @@ constexpr size_t kFields = 4;
 template <const CodeType& kType>
 class Lookup {
  public:
-  HWY_INLINE Lookup() {
+  HWY_INLINE explicit Lookup(const CodeType& type) {
     HWY_ALIGN int8_t low[16], high[16];
-    for (uint32_t i = 0; i < 16 && kType.bits != 0; ++i) {
-      low[i] = kType.levels[i % kType.n_levels()];
+    for (uint32_t i = 0; i < 16; ++i) {
+      low[i] = kType.bits == 0 ? type.levels[i] : kType.levels[i % kType.n_levels()];
       high[i] = kType.levels[i / 4];
     }
     low_ = hn::LoadDup128(DI8(), low);
     high_ = hn::LoadDup128(DI8(), high);
   }
 
-  // The same for any type of others, of `bits` bits.
+  // The same for any type of others.
   template <bool kTakesBytes, class Add>
-  HWY_INLINE void ForQuadsOfAny(uint32_t bits, const std::byte* unit, const Add& add) const {
+  HWY_INLINE void ForQuadsOfAny(const CodeType& type, const std::byte* unit, const Add& add) const {
+    const uint32_t bits = type.bits;
     Levels levels[kCodeUnit / 4];
     const auto keep = [&](auto quad, Levels of_quad)
                           HWY_ATTR { levels[decltype(quad)::kValue] = of_quad; };
@@ -150,6 +151,9 @@ class Lookup {
       TwoCodes<2>(unit, keep);
       TwoCodes<4>(unit, keep);
       TwoCodes<6>(unit, keep);
+      if (type.scale == BlockScale::kF16) {
+        for (Levels& of_quad : levels) of_quad = Look(low_, hn::BitCast(DU8(), of_quad));
+      }
     } else if (bits == 6) {
       FourJoined<0>(unit, keep);
       FourJoined<4>(unit, keep);
@@ -226,12 +230,16 @@ class Lookup {
     add(Quad<kFirst + 2>(), Look(low_, second));
     add(Quad<kFirst + 3>(), Look(high_, second));
   }
-  // Codes of 4 bits are their levels.
   template <size_t kFirst, class Add>
   HWY_INLINE void TwoCodes(const std::byte* unit, const Add& add) const {
     const Codes both = Load(unit, kFirst / 2);
-    add(Quad<kFirst>(), hn::BitCast(DI8(), hn::And(both, HalfMask())));
-    add(Quad<kFirst + 1>(), hn::BitCast(DI8(), UpperHalf(both)));
+    add(Quad<kFirst>(), LevelsOf(hn::And(both, HalfMask())));
+    add(Quad<kFirst + 1>(), LevelsOf(UpperHalf(both)));
+  }
+  // Nested codes of 4 bits are their levels; of any type, they are looked up later.
+  HWY_INLINE Levels LevelsOf(Codes codes) const {
+    if constexpr (kType.scale == BlockScale::kNested) return hn::BitCast(DI8(), codes);
+    return Look(low_, codes);
   }
   // The lower 4 bits, and the upper 2.
   template <size_t kFirst, class Add>
@@ -374,7 +382,7 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
   const CodeType& type = kIsAny<kType> ? *FindCodeType(args.dtype) : kType;
   const bool is_nested = type.scale == BlockScale::kNested;
   const uint32_t halves = type.block < kCodeUnit ? 2 : 1;
-  const Lookup<kType> lookup;
+  const Lookup<kType> lookup(type);
   const auto* a = static_cast<const uint8_t*>(args.a);
   // Ternary rows may have no scales of blocks.
   const uint64_t scale_bytes =
@@ -458,7 +466,7 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
         };
         const std::byte* from = unit + v * kLanes * 4;
         if constexpr (kIsAny<kType>) {
-          lookup.template ForQuadsOfAny<Dot::kTakesBytes>(type.bits, from, add);
+          lookup.template ForQuadsOfAny<Dot::kTakesBytes>(type, from, add);
         } else {
           lookup.template ForQuads<kTakesFields, Dot::kTakesBytes>(from, add);
         }
@@ -566,6 +574,7 @@ TileKernel Choose(DType dtype) {
     if (IsInt4K(dtype)) return KernelOf<kInt4KCodes, Dot>();
     if (HasMinimums(dtype)) return KernelOf<kInt6KCodes, Dot>();
     if (dtype == DType::kInt8K) return KernelOf<kInt8KCodes, Dot>();
+    if (dtype == DType::kFp4) return KernelOf<kFp4Codes, Dot>();
   }
   return dtype == DType::kInt2 ? KernelOf<kInt2Codes, Dot>() : KernelOf<kInt3Codes, Dot>();
 }

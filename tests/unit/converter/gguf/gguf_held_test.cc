@@ -16,7 +16,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq3S = 21, kTq2_0 = 35;
+constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq3S = 21, kTq2_0 = 35, kMxfp4 = 39;
 
 class HeldFile : public GgufTest {
  protected:
@@ -28,6 +28,7 @@ class HeldFile : public GgufTest {
                                                  : type == kQ4_K  ? "Q4_K"
                                                  : type == kQ6_K  ? "Q6_K"
                                                  : type == kTq2_0 ? "TQ2_0"
+                                                 : type == kMxfp4 ? "MXFP4"
                                                                   : "IQ3_S");
     std::vector<uint8_t> bytes(elements / format.elements * format.bytes);
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(rng_());
@@ -45,6 +46,7 @@ class HeldFile : public GgufTest {
         // No pair of bits is 3.
         block[i] = static_cast<uint8_t>(block[i] & ~((block[i] & block[i] >> 1 & 0x55) * 3));
       }
+      if (type == kMxfp4) block[0] = static_cast<uint8_t>(mxfp4_exponent_ + rng_() % 2);
       if (type == kTq2_0) put(64, 0.05f * factor);
       if (type == kQ6_K) put(208, 0.00004f * factor);
       if (type != kQ4_K) continue;
@@ -114,6 +116,7 @@ class HeldFile : public GgufTest {
 
   TinyCheckpoint tiny_ = TinyOfWholeBlocks();
   std::mt19937 rng_{7};
+  uint32_t mxfp4_exponent_ = 121;  // the least of the scales, plus 127
 };
 
 TEST_F(HeldFile, MixedTypes_AreHeldBitForBit) {
@@ -132,6 +135,35 @@ TEST_F(HeldFile, Q8_0_IsHeldBitForBit) {
   ExpectHeld();
   EXPECT_EQ(fbs::DType::Int8K, TypeOf("embedding"));
   EXPECT_EQ(fbs::DType::Int8K, TypeOf("layers.0.qkv"));
+}
+
+TEST_F(HeldFile, Mxfp4_IsHeldBitForBit_UnlessAScaleIsNoF16Number) {
+  // Half of the least and of the largest are the least f16 number and 2^15.
+  for (const uint32_t exponent : {121u, 104u, 142u}) {
+    mxfp4_exponent_ = exponent;
+    WriteFile(".", kMxfp4);
+    ExpectHeld();
+    EXPECT_EQ(fbs::DType::Fp4, TypeOf("embedding"));
+    EXPECT_EQ(fbs::DType::Fp4, TypeOf("layers.1.gate_up"));
+  }
+  for (const uint32_t exponent : {102u, 143u}) {
+    mxfp4_exponent_ = exponent;
+    WriteFile(".", kMxfp4);
+    EXPECT_THAT(ErrorOfRun(Held()), AllOf(HasSubstr("model.gguf: tensor "), HasSubstr("MXFP4"),
+                                          HasSubstr("no f16 number"), HasSubstr("--weights f32")));
+  }
+}
+
+TEST_F(HeldFile, Mxfp4_RunsAsInF32) {
+  WriteFile(".", kMxfp4);
+  Run(Held());
+  VerifyOptions verify;
+  verify.convert = Held();
+  verify.max_tokens = 64;
+  verify.n_threads = 2;
+  const VerifyResult result = Verify(verify, [](const std::string&, uint64_t, uint64_t) {});
+  EXPECT_LT(result.mean_kl, 3e-3);
+  EXPECT_GT(result.max_logit_error, 0.0);
 }
 
 TEST_F(HeldFile, TernaryBlocks_AreHeldBitForBit) {

@@ -120,13 +120,13 @@ class Mxfp4Whole : public ConvertTest {
 
   // Adds random blocks, or the values that they have, as [experts, cols, rows].
   static void AddExperts(const std::string& name, uint32_t rows, uint32_t cols, bool is_packed,
-                         TinyTensors* tensors) {
+                         int exponent, TinyTensors* tensors) {
     const uint64_t n = uint64_t{kExperts} * rows * cols;
     const std::vector<float> random = test::TinyValues(name, n, 3, 1.0f);
     std::vector<uint8_t> blocks(n / 2), scales(n / 32);
     std::vector<float> values(n);
     for (uint64_t i = 0; i < n / 32; ++i) {
-      scales[i] = static_cast<uint8_t>(122 + (random[i * 32] > 0.0f ? 1 : 0));
+      scales[i] = static_cast<uint8_t>(127 + exponent + (random[i * 32] > 0.0f ? 1 : 0));
     }
     for (uint64_t i = 0; i < n; ++i) {
       const auto code = static_cast<uint32_t>((random[i] + 1.0f) * 7.999f);
@@ -143,6 +143,13 @@ class Mxfp4Whole : public ConvertTest {
   }
 
   std::vector<uint8_t> BundleOf(bool is_packed) {
+    WriteModel(is_packed);
+    Run(Options(DType::kF32));
+    return test::ReadFile(folder_ / "out/model.arn");
+  }
+
+  // exponent: of the scales, without their bias.
+  void WriteModel(bool is_packed, int exponent = -5) {
     test::TinyCheckpoint tiny = Tiny();
     if (is_packed) {
       tiny.config["quantization_config"] = {
@@ -165,17 +172,49 @@ class Mxfp4Whole : public ConvertTest {
         add("mlp.router.bias", {kExperts});
         add("mlp.experts.gate_up_proj_bias", {kExperts, 2 * kFfn});
         add("mlp.experts.down_proj_bias", {kExperts, kHidden});
-        AddExperts(layer + "mlp.experts.gate_up_proj", 2 * kFfn, kHidden, is_packed, &tensors);
-        AddExperts(layer + "mlp.experts.down_proj", kHidden, kFfn, is_packed, &tensors);
+        AddExperts(layer + "mlp.experts.gate_up_proj", 2 * kFfn, kHidden, is_packed, exponent,
+                   &tensors);
+        AddExperts(layer + "mlp.experts.down_proj", kHidden, kFfn, is_packed, exponent, &tensors);
       }
     });
-    Run(Options(DType::kF32));
-    return test::ReadFile(folder_ / "out/model.arn");
   }
 };
 
 TEST_F(Mxfp4Whole, Experts_GiveTheBundleOfTheirDequantisedValues) {
   EXPECT_TRUE(BundleOf(true) == BundleOf(false));
+}
+
+TEST_F(Mxfp4Whole, Experts_AreHeldBitForBit) {
+  // The least and the largest of which half is an f16 number.
+  for (const int exponent : {-5, -23, 15}) {
+    WriteModel(/*is_packed=*/true, exponent);
+    EXPECT_EQ(HeldWeights(Options(DType::kInt8)), DType::kInt4K);
+    Run(Options(DType::kF32));
+    std::vector<std::vector<float>> wanted;
+    {
+      const OpenedBundle bundle(Options(DType::kF32).output);
+      for (uint32_t i = 0; i < bundle.model().tensors()->size(); ++i) {
+        wanted.push_back(bundle.values(i));
+      }
+    }
+    ConvertOptions options = Options(DType::kInt4K);
+    options.formats.embedding = options.formats.head = DType::kF32;
+    Run(options);
+    EXPECT_THAT(warnings_, testing::Not(testing::Contains(testing::HasSubstr("quantised again"))));
+    const OpenedBundle bundle(options.output);
+    ASSERT_EQ(wanted.size(), bundle.model().tensors()->size());
+    uint32_t n_held = 0;
+    for (uint32_t i = 0; i < wanted.size(); ++i) {
+      const fbs::Tensor& tensor = *bundle.model().tensors()->Get(i);
+      if (tensor.dtype() != fbs::DType::Fp4) continue;
+      ++n_held;
+      EXPECT_EQ(wanted[i], bundle.values(i)) << tensor.name()->str();
+    }
+    EXPECT_EQ(n_held, 2 * kExperts * Tiny().layers);
+  }
+  // Half of the larger scale is 2^16.
+  WriteModel(/*is_packed=*/true, 16);
+  EXPECT_NE(HeldWeights(Options(DType::kInt8)), DType::kInt4K);
 }
 
 }  // namespace
