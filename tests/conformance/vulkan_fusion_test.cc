@@ -104,6 +104,65 @@ TEST(VulkanFusionTest, DenseLayer_OfFewRows_HasFiveDispatches) {
             DispatchesOfALayer(DType::kInt8, Mode::kMany, true));
 }
 
+// What a token has beside its layers: an embedding, angles and the first norm; and the head behind
+// the last matmul.
+ProgramBuilder EmbeddingAndHead(DType dtype, uint32_t width) {
+  constexpr uint32_t kVocab = 96;
+  std::mt19937 rng(13);
+  ProgramBuilder b(kVocab, kMaxRows, 64);
+  const ValueId x = b.AddValue(width), normed = b.AddValue(width), angles = b.AddValue(8);
+  const WeightId table = AddRandom(&b, dtype, kVocab, width, &rng);
+  const WeightId norm = b.AddVector(RandomFloats(width, 1.0f, &rng));
+  const WeightId matrix = AddRandom(&b, dtype, width, width, &rng);
+  b.AddStep(EmbedParams{.weight = table}, kNoValue, x);
+  b.AddStep(RopeAnglesParams{.rope = static_cast<uint16_t>(b.AddRope(8, 10000.0f))}, kNoValue,
+            angles);
+  b.AddStep(NormParams{.weight = norm, .epsilon = 1e-5f}, x, normed);
+  b.AddStep(LinearParams{.weight = matrix, .accumulate = true}, normed, x);
+  b.AddStep(LogitsParams{.norm = norm, .weight = table, .epsilon = 1e-5f}, x, kNoValue);
+  return b;
+}
+
+// Counts the dispatches that wait for those before them.
+uint32_t WaitsOf(ProgramBuilder builder, Mode mode, bool fuses) {
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  vulkan::Traits traits;
+  traits.fuses = fuses;
+  const vulkan::Workspace nowhere = {};
+  DispatchCollector all;
+  Diag diag;
+  EXPECT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, traits).Run(&all, &diag));
+  uint32_t n = 0;
+  for (const vulkan::Dispatch& d : all.dispatches) {
+    const bool is_step = d.shader != Shader::kChoose && d.shader != Shader::kKvEdit;
+    n += is_step && (d.modes & vulkan::BitOf(mode)) != 0 && !d.joins_previous;
+  }
+  return n;
+}
+
+TEST(VulkanFusionTest, EmbeddingAndHead_OfATokenWaitOnceEach) {
+  for (const DType dtype : {DType::kInt8, DType::kF16}) {
+    // The third is the matmul between them.
+    EXPECT_EQ(3u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kOne, true));
+    EXPECT_EQ(4u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kFew, true));
+    EXPECT_EQ(5u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kMany, true));
+    EXPECT_EQ(5u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kOne, false));
+    EXPECT_EQ(5u, WaitsOf(EmbeddingAndHead(dtype, 66), Mode::kOne, true)) << "no vectors of four";
+  }
+}
+
+TEST(VulkanFusionTest, NormOfAnotherValue_DoesNotEndAnEmbedding) {
+  ProgramBuilder builder = EmbeddingAndHead(DType::kInt8, 64);
+  Layout layout;
+  Program program = builder.Build(&layout);
+  std::vector<Step> steps(program.steps.begin(), program.steps.end());
+  program.steps = {steps.data(), steps.size()};
+  EXPECT_EQ(Ending::kNorm, vulkan::FusionOf(program, 0).ending);
+  steps[2].in = 1;
+  EXPECT_EQ(Ending::kNone, vulkan::FusionOf(program, 0).ending);
+}
+
 // A norm, a layer's linear attention, and the next norm.
 ProgramBuilder LinearLayer() {
   constexpr uint32_t kHidden = 64, kHeads = 2, kKeys = 2 * 12, kWidth = kHeads * 16;

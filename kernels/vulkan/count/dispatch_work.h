@@ -26,6 +26,10 @@ KernelWork AttentionWork(const Dispatch& dispatch, uint32_t rows, const WorkCont
 KernelWork RotationWork(const Dispatch& dispatch, uint32_t rows, uint64_t key_heads,
                         uint64_t value_heads);
 
+// Adds the norm of rows of n elements that ends them (shaders/norm_row.glsl).
+void AddNextNorm(const uint32_t* constants, uint64_t n, uint32_t next_words, uint64_t rows,
+                 KernelWork* work);
+
 // Bytes that the last workgroup to end stores in its counter (shaders/arrivals.glsl).
 inline constexpr uint64_t kArrivalBytes = 4;
 

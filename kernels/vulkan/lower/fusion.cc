@@ -52,6 +52,22 @@ uint8_t NormModes(const Program& program, const Step& step, const Step& next) {
   return overwrites ? kOneRow : kFewModes;
 }
 
+// The norm of the rows with logits: in a run of one row that is the row.
+uint8_t LogitsModes(const Program& program, const Step& step, const Step& next) {
+  const Weight& weight = program.weights[step.Get<LinearParams>().weight];
+  return program.max_logit_rows != 0 && next.in == step.out && HasPlainRows(program, next.in) &&
+                 IsInOneDispatch(weight)
+             ? kOneRow
+             : 0;
+}
+
+uint8_t EmbedModes(const Program& program, const Step& step, const Step& next) {
+  return next.in == step.out && IsWholeNorm(program, next) && HasPlainRows(program, next.in) &&
+                 HasPlainRows(program, next.out)
+             ? kFewModes
+             : 0;
+}
+
 uint8_t QuantizeModes(const Program& program, const Step& step, const Step&) {
   // A bias takes the binding of the quantised rows.
   const bool is_bound = step.Get<AttentionParams>().relative_position_bias != kNoWeight;
@@ -116,7 +132,9 @@ struct Rule {
   uint8_t (*modes)(const Program& program, const Step& step, const Step& next);
 };
 constexpr Rule kRules[] = {
+    {Op::kEmbed, Op::kNorm, Ending::kNorm, EmbedModes},
     {Op::kLinear, Op::kNorm, Ending::kNorm, NormModes},
+    {Op::kLinear, Op::kLogits, Ending::kNorm, LogitsModes},
     {Op::kLinear, Op::kGatedAct, Ending::kActivation, PairActivationModes},
     {Op::kLinear, Op::kAct, Ending::kActivation, OutputActivationModes},
     {Op::kLinear, Op::kQkvRope, Ending::kRotation, RotationModes},
@@ -128,15 +146,25 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 Fusion FusionOf(const Program& program, uint32_t step) {
-  if (step < program.n_encoder_steps || step + 1 >= program.steps.size()) return {};
+  if (step < program.n_encoder_steps) return {};
   const Step& first = program.steps[step];
-  const Step& next = program.steps[step + 1];
+  const Step* next = NextOf(program, first);
+  if (next == nullptr) return {};
   for (const Rule& rule : kRules) {
-    if (first.op() != rule.op || next.op() != rule.next) continue;
-    const uint8_t modes = rule.modes(program, first, next);
+    if (first.op() != rule.op || next->op() != rule.next) continue;
+    const uint8_t modes = rule.modes(program, first, *next);
     if (modes != 0) return {rule.ending, modes};
   }
   return {};
+}
+
+const Step* NextOf(const Program& program, const Step& step) {
+  const Step* const end = program.steps.data() + program.steps.size();
+  const Step* next = &step + 1;
+  if (step.op() == Op::kEmbed) {
+    while (next != end && next->op() == Op::kRopeAngles) ++next;
+  }
+  return next != end ? next : nullptr;
 }
 
 bool IsReadFrom(const Program& program, ValueId id, const Step* first) {

@@ -12,7 +12,8 @@ namespace arn::vulkan {
 
 enum class Ending : uint8_t {
   kNone,
-  kNorm,        // the whole next step, a norm of the rows, with the quantisation that it may do
+  kNorm,        // the whole next step, a norm of the rows, with the quantisation that it may do; or
+                // the norm of kLogits
   kQuantize,    // the quantisation of the rows for the next step, a matmul
   kActivation,  // the whole next step, an activation of the elements; behind a matmul of few rows
                 // with the quantisation that it may do
@@ -26,6 +27,10 @@ struct Fusion {
 
 // Returns how dispatches of the program's step end.
 Fusion FusionOf(const Program& program, uint32_t step);
+
+// Returns the step whose work dispatches of `step` may end with: the next one but for angles, which
+// depend on the run alone. Null: there is none.
+const Step* NextOf(const Program& program, const Step& step);
 
 // True if the next step is a matmul of integer weights whose input is what this step writes, with
 // one row for each of its rows.

@@ -79,31 +79,25 @@ void Lowering::SetTeams(Dispatch* d) const {
   d->groups_x = static_cast<uint32_t>(CeilDiv(d->groups_x, teams));
 }
 
-void Lowering::EndWithNorm(const Step& norm, Mode mode, Dispatch* d) {
-  const auto& p = norm.Get<NormParams>();
-  const bool is_layer = p.kind == NormKind::kLayer;
-  d->constants[kMatmulNormsId] = 1;
-  d->constants[kMatmulNormIsLayerId] = is_layer ? 1 : 0;
-  d->constants[kMatmulNormAddsId] = p.accumulate ? 1 : 0;
-  SetTeams(d);
-  auto push = d->Push<MatmulPush>();
-  push.epsilon = p.epsilon;
-  push.normed_at = BindAt(d, 6, PlaceOf(program_.values[norm.out].slice));
-  push.norm_at = BindAt(d, 7, PlaceOfVector(p.weight));
-  if (is_layer) push.norm_bias_at = BindAt(d, 8, PlaceOfVector(p.bias));
-  if (IsQuantizedNext(norm)) EndWithQuantised(norm.out, mode, d, &push);
-  d->SetPush(push);
-}
-
-void Lowering::EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush* push) {
-  const QuantizedRows& in = quantized_rows_[static_cast<uint32_t>(mode)];
-  const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
-  const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
-  d->constants[kMatmulQuantizesId] = 1;
-  push->next_at = BindAt(d, 9, PlaceOf(out));
-  push->next_values_at = QuantizedHeadWords(kFewRows);
-  push->next_words = QuantizedWords(program_.values[rows].width);
-  SetQuantized(BitOf(mode), out, kFewRows);
+Lowering::EndingNorm Lowering::EndingNormOf(const Step& step) const {
+  if (const auto* p = step.If<LogitsParams>()) {
+    return {.kind = p->norm_kind,
+            .is_quantised = IsInteger(program_.weights[p->weight]),
+            .epsilon = p->epsilon,
+            .weight = p->norm,
+            .bias = p->bias,
+            .out = workspace_.normed,
+            .width = Width(step.in)};
+  }
+  const auto& p = step.Get<NormParams>();
+  return {.kind = p.kind,
+          .accumulates = p.accumulate,
+          .is_quantised = IsQuantizedNext(step),
+          .epsilon = p.epsilon,
+          .weight = p.weight,
+          .bias = p.bias,
+          .out = program_.values[step.out].slice,
+          .width = Width(step.out)};
 }
 
 void Lowering::EndWithActivation(const Step& act, Mode mode, Dispatch* d) {
@@ -122,7 +116,7 @@ void Lowering::EndWithActivation(const Step& act, Mode mode, Dispatch* d) {
   }
   if (mode != Mode::kMany && IsQuantizedNext(act)) {
     SetTeams(d);
-    EndWithQuantised(gated != nullptr ? act.out : act.in, mode, d, &push);
+    EndWithQuantised(Width(gated != nullptr ? act.out : act.in), d, &push);
   }
   d->SetPush(push);
 }
@@ -268,16 +262,17 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
 Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) {
   Dispatch d = MatmulOf(matmul, kernel, first_out, n_outs);
   if (matmul.is_logits) {
-    // The number of logit rows does not depend on the number of rows of the run.
+    // Runs of more than one row have any number of logit rows, those of many more than a few.
     const bool is_tiled = kernel == Mode::kMany;
-    d.modes = kAllModes;
+    if (kernel == Mode::kFew) d.modes |= BitOf(Mode::kMany);
     d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
     d.first_row = matmul.first_row;
     d.most_rows = matmul.most_rows;
     d.head.of_rows = kOfLogits + matmul.first_row;
     d.joins_previous = d.joins_previous || is_tiled;
   } else if (fusion_.ending == Ending::kNorm && (fusion_.modes & d.modes) != 0) {
-    EndWithNorm(matmul.step[1], kernel, &d);
+    SetTeams(&d);
+    EndWithNorm<MatmulPush>(EndingNormOf(matmul.step[1]), &d);
   } else if (fusion_.ending == Ending::kActivation && (fusion_.modes & d.modes) != 0) {
     EndWithActivation(matmul.step[1], kernel, &d);
   } else if (fusion_.ending == Ending::kRotation && (fusion_.modes & d.modes) != 0) {
@@ -291,7 +286,7 @@ Status Lowering::AddMatmuls(const Matmul& matmul) {
   if (IsInteger(weight)) ARN_TRY(AddQuantize(matmul));
   const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);
   for (const Mode kernel : {Mode::kOne, Mode::kFew, Mode::kMany}) {
-    if (matmul.is_logits && kernel == Mode::kOne) continue;
+    if (kernel == Mode::kOne && matmul.first_row != 0) continue;
     for (uint32_t first = 0; first < weight.rows; first += slice) {
       ARN_TRY(AddMatmul(matmul, kernel, first, Min(slice, weight.rows - first)));
     }
@@ -324,6 +319,7 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
   for (uint32_t first = 0; first < program_.max_logit_rows; first += most) {
     const uint32_t n = Min(most, program_.max_logit_rows - first);
     Dispatch d = Begin(Shader::kNorm, step);
+    d.modes &= static_cast<uint8_t>(~(first == 0 ? done_modes_ : BitOf(Mode::kOne)));
     d.rows = GridRows::kLogits;
     d.row_factor = 1;
     d.first_row = first;

@@ -68,8 +68,10 @@ uint64_t FewQuantizedBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
     const auto* linear = step.If<LinearParams>();
-    if (linear == nullptr) continue;
-    bytes = Max(bytes, QuantizedInputBytes(program.weights[linear->weight], kFewRows, kAllRows));
+    const auto* logits = step.If<LogitsParams>();
+    if (linear == nullptr && logits == nullptr) continue;
+    const WeightId weight = linear != nullptr ? linear->weight : logits->weight;
+    bytes = Max(bytes, QuantizedInputBytes(program.weights[weight], kFewRows, kAllRows));
   }
   return bytes;
 }

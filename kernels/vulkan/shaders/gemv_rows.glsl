@@ -4,22 +4,10 @@ layout(constant_id = kMatmulRowsId) const uint N_ROW = 1;
 layout(constant_id = kMatmulOutsId) const uint N_OUT = 4;
 // Parts of the workgroup with N_OUT outputs of their own: whole subgroups, if there are several.
 layout(constant_id = kMatmulTeamsId) const uint TEAMS = 1;
-// The norm that follows (kNorm); rows are multiples of four elements. 0: none.
-layout(constant_id = kMatmulNormsId) const uint NORMS = 0;
-layout(constant_id = kMatmulNormIsLayerId) const uint NORM_IS_LAYER = 0;
-layout(constant_id = kMatmulNormAddsId) const uint NORM_ADDS = 0;
-layout(constant_id = kMatmulQuantizesId) const uint QUANTIZES = 0;
 // 1: kQkvRope follows. A workgroup's outputs are in one head.
 layout(constant_id = kMatmulRotatesId) const uint ROTATES = 0;
 
-layout(set = 0, binding = 6) buffer Normed { vec4 normed_quads[]; };
 #include "arrivals.glsl"
-#define ARN_QUANTIZED_BINDING 9
-#define ARN_QUANTIZED_AT push.next_at
-#define ARN_QUANTIZED_VALUES_AT push.next_values_at
-#define ARN_QUANTIZED_WORDS push.next_words
-#include "quantize.glsl"
-
 #include "kv_pages.glsl"
 #include "kv_store.glsl"
 // Norms are in bindings of windows onto the pages, which are not there with them, and are read
@@ -33,6 +21,7 @@ vec4 norm_bias(uint quad) {
   const uint at = push.norm_bias_at + 4 * quad;
   return uintBitsToFloat(uvec4(kv2[at], kv2[at + 1], kv2[at + 2], kv2[at + 3]));
 }
+#include "norm_row.glsl"
 // The outputs of kQkvRope.
 #define ARN_HEAD_ELEMENT(I) y[I]
 // The angles are in the binding of inputs that these weights do not have.
@@ -109,9 +98,6 @@ ARN_TEAM_ADD(float, floatBitsToUint, uintBitsToFloat)
 ARN_TEAM_ADD(int, uint, int)
 #endif
 
-float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
-vec4 out_quad(uint at) { return vec4(y[at], y[at + 1], y[at + 2], y[at + 3]); }
-
 // Writes a team's outputs, whose dot products its first invocation has.
 void put_outputs(float sums[SUMS], uint first, uint first_row, uint rows) {
   [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
@@ -121,45 +107,6 @@ void put_outputs(float sums[SUMS], uint first, uint first_row, uint rows) {
       put_activated(row, first + n, sums[i], sums[(i + N_NEXT) % SUMS]);
     }
   }
-}
-
-void quantise_row(uint row) {
-  const uint n = push.out_stride, from = push.out_at + row * n;
-  float low = 0.0, high = 0.0;
-  for (uint c = 4 * gl_LocalInvocationIndex; c < n; c += 4 * WIDTH) {
-    vec4 value = out_quad(from + c);
-    low = min(low, min(min(value.x, value.y), min(value.z, value.w)));
-    high = max(high, max(max(value.x, value.y), max(value.z, value.w)));
-  }
-  ARN_QUANTIZE_ROW(row, n, low, high, out_quad(from + c))
-}
-
-// norm.comp for a row that other workgroups have written.
-void normalise_row(uint row) {
-  const uint n = push.out_stride, quads = n / 4, lane = gl_LocalInvocationIndex;
-  const uint from = push.out_at + row * n, to = (push.normed_at + row * n) / 4;
-  float mean = 0.0;
-  if (NORM_IS_LAYER == 1) {
-    float sum = 0.0;
-    for (uint q = lane; q < quads; q += WIDTH) sum += sum_of(out_quad(from + 4 * q));
-    mean = reduce_add(sum) / float(n);
-  }
-  float square = 0.0;
-  for (uint q = lane; q < quads; q += WIDTH) {
-    vec4 centred = out_quad(from + 4 * q) - mean;
-    square += sum_of(centred * centred);
-  }
-  float inverse = 1.0 / sqrt(reduce_add(square) / float(n) + push.epsilon);
-  float low = 0.0, high = 0.0;
-  for (uint q = lane; q < quads; q += WIDTH) {
-    vec4 value = (out_quad(from + 4 * q) - mean) * inverse * norm_weight(q);
-    if (NORM_IS_LAYER == 1) value += norm_bias(q);
-    if (NORM_ADDS == 1) value += normed_quads[to + q];
-    normed_quads[to + q] = value;
-    low = min(low, min(min(value.x, value.y), min(value.z, value.w)));
-    high = max(high, max(max(value.x, value.y), max(value.z, value.w)));
-  }
-  if (QUANTIZES == 1) ARN_QUANTIZE_ROW(row, n, low, high, normed_quads[to + c / 4])
 }
 
 // The last workgroup to end a head's outputs does qkv_rope.comp for them.
@@ -183,9 +130,9 @@ void end_rows() {
   if ((NORMS == 0 && QUANTIZES == 0) || !is_last_of(gl_NumWorkGroups.x, gl_WorkGroupID.y)) return;
   for (uint row = first; row < end; ++row) {
     if (NORMS == 1) {
-      normalise_row(row);
+      normalise_row(row, push.out_stride);
     } else {
-      quantise_row(row);
+      quantise_row(row, push.out_stride);
     }
   }
 }

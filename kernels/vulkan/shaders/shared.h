@@ -62,9 +62,10 @@ const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18, kMatmulStepsId = 19;
 // Columns that gemm_half.comp adds up in f16.
 const uint kHalfBlock = 32;
 // gemv_rows.glsl.
-const uint kMatmulTeamsId = 20, kMatmulNormsId = 21, kMatmulNormIsLayerId = 22;
-const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24, kMatmulActivatesId = 26;
-const uint kMatmulActivationId = 27, kMatmulRotatesId = 28;
+const uint kMatmulTeamsId = 20, kMatmulActivatesId = 26, kMatmulActivationId = 27;
+const uint kMatmulRotatesId = 28;
+// norm_row.glsl, of embed.comp and gemv_rows.glsl.
+const uint kNextNormsId = 21, kNextNormIsLayerId = 22, kNextNormAddsId = 23, kNextQuantizesId = 24;
 // tile_rows.glsl.
 const uint kMatmulRowsFirstId = 25;
 // head_linear.comp.
@@ -115,12 +116,18 @@ struct KvPool {
   uint at, page_stride, layer_stride, v_at, k_scales_at, v_scales_at;
 };
 #define ARN_PUSH_KV KvPool active_pool, quantised_pool;
+// The norm that follows (norm_row.glsl): where bindings 6 to 9 start; and of its quantised rows, as
+// in MatmulPush.
+#define ARN_PUSH_NEXT                                                             \
+  uint normed_at, norm_at, norm_bias_at, next_at, next_values_at, next_words;     \
+  float epsilon;
 struct EmbedPush {
   ARN_PUSH_HEAD
   uint cols, row_words, blocks_at, block_words, position_words;
   float factor;
   uint first_token, n_tokens;  // of the bound slice
   uint embedding_words;        // of a row of `embeddings`; 0: places of them take token 0
+  ARN_PUSH_NEXT
 };
 struct RopeAnglesPush {
   ARN_PUSH_HEAD
@@ -151,10 +158,7 @@ struct MatmulPush {
   // Experts: the bound range, the stride in words between experts, the start of the first list, and
   // the capacity per list.
   uint first_expert, n_experts, expert_words, lists_at, list_words;
-  // The norm of the outputs that follows (gemv_rows.glsl): where bindings 6 to 9 start; and of its
-  // quantised rows, as above.
-  uint normed_at, norm_at, norm_bias_at, next_at, next_values_at, next_words;
-  float epsilon;
+  ARN_PUSH_NEXT
   float limit;  // of the activation that follows
 };
 // With the rotation that follows, words that no other ending has: where its norms start, and the
