@@ -22,6 +22,9 @@ KernelWork MatmulWork(const Dispatch& dispatch, uint32_t rows, const WorkContext
 KernelWork HeadLinearWork(const Dispatch& dispatch, uint32_t rows);
 KernelWork AttentionWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
 
+// Adds the attention of one row that ends a matmul (shaders/gemv_rows.glsl).
+void AddEndingAttention(const Dispatch& matmul, const WorkContext& context, KernelWork* work);
+
 // Returns the work of shaders/rope_head.glsl: heads of rows, whose elements are read and written.
 KernelWork RotationWork(const Dispatch& dispatch, uint32_t rows, uint64_t key_heads,
                         uint64_t value_heads);

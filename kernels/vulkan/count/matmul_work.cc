@@ -14,6 +14,7 @@ class Matmul {
         c_(d.constants),
         push_(d.Push<MatmulPush>()),
         rows_(rows),
+        context_(context),
         n_chosen_(c_[kMatmulChosenId]),
         type_(c_[kMatmulTypeId]) {
     is_integer_ = type_ == kTypeInt8 || type_ == kTypeInt4;
@@ -48,6 +49,7 @@ class Matmul {
       w.stored += row_groups * kArrivalBytes;
     }
     if (c_[kMatmulRotatesId] == 1) AddRotation(row_groups, &w);
+    if (c_[kMatmulAttendsId] == 1) AddEndingAttention(d_, context_, &w);
     return w;
   }
 
@@ -162,6 +164,7 @@ class Matmul {
   const uint32_t* const c_;
   const MatmulPush push_;
   const uint32_t rows_;
+  const WorkContext& context_;
   const uint32_t n_chosen_;
   const uint32_t type_;
   bool is_integer_ = false;

@@ -12,6 +12,9 @@ constexpr uint8_t kOneRow = BitOf(Mode::kOne);
 constexpr uint8_t kFewModes = kOneRow | BitOf(Mode::kFew);
 // Most outputs of a workgroup in any variant; of a matmul whose workgroups have at most these.
 constexpr uint32_t kMostOuts = 8, kMostRotatedOuts = 65536;
+// Most query heads that a workgroup attends for together, and elements of them: they take
+// registers, and shared memory.
+constexpr uint32_t kMostSharing = 8, kMostQueries = 512;
 
 bool Overlap(const Slice& a, const Slice& b) {
   return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
@@ -182,6 +185,32 @@ bool IsReadFrom(const Program& program, ValueId id, const Step* first) {
   }
   // True if the caller reads it.
   return owner(program.final_rows) == bytes || owner(ResultOf(program)) == bytes;
+}
+
+bool IsAttended(const Program& program, const Step& matmul, uint32_t positions) {
+  const auto index = static_cast<uint32_t>(&matmul - program.steps.data());
+  if (index + 3 >= program.steps.size() || FusionOf(program, index).ending != Ending::kRotation ||
+      FusionOf(program, index + 2).ending != Ending::kQuantize) {
+    return false;
+  }
+  const auto& rope = (&matmul)[1].Get<QkvRopeParams>();
+  const Step& attention = (&matmul)[2];
+  const auto& p = attention.Get<AttentionParams>();
+  const AttentionKind& kind = program.kinds[p.kind];
+  const KvGroup& group = program.kv_groups[kind.group];
+  // The head's own keys and values, in active pages. Bindings of norms and sinks are taken.
+  const bool has_pages = p.kind == rope.kind && p.group_layer == rope.group_layer &&
+                         !rope.shares_kv && !kind.is_cross_attention &&
+                         group.quantised.n_pages == 0;
+  const bool is_bound = rope.v_norm != kNoWeight || p.sinks != kNoWeight;
+  const uint32_t n_sharing = kind.n_heads / kind.n_kv_heads;
+  const auto sees_all = [&](uint32_t window) { return window == 0 || window >= positions; };
+  return IsInteger(program.weights[matmul.Get<LinearParams>().weight].dtype) && has_pages &&
+         !is_bound && sees_all(kind.window) && sees_all(kind.chunk) && n_sharing <= kMostSharing &&
+         n_sharing * kind.head_dim <= kMostQueries &&
+         // Outputs take the place of queries, and nobody reads them but the next matmul.
+         attention.in == matmul.out && !IsReadFrom(program, attention.in, &attention + 1) &&
+         !IsReadFrom(program, attention.out, &attention + 2);
 }
 
 ValueId ActivatedRows(const Program& program, const Step& matmul) {

@@ -35,6 +35,9 @@ const Step* NextOf(const Program& program, const Step& step);
 // True if the next step is a matmul of integer weights whose input is what this step writes, with
 // one row for each of its rows.
 bool FeedsIntegerMatmul(const Program& program, const Step& step);
+// True if the attention behind a matmul and its kQkvRope may end the matmul's dispatch too, in runs
+// of one row that sees at most `positions`: the last workgroup to end a key and value head attends.
+bool IsAttended(const Program& program, const Step& matmul, uint32_t positions);
 // Returns the value in whose memory a kGatedAct that ends a matmul writes its rows: its own output,
 // or the matmul's if its own would overwrite the matmul's input. The latter only if the next step
 // is a matmul and nothing else reads the rows; else kNoValue: it cannot end the matmul.

@@ -161,12 +161,20 @@ class Lowering {
   // Lets the workgroup that ends the rows quantise them. n: elements of a row.
   template <typename Push>
   void EndWithQuantised(uint32_t n, Dispatch* d, Push* push);
+  // True if attention ends the matmul's dispatch in short contexts.
+  bool Attends(const Step& matmul) const;
+  // Ends a matmul that ends with the rotation before it with kAttention too, in short contexts.
+  void EndWithAttention(const Step& step, Dispatch* d);
+  // Returns where dispatches quantise rows while those of the next integer matmul are read.
+  Slice NextQuantized(uint8_t modes) const;
   // Sets the constants of rope_head.glsl.
   void SetRotation(const QkvRopeParams& p, Dispatch* d) const;
   Fusion FusionAt(uint32_t step) const;
   // Lets subgroups of one workgroup have outputs of their own, so that more invocations do what
   // ends the rows.
   void SetTeams(Dispatch* d) const;
+  // Lets 2^n subgroups share a workgroup.
+  static void ShareWorkgroup(uint32_t teams, Dispatch* d);
   // Returns the workgroup size of a kernel that has a row of n elements.
   uint32_t RowWidth(uint32_t n) const;
   // Sets it. stride: from one row to the next, and any offset of the first; if 4 divides it and n,

@@ -71,12 +71,21 @@ void Lowering::SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d
 void Lowering::SetTeams(Dispatch* d) const {
   if (d->constants[kOneSubgroupId] == 0) return;
   const uint32_t most = Max(d->groups_x / traits_.least_team_groups, 1u);
-  const uint32_t teams = Min(traits_.most_teams, std::bit_floor(most));
+  ShareWorkgroup(Min(traits_.most_teams, std::bit_floor(most)), d);
+}
+
+void Lowering::ShareWorkgroup(uint32_t teams, Dispatch* d) {
   if (teams == 1) return;
   d->constants[kOneSubgroupId] = 0;
   d->constants[kWidthId] *= teams;
   d->constants[kMatmulTeamsId] = teams;
   d->groups_x = static_cast<uint32_t>(CeilDiv(d->groups_x, teams));
+}
+
+Slice Lowering::NextQuantized(uint8_t modes) const {
+  const QuantizedRows& in = quantized_rows_[std::countr_zero(modes)];
+  const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
+  return is_second ? workspace_.quantized : workspace_.few_quantized;
 }
 
 Lowering::EndingNorm Lowering::EndingNormOf(const Step& step) const {
@@ -166,6 +175,36 @@ void Lowering::EndWithRotation(const Step& step, Dispatch* d) {
   Bind(d, arn::IsInteger(dtype) ? 1 : 5, PlaceOfValue(p.angles));
 }
 
+bool Lowering::Attends(const Step& matmul) const {
+  return traits_.fuses && traits_.n_windows == 1 &&
+         IsAttended(program_, matmul, traits_.segment_positions);
+}
+
+void Lowering::EndWithAttention(const Step& step, Dispatch* d) {
+  const AttentionKind& kind = program_.kinds[step.Get<AttentionParams>().kind];
+  uint32_t* c = d->constants;
+  if (c[kOneSubgroupId] == 1) {
+    // As many invocations as attention has in a dispatch of its own, with outputs of one head.
+    const uint32_t most = Max(kAttentionWidth / c[kWidthId], 1u);
+    uint32_t teams = std::bit_floor(Min(traits_.most_teams, most));
+    while (kind.head_dim % (c[kMatmulOutsId] * teams) != 0) teams /= 2;
+    ShareWorkgroup(teams, d);
+  }
+  const AttentionLanes lanes = LanesOf(kind.head_dim, c[kWidthId]);
+  c[kMatmulAttendsId] = 1;
+  c[kAttendPartsId] = lanes.n_parts;
+  c[kAttendPerLaneId] = lanes.per_lane;
+  c[kAttendHeadsId] = kind.n_heads / kind.n_kv_heads;
+  auto push = d->Push<MatmulPush>();
+  push.factor = kind.attention_scale;
+  push.softcap = kind.softcap;
+  push.next_at = BindAt(d, 9, PlaceOf(NextQuantized(d->modes)));
+  push.next_values_at = QuantizedHeadWords(kFewRows);
+  push.next_words = QuantizedWords(Width(step.out));
+  d->SetPush(push);
+  d->context = Context::kShort;
+}
+
 void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
   const GemmVariant& v = GemmVariantOf(VariantFor(Mode::kMany, dtype));
   d->avoid = v.avoid;
@@ -222,12 +261,15 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   } else {
     d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
     d.constants[kMatmulRowsId] = d.row_tile;
-    const bool is_int8_row = kernel == Mode::kOne && weight.dtype == DType::kInt8;
-    d.constants[kMatmulStepsId] = is_int8_row ? traits_.matmuls.int8_gemv_steps : 1;
     d.constants[kMatmulTeamsId] = 1;
+    d.constants[kAttendPartsId] = d.constants[kAttendPerLaneId] = d.constants[kAttendHeadsId] = 1;
     // Without an ending, a buffer that the others of joined dispatches bind likewise or not at all.
     for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(&d, binding, {Home::kArrivals});
     SetOutputs(kernel, weight.dtype, n_outs, &d);
+    // A second step of a row that ends in the first one would load its end again.
+    const bool has_steps = kernel == Mode::kOne && weight.dtype == DType::kInt8 &&
+                           at.row_bytes / 16 > d.constants[kWidthId];
+    d.constants[kMatmulStepsId] = has_steps ? traits_.matmuls.int8_gemv_steps : 1;
   }
   const QuantizedRows& rows = quantized_rows_[static_cast<uint32_t>(kernel)];
   Bind(&d, 1, matmul.in);
@@ -277,6 +319,13 @@ Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out
     EndWithActivation(matmul.step[1], kernel, &d);
   } else if (fusion_.ending == Ending::kRotation && (fusion_.modes & d.modes) != 0) {
     EndWithRotation(matmul.step[1], &d);
+    if (kernel == Mode::kOne && Attends(*matmul.step)) {
+      Dispatch of_short = d;
+      EndWithAttention(matmul.step[2], &of_short);
+      d.context = Context::kLong;
+      ARN_TRY(Add(d));
+      return Add(of_short);
+    }
   }
   return Add(d);
 }

@@ -1,8 +1,6 @@
 // A matmul with one matrix, or with one of several matrices of the same shape.
 #pragma once
 
-#include <bit>
-
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/lower.h"
 #include "platform/base/arith.h"
@@ -62,10 +60,7 @@ void Lowering::Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) {
 
 template <typename Push>
 void Lowering::EndWithQuantised(uint32_t n, Dispatch* d, Push* push) {
-  // The rows that the dispatch reads stay.
-  const QuantizedRows& in = quantized_rows_[std::countr_zero(d->modes)];
-  const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
-  const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
+  const Slice out = NextQuantized(d->modes);
   d->constants[kNextQuantizesId] = 1;
   push->next_at = BindAt(d, 9, PlaceOf(out));
   push->next_values_at = QuantizedHeadWords(kFewRows);

@@ -31,6 +31,7 @@ class Counter final : public DispatchSink {
     if (dispatch.begins_segment) ++counts_.n_segments;
     ++counts_.n_dispatches;
     ++counts_.n_sets;  // upper bound
+    if (dispatch.context == Context::kShort) ++counts_.n_short;
     return Status::kOk;
   }
 

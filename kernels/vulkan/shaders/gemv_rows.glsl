@@ -8,7 +8,22 @@ layout(constant_id = kMatmulTeamsId) const uint TEAMS = 1;
 layout(constant_id = kMatmulRotatesId) const uint ROTATES = 0;
 
 #include "arrivals.glsl"
+#define ARN_ACTIVE_POOL                                                                     \
+  KvPool(push.ARN_ROPE_POOL_AT, push.ARN_ROPE_PAGE_STRIDE, 0u, push.ARN_ROPE_V_AT,          \
+         push.ARN_ROPE_K_SCALES_AT, push.ARN_ROPE_V_SCALES_AT)
+#define ARN_POOL_LAYER 0
+#define ARN_POOL_GROUP push.ARN_ROPE_GROUP
+#ifdef ARN_INTEGERS
+// 1: kAttention follows kQkvRope, for the only row, whose pages are in one window.
+layout(constant_id = kMatmulAttendsId) const uint ATTENDS = 0;
+#define ARN_READS_ACTIVE
+#include "kv.glsl"
+#define ARN_ATTENDS ATTENDS
+#define ARN_SCORE_FACTOR push.factor
+#include "attention_rows.glsl"
+#else
 #include "kv_pages.glsl"
+#endif
 #include "kv_store.glsl"
 // Norms are in bindings of windows onto the pages, which are not there with them, and are read
 // through these: synchronisation validation would take a variable of their own, which is only read,
@@ -33,11 +48,6 @@ vec4 norm_bias(uint quad) {
 #define ARN_Q_NORM(I) uintBitsToFloat(kv1[push.ARN_ROPE_Q_NORM_AT + (I)])
 #define ARN_K_NORM(I) uintBitsToFloat(kv2[push.ARN_ROPE_K_NORM_AT + (I)])
 #define ARN_V_NORM(I) uintBitsToFloat(kv3[push.ARN_ROPE_V_NORM_AT + (I)])
-#define ARN_ACTIVE_POOL                                                                     \
-  KvPool(push.ARN_ROPE_POOL_AT, push.ARN_ROPE_PAGE_STRIDE, 0u, push.ARN_ROPE_V_AT,          \
-         push.ARN_ROPE_K_SCALES_AT, push.ARN_ROPE_V_SCALES_AT)
-#define ARN_POOL_LAYER 0
-#define ARN_POOL_GROUP push.ARN_ROPE_GROUP
 #include "rope_head.glsl"
 
 const uint LANES = WIDTH / TEAMS;
@@ -109,18 +119,47 @@ void put_outputs(float sums[SUMS], uint first, uint first_row, uint rows) {
   }
 }
 
+#ifdef ARN_INTEGERS
+// The last workgroup to end a head of those that share a key and value head does attention.comp for
+// their queries, whose place the outputs take; the last of these quantises the row.
+void attend(uint head) {
+  // All invocations have written a part of the head.
+  memoryBarrierBuffer();
+  barrier();
+  kv_head = head < N_HEADS ? head / GROUP_HEADS : (head - N_HEADS) % N_KV_HEADS;
+  const uint counter = kFirstHeadArrival + N_HEADS + 2 * N_KV_HEADS + kv_head;
+  if (!is_last_of(GROUP_HEADS + 2, counter)) return;
+  lane = gl_LocalInvocationIndex;
+  first_head = kv_head * GROUP_HEADS;
+  table = table_at(row_sequence(0), ARN_POOL_GROUP);
+  const uint heads_at = push.out_at + first_head * HEAD_DIM;
+  for (uint i = lane; i < GROUP_HEADS * kDimQuads; i += WIDTH) {
+    query[i] = out_quad(heads_at + 4 * i);
+  }
+  barrier();
+  gather(run[table + kGroupFirstPage] * PAGE_TOKENS, row_position(0) + 1);
+  [[unroll]] for (uint h = 0; h < GROUP_HEADS; ++h) put_out(h, heads_at + h * HEAD_DIM);
+  memoryBarrierBuffer();
+  barrier();
+  if (is_last_of(N_KV_HEADS, 0)) quantise_row(0, N_HEADS * HEAD_DIM);
+}
+#endif
+
 // The last workgroup to end a head's outputs does qkv_rope.comp for them.
 void end_head(uint first, uint end) {
   const uint n_heads = N_HEADS + (STORES == 1 ? 2 * N_KV_HEADS : 0);
-  const uint head = first_out() / max(HEAD_DIM, 1u);
+  const uint head = gl_WorkGroupID.x * TEAMS * N_OUT / max(HEAD_DIM, 1u);
   if (head >= n_heads) return;
   const uint counter = kFirstHeadArrival + gl_WorkGroupID.y * n_heads + head;
-  if (!is_last_of(HEAD_DIM / N_OUT, counter)) return;
+  if (!is_last_of(HEAD_DIM / (N_OUT * TEAMS), counter)) return;
   for (uint row = first; row < end; ++row) {
     finish_head(head, push.out_at + row * push.out_stride + head * HEAD_DIM, row * ROTARY_DIM, 0.0,
                 1.0, row);
     barrier();  // before the next row's head takes its place
   }
+#ifdef ARN_INTEGERS
+  if (ATTENDS == 1) attend(head);
+#endif
 }
 
 // Call when the workgroup has written its outputs.
