@@ -74,6 +74,8 @@ class ProgramBuilder {
   void AddStep(const Params& params, ValueId in, ValueId out, uint32_t layer = 0) {
     AddStep(Step(params, in, out, layer));
   }
+  // Returns how many there are.
+  uint32_t AddedSteps() const { return static_cast<uint32_t>(steps_.size()); }
   void SplitRows() { splits_rows_ = true; }  // Program::splits_rows
   void SetMaxRank(uint32_t rank) { max_rank_ = rank; }
   // Puts the weights into Program::file, one behind the other, as arenite-convert --target vulkan

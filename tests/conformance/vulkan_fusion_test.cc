@@ -11,6 +11,7 @@
 #include "expect_near.h"
 #include "kernels/reference/backend_reference.h"
 #include "kernels/vulkan/backend_vulkan.h"
+#include "kernels/vulkan/lower/grid.h"
 #include "kernels/vulkan/lower/lower.h"
 #include "program_builder.h"
 
@@ -23,6 +24,10 @@ using vulkan::Shader;
 
 constexpr uint32_t kMaxRows = 40;
 constexpr uint8_t kOne = vulkan::BitOf(Mode::kOne), kFew = vulkan::BitOf(Mode::kFew);
+// Kinds of runs.
+constexpr auto kOneRun = static_cast<uint32_t>(Mode::kOne);
+constexpr auto kFewRun = static_cast<uint32_t>(Mode::kFew);
+constexpr auto kManyRun = static_cast<uint32_t>(Mode::kMany);
 
 WeightId AddRandom(ProgramBuilder* b, DType dtype, uint32_t rows, uint32_t cols,
                    std::mt19937* rng) {
@@ -72,8 +77,14 @@ ProgramBuilder DenseLayers(DType dtype) {
   return b;
 }
 
+bool Attends(const vulkan::Dispatch& d) {
+  return d.shader == Shader::kAttention
+             ? d.constants[vulkan::kAttentionIsMergeId] == 0
+             : d.shader == Shader::kGemvInt && d.constants[vulkan::kMatmulAttendsId] == 1;
+}
+
 // Counts the dispatches of a layer, which the layers before and after it have too.
-uint32_t DispatchesOfALayer(DType dtype, Mode mode, bool fuses) {
+uint32_t DispatchesOfALayer(DType dtype, uint32_t kind, bool fuses) {
   ProgramBuilder builder = DenseLayers(dtype);
   Layout layout;
   const Program program = builder.Build(&layout);
@@ -85,23 +96,96 @@ uint32_t DispatchesOfALayer(DType dtype, Mode mode, bool fuses) {
   EXPECT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, traits).Run(&all, &diag));
   uint32_t n_layers = 0, n = 0;
   for (const vulkan::Dispatch& d : all.dispatches) {
-    if ((d.modes & vulkan::BitOf(mode)) == 0) continue;
-    n_layers +=
-        d.shader == Shader::kAttention && d.constants[vulkan::kAttentionIsMergeId] == 0 ? 1 : 0;
+    if (!d.IsIn(kind)) continue;
+    n_layers += Attends(d);
     n += n_layers == 1;  // from a layer's attention to the next one's
   }
   return n;
 }
 
 TEST(VulkanFusionTest, DenseLayer_OfFewRows_HasFiveDispatches) {
-  for (const Mode mode : {Mode::kOne, Mode::kFew}) {
-    EXPECT_EQ(5u, DispatchesOfALayer(DType::kInt8, mode, true));
-    EXPECT_EQ(5u, DispatchesOfALayer(DType::kF16, mode, true));
-    EXPECT_EQ(11u, DispatchesOfALayer(DType::kInt8, mode, false));
-    EXPECT_EQ(10u, DispatchesOfALayer(DType::kF16, mode, false));
+  for (const uint32_t kind : {kOneRun, kFewRun}) {
+    EXPECT_EQ(5u, DispatchesOfALayer(DType::kInt8, kind, true));
+    EXPECT_EQ(5u, DispatchesOfALayer(DType::kF16, kind, true));
+    EXPECT_EQ(11u, DispatchesOfALayer(DType::kInt8, kind, false));
+    EXPECT_EQ(10u, DispatchesOfALayer(DType::kF16, kind, false));
   }
-  EXPECT_EQ(DispatchesOfALayer(DType::kInt8, Mode::kMany, false),
-            DispatchesOfALayer(DType::kInt8, Mode::kMany, true));
+  EXPECT_EQ(DispatchesOfALayer(DType::kInt8, kManyRun, false),
+            DispatchesOfALayer(DType::kInt8, kManyRun, true));
+}
+
+TEST(VulkanFusionTest, DenseLayer_OfARowInAShortContext_HasFourDispatches) {
+  EXPECT_EQ(4u, DispatchesOfALayer(DType::kInt8, vulkan::kShortRun, true));
+  EXPECT_EQ(5u, DispatchesOfALayer(DType::kF16, vulkan::kShortRun, true))
+      << "outputs are quantised";
+  EXPECT_EQ(11u, DispatchesOfALayer(DType::kInt8, vulkan::kShortRun, false));
+}
+
+TEST(VulkanFusionTest, RunsOfOneRow_AreShortUpToASegment) {
+  EXPECT_EQ(vulkan::kShortRun, vulkan::RunKindOf(1, 0, 256));
+  EXPECT_EQ(vulkan::kShortRun, vulkan::RunKindOf(1, 255, 256));
+  EXPECT_EQ(kOneRun, vulkan::RunKindOf(1, 256, 256));
+  EXPECT_EQ(kOneRun, vulkan::RunKindOf(1, 0, 0)) << "nothing is recorded for them";
+  EXPECT_EQ(kFewRun, vulkan::RunKindOf(2, 0, 256));
+}
+
+// What a token has beside its layers: an embedding, angles and the first norm; and the head behind
+// the last matmul.
+ProgramBuilder EmbeddingAndHead(DType dtype, uint32_t width) {
+  constexpr uint32_t kVocab = 96;
+  std::mt19937 rng(13);
+  ProgramBuilder b(kVocab, kMaxRows, 64);
+  const ValueId x = b.AddValue(width), normed = b.AddValue(width), angles = b.AddValue(8);
+  const WeightId table = AddRandom(&b, dtype, kVocab, width, &rng);
+  const WeightId norm = b.AddVector(RandomFloats(width, 1.0f, &rng));
+  const WeightId matrix = AddRandom(&b, dtype, width, width, &rng);
+  b.AddStep(EmbedParams{.weight = table}, kNoValue, x);
+  b.AddStep(RopeAnglesParams{.rope = static_cast<uint16_t>(b.AddRope(8, 10000.0f))}, kNoValue,
+            angles);
+  b.AddStep(NormParams{.weight = norm, .epsilon = 1e-5f}, x, normed);
+  b.AddStep(LinearParams{.weight = matrix, .accumulate = true}, normed, x);
+  b.AddStep(LogitsParams{.norm = norm, .weight = table, .epsilon = 1e-5f}, x, kNoValue);
+  return b;
+}
+
+// Counts the dispatches that wait for those before them.
+uint32_t WaitsOf(ProgramBuilder builder, Mode mode, bool fuses) {
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  vulkan::Traits traits;
+  traits.fuses = fuses;
+  const vulkan::Workspace nowhere = {};
+  DispatchCollector all;
+  Diag diag;
+  EXPECT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, traits).Run(&all, &diag));
+  uint32_t n = 0;
+  for (const vulkan::Dispatch& d : all.dispatches) {
+    const bool is_step = d.shader != Shader::kChoose && d.shader != Shader::kKvEdit;
+    n += is_step && (d.modes & vulkan::BitOf(mode)) != 0 && !d.joins_previous;
+  }
+  return n;
+}
+
+TEST(VulkanFusionTest, EmbeddingAndHead_OfATokenWaitOnceEach) {
+  for (const DType dtype : {DType::kInt8, DType::kF16}) {
+    // The third is the matmul between them.
+    EXPECT_EQ(3u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kOne, true));
+    EXPECT_EQ(4u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kFew, true));
+    EXPECT_EQ(5u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kMany, true));
+    EXPECT_EQ(5u, WaitsOf(EmbeddingAndHead(dtype, 64), Mode::kOne, false));
+    EXPECT_EQ(5u, WaitsOf(EmbeddingAndHead(dtype, 66), Mode::kOne, true)) << "no vectors of four";
+  }
+}
+
+TEST(VulkanFusionTest, NormOfAnotherValue_DoesNotEndAnEmbedding) {
+  ProgramBuilder builder = EmbeddingAndHead(DType::kInt8, 64);
+  Layout layout;
+  Program program = builder.Build(&layout);
+  std::vector<Step> steps(program.steps.begin(), program.steps.end());
+  program.steps = {steps.data(), steps.size()};
+  EXPECT_EQ(Ending::kNorm, vulkan::FusionOf(program, 0).ending);
+  steps[2].in = 1;
+  EXPECT_EQ(Ending::kNone, vulkan::FusionOf(program, 0).ending);
 }
 
 // A norm, a layer's linear attention, and the next norm.

@@ -47,10 +47,11 @@ class Sums final : public vulkan::DispatchSink {
     return Status::kOk;
   }
   Status Add(const vulkan::Dispatch& d, Diag*) override {
-    const auto mode = static_cast<uint32_t>(vulkan::ModeOf(run_.n_rows));
+    const uint32_t kind = vulkan::RunKindOf(run_.n_rows, run_.n_before,
+                                            run_.is_encoder ? 0 : vulkan::kAttentionSegment);
     const uint32_t pooled = program_.pool_rows == 0 ? 1 : run_.n_rows / program_.pool_rows;
     const uint32_t rows = RowsOf(vulkan::GridOf(d), {run_.n_rows, pooled, 1, 1});
-    if (!is_counted_ || (d.modes >> mode & 1) == 0 || rows == 0) return Status::kOk;
+    if (!is_counted_ || !d.IsIn(kind) || rows == 0) return Status::kOk;
     const KernelWork work = WorkOf(d, rows, context_);
     KernelWork& sum = work_[static_cast<uint32_t>(d.shader)];
     sum.loaded += work.loaded;

@@ -37,7 +37,7 @@ class Attention {
       const Keys seen = SeenBy(row);
       const uint64_t segments = CountOf(seen);
       const bool is_shared = segments > 1 && IsSplit();
-      const uint64_t record = (c_[kAttentionPerLaneId] * width + 1) * 16;
+      const uint64_t record = (c_[kAttendPerLaneId] * width + 1) * 16;
       if (c_[kAttentionIsMergeId] == 1) {
         if (segments <= 1) continue;
         // All invocations read the last part of a record.
@@ -243,6 +243,33 @@ class Attention {
 };
 
 }  // namespace
+
+void AddEndingAttention(const Dispatch& matmul, const WorkContext& context, KernelWork* work) {
+  const uint32_t* c = matmul.constants;
+  // As in a dispatch of its own with a workgroup for each key and value head.
+  Dispatch d;
+  d.shader = Shader::kAttention;
+  for (uint32_t id = kKvWindowsId; id <= kKvHasQuantisedId; ++id) d.constants[id] = c[id];
+  d.constants[kWidthId] = c[kWidthId];
+  d.constants[kAttendPerLaneId] = c[kAttendPerLaneId];
+  d.constants[kAttentionHeadsId] = c[kQkvHeadsId];
+  d.constants[kAttentionKvHeadsId] = c[kQkvKvHeadsId];
+  d.constants[kAttentionSegmentId] = kAttentionSegment;
+  d.constants[kAttentionQuantizesId] = 1;
+  d.groups_x = c[kQkvKvHeadsId];
+  const auto matmul_push = matmul.Push<MatmulPush>();
+  AttentionPush push = {};
+  push.active_pool.v_at = matmul_push.ARN_ROPE_V_AT;
+  push.row_words = matmul_push.next_words;
+  d.SetPush(push);
+  const KernelWork attention = Attention(d, 1, context).OfRows();
+  work->loaded += attention.loaded;
+  work->stored += attention.stored + d.groups_x * kArrivalBytes;
+  // Queries are outputs of the matmul, and so are those of attention, in their place.
+  work->least += attention.least - 2 * uint64_t{c[kQkvHeadsId]} * c[kKvHeadDimId] * 4;
+  work->float_products += attention.float_products;
+  work->reductions += attention.reductions;
+}
 
 KernelWork AttentionWork(const Dispatch& d, uint32_t rows, const WorkContext& context) {
   const Attention attention(d, rows, context);

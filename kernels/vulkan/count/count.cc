@@ -76,7 +76,7 @@ class WorkCounter final : public DispatchSink {
               void (*visit)(void* user, const DispatchCost& cost), void* user)
       : program_(program), visit_(visit), user_(user) {
     context_.run = run;
-    mode_ = static_cast<uint32_t>(ModeOf(run.n_rows));
+    kind_ = RunKindOf(run.n_rows, run.n_before, run.is_encoder ? 0 : kAttentionSegment);
   }
 
   Status BeginStep(uint32_t step) override {
@@ -97,7 +97,7 @@ class WorkCounter final : public DispatchSink {
 
   Status Add(const Dispatch& d, Diag*) override {
     ++n_lowered_;
-    if (!is_counted_ || (d.modes >> mode_ & 1) == 0) return Status::kOk;
+    if (!is_counted_ || !d.IsIn(kind_)) return Status::kOk;
     const uint32_t n_rows = context_.run.n_rows;
     const uint32_t pooled = program_.pool_rows == 0 ? 1 : n_rows / program_.pool_rows;
     const uint32_t logits = program_.max_logit_rows == 0 ? 0 : 1;
@@ -124,7 +124,7 @@ class WorkCounter final : public DispatchSink {
   void (*const visit_)(void* user, const DispatchCost& cost);
   void* const user_;
   WorkContext context_;
-  uint32_t mode_ = 0, n_lowered_ = 0;
+  uint32_t kind_ = 0, n_lowered_ = 0;
   bool is_counted_ = false;
 };
 

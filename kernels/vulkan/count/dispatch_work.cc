@@ -302,6 +302,18 @@ KernelWork RotationWork(const Dispatch& d, uint32_t rows, uint64_t key_heads,
   return OfRows(OfRotation(d.constants, key_heads, value_heads), rows);
 }
 
+void AddNextNorm(const uint32_t* c, uint64_t n, uint32_t next_words, uint64_t rows,
+                 KernelWork* work) {
+  const uint64_t is_layer = c[kNextNormIsLayerId], adds = c[kNextNormAddsId];
+  const uint64_t quantises = c[kNextQuantizesId], row = n * kFloat;
+  const uint64_t next = quantises * QuantisedRowBytes(next_words);
+  // The row for the mean, the sum of squares and the values.
+  work->loaded += rows * row * (3 + 2 * is_layer + adds + quantises);
+  work->stored += rows * (row + next);
+  work->least += rows * (row * (1 + adds) + next) + row * (1 + is_layer);
+  work->reductions += rows * (1 + is_layer + 2 * quantises);
+}
+
 KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) {
   const uint32_t* c = d.constants;
   const auto of_rows = [&](const RowWork& row) { return OfRows(row, rows); };
@@ -310,7 +322,9 @@ KernelWork WorkOf(const Dispatch& d, uint32_t rows, const WorkContext& context) 
     case Shader::kEmbed: {
       // Each token's row is in one of the slices: the first one here.
       const auto push = d.Push<EmbedPush>();
-      if (push.first_token == 0) w = of_rows(Of(push, c));
+      if (push.first_token != 0) break;
+      w = of_rows(Of(push, c));
+      if (c[kNextNormsId] == 1) AddNextNorm(c, push.cols, push.next_words, rows, &w);
       break;
     }
     case Shader::kRopeAngles: {

@@ -22,9 +22,16 @@ KernelWork MatmulWork(const Dispatch& dispatch, uint32_t rows, const WorkContext
 KernelWork HeadLinearWork(const Dispatch& dispatch, uint32_t rows);
 KernelWork AttentionWork(const Dispatch& dispatch, uint32_t rows, const WorkContext& context);
 
+// Adds the attention of one row that ends a matmul (shaders/gemv_rows.glsl).
+void AddEndingAttention(const Dispatch& matmul, const WorkContext& context, KernelWork* work);
+
 // Returns the work of shaders/rope_head.glsl: heads of rows, whose elements are read and written.
 KernelWork RotationWork(const Dispatch& dispatch, uint32_t rows, uint64_t key_heads,
                         uint64_t value_heads);
+
+// Adds the norm of rows of n elements that ends them (shaders/norm_row.glsl).
+void AddNextNorm(const uint32_t* constants, uint64_t n, uint32_t next_words, uint64_t rows,
+                 KernelWork* work);
 
 // Bytes that the last workgroup to end stores in its counter (shaders/arrivals.glsl).
 inline constexpr uint64_t kArrivalBytes = 4;

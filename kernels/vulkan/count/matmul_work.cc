@@ -14,6 +14,7 @@ class Matmul {
         c_(d.constants),
         push_(d.Push<MatmulPush>()),
         rows_(rows),
+        context_(context),
         n_chosen_(c_[kMatmulChosenId]),
         type_(c_[kMatmulTypeId]) {
     is_integer_ = type_ == kTypeInt8 || type_ == kTypeInt4;
@@ -42,12 +43,13 @@ class Matmul {
     // Each invocation looks up the expert, those of other bindings' experts too.
     if (n_chosen_ != 0) w.loaded += uint64_t{d_.groups_x} * rows_ * width * 4;
     AddOutputs(experts_rows_, &w);
-    if (c_[kMatmulNormsId] == 1) AddNorm(&w);
-    if (c_[kMatmulActivatesId] != 0 && c_[kMatmulQuantizesId] == 1) AddQuantised(&w);
-    if (c_[kMatmulNormsId] == 1 || c_[kMatmulQuantizesId] == 1) {
+    if (c_[kNextNormsId] == 1) AddNextNorm(c_, push_.out_stride, push_.next_words, rows_, &w);
+    if (c_[kMatmulActivatesId] != 0 && c_[kNextQuantizesId] == 1) AddQuantised(&w);
+    if (c_[kNextNormsId] == 1 || c_[kNextQuantizesId] == 1) {
       w.stored += row_groups * kArrivalBytes;
     }
     if (c_[kMatmulRotatesId] == 1) AddRotation(row_groups, &w);
+    if (c_[kMatmulAttendsId] == 1) AddEndingAttention(d_, context_, &w);
     return w;
   }
 
@@ -117,17 +119,6 @@ class Matmul {
     const uint64_t width = c_[kWidthId];
     return blocks * width * CeilDiv(tile_n, Min(width, tile_n));
   }
-  // Adds the norm that ends the rows: of the outputs for the mean, the sum of squares and the
-  // values.
-  void AddNorm(KernelWork* w) const {
-    const uint64_t is_layer = c_[kMatmulNormIsLayerId], adds = c_[kMatmulNormAddsId];
-    const uint64_t quantises = c_[kMatmulQuantizesId], row = uint64_t{push_.out_stride} * kFloat;
-    const uint64_t next = quantises * QuantisedRowBytes(push_.next_words);
-    w->loaded += rows_ * row * (3 + 2 * is_layer + adds + quantises);
-    w->stored += rows_ * (row + next);
-    w->least += rows_ * (row * (1 + adds) + next) + row * (1 + is_layer);
-    w->reductions += rows_ * (1 + is_layer + 2 * quantises);
-  }
   // Adds the quantisation that ends the rows, which are read again for their least and largest
   // element, and for the values.
   void AddQuantised(KernelWork* w) const {
@@ -173,6 +164,7 @@ class Matmul {
   const uint32_t* const c_;
   const MatmulPush push_;
   const uint32_t rows_;
+  const WorkContext& context_;
   const uint32_t n_chosen_;
   const uint32_t type_;
   bool is_integer_ = false;

@@ -30,6 +30,15 @@ constexpr uint8_t BitOf(Mode mode) {
 }
 inline constexpr uint8_t kAllModes = 7;
 
+// Positions that a run of one row sees: at most a segment of attention (segments.h), or more. It
+// selects among the dispatches of kOne.
+enum class Context : uint8_t { kAny, kShort, kLong };
+// Kinds of runs, which have commands of their own: a mode, or one row in a short context.
+inline constexpr uint32_t kShortRun = kModeCount, kRunKinds = kModeCount + 1;
+constexpr uint32_t ModeOfKind(uint32_t kind) {
+  return kind == kShortRun ? static_cast<uint32_t>(Mode::kOne) : kind;
+}
+
 // Decode steps in flight ahead of the last token seen by the host, and logit rows kept to roll any
 // of them back: one per step in flight, and the row from which the last seen token was sampled.
 inline constexpr uint32_t kStepsAhead = 3, kKeptRows = kStepsAhead + 1;
@@ -72,6 +81,7 @@ enum class GridRows : uint8_t {
 struct Dispatch {
   Shader shader = Shader::kEmbed;
   uint8_t modes = kAllModes;
+  Context context = Context::kAny;
   uint32_t avoid = 0;           // Avoid: subgroups and dot products the shader does without
   bool joins_previous = false;  // does not read what the previous dispatch writes: no barrier
   bool begins_segment = false;  // may be submitted apart from those before it
@@ -88,6 +98,15 @@ struct Dispatch {
   uint32_t n_push = kPushHeadWords;         // words of the push constants, with the head
   uint32_t push_tail[kMaxPushWords - kPushHeadWords] = {};
   uint64_t work = 0;  // multiplications per row of a run
+
+  // True if runs of the kind have the dispatch.
+  bool IsIn(uint32_t kind) const {
+    const uint32_t mode = ModeOfKind(kind);
+    const bool has_context = mode != static_cast<uint32_t>(Mode::kOne) ||
+                             context == Context::kAny ||
+                             (context == Context::kShort) == (kind == kShortRun);
+    return (modes >> mode & 1) != 0 && has_context;
+  }
 
   // Sets the push constants after the head. The head of `words` is ignored: Bind() fills it.
   template <typename Words>

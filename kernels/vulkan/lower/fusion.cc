@@ -12,6 +12,9 @@ constexpr uint8_t kOneRow = BitOf(Mode::kOne);
 constexpr uint8_t kFewModes = kOneRow | BitOf(Mode::kFew);
 // Most outputs of a workgroup in any variant; of a matmul whose workgroups have at most these.
 constexpr uint32_t kMostOuts = 8, kMostRotatedOuts = 65536;
+// Most query heads that a workgroup attends for together, and elements of them: they take
+// registers, and shared memory.
+constexpr uint32_t kMostSharing = 8, kMostQueries = 512;
 
 bool Overlap(const Slice& a, const Slice& b) {
   return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
@@ -50,6 +53,22 @@ uint8_t NormModes(const Program& program, const Step& step, const Step& next) {
       !IsInteger(weight.dtype) &&
       Overlap(program.values[ReadBy(program, step)].slice, program.values[next.out].slice);
   return overwrites ? kOneRow : kFewModes;
+}
+
+// The norm of the rows with logits: in a run of one row that is the row.
+uint8_t LogitsModes(const Program& program, const Step& step, const Step& next) {
+  const Weight& weight = program.weights[step.Get<LinearParams>().weight];
+  return program.max_logit_rows != 0 && next.in == step.out && HasPlainRows(program, next.in) &&
+                 IsInOneDispatch(weight)
+             ? kOneRow
+             : 0;
+}
+
+uint8_t EmbedModes(const Program& program, const Step& step, const Step& next) {
+  return next.in == step.out && IsWholeNorm(program, next) && HasPlainRows(program, next.in) &&
+                 HasPlainRows(program, next.out)
+             ? kFewModes
+             : 0;
 }
 
 uint8_t QuantizeModes(const Program& program, const Step& step, const Step&) {
@@ -116,7 +135,9 @@ struct Rule {
   uint8_t (*modes)(const Program& program, const Step& step, const Step& next);
 };
 constexpr Rule kRules[] = {
+    {Op::kEmbed, Op::kNorm, Ending::kNorm, EmbedModes},
     {Op::kLinear, Op::kNorm, Ending::kNorm, NormModes},
+    {Op::kLinear, Op::kLogits, Ending::kNorm, LogitsModes},
     {Op::kLinear, Op::kGatedAct, Ending::kActivation, PairActivationModes},
     {Op::kLinear, Op::kAct, Ending::kActivation, OutputActivationModes},
     {Op::kLinear, Op::kQkvRope, Ending::kRotation, RotationModes},
@@ -128,15 +149,25 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 Fusion FusionOf(const Program& program, uint32_t step) {
-  if (step < program.n_encoder_steps || step + 1 >= program.steps.size()) return {};
+  if (step < program.n_encoder_steps) return {};
   const Step& first = program.steps[step];
-  const Step& next = program.steps[step + 1];
+  const Step* next = NextOf(program, first);
+  if (next == nullptr) return {};
   for (const Rule& rule : kRules) {
-    if (first.op() != rule.op || next.op() != rule.next) continue;
-    const uint8_t modes = rule.modes(program, first, next);
+    if (first.op() != rule.op || next->op() != rule.next) continue;
+    const uint8_t modes = rule.modes(program, first, *next);
     if (modes != 0) return {rule.ending, modes};
   }
   return {};
+}
+
+const Step* NextOf(const Program& program, const Step& step) {
+  const Step* const end = program.steps.data() + program.steps.size();
+  const Step* next = &step + 1;
+  if (step.op() == Op::kEmbed) {
+    while (next != end && next->op() == Op::kRopeAngles) ++next;
+  }
+  return next != end ? next : nullptr;
 }
 
 bool IsReadFrom(const Program& program, ValueId id, const Step* first) {
@@ -154,6 +185,32 @@ bool IsReadFrom(const Program& program, ValueId id, const Step* first) {
   }
   // True if the caller reads it.
   return owner(program.final_rows) == bytes || owner(ResultOf(program)) == bytes;
+}
+
+bool IsAttended(const Program& program, const Step& matmul, uint32_t positions) {
+  const auto index = static_cast<uint32_t>(&matmul - program.steps.data());
+  if (index + 3 >= program.steps.size() || FusionOf(program, index).ending != Ending::kRotation ||
+      FusionOf(program, index + 2).ending != Ending::kQuantize) {
+    return false;
+  }
+  const auto& rope = (&matmul)[1].Get<QkvRopeParams>();
+  const Step& attention = (&matmul)[2];
+  const auto& p = attention.Get<AttentionParams>();
+  const AttentionKind& kind = program.kinds[p.kind];
+  const KvGroup& group = program.kv_groups[kind.group];
+  // The head's own keys and values, in active pages. Bindings of norms and sinks are taken.
+  const bool has_pages = p.kind == rope.kind && p.group_layer == rope.group_layer &&
+                         !rope.shares_kv && !kind.is_cross_attention &&
+                         group.quantised.n_pages == 0;
+  const bool is_bound = rope.v_norm != kNoWeight || p.sinks != kNoWeight;
+  const uint32_t n_sharing = kind.n_heads / kind.n_kv_heads;
+  const auto sees_all = [&](uint32_t window) { return window == 0 || window >= positions; };
+  return IsInteger(program.weights[matmul.Get<LinearParams>().weight].dtype) && has_pages &&
+         !is_bound && sees_all(kind.window) && sees_all(kind.chunk) && n_sharing <= kMostSharing &&
+         n_sharing * kind.head_dim <= kMostQueries &&
+         // Outputs take the place of queries, and nobody reads them but the next matmul.
+         attention.in == matmul.out && !IsReadFrom(program, attention.in, &attention + 1) &&
+         !IsReadFrom(program, attention.out, &attention + 2);
 }
 
 ValueId ActivatedRows(const Program& program, const Step& matmul) {

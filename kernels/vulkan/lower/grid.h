@@ -32,6 +32,12 @@ constexpr Mode ModeOf(uint32_t rows) {
   return rows == 1 ? Mode::kOne : rows <= kFewRows ? Mode::kFew : Mode::kMany;
 }
 
+// Returns the kind of a decoder's run. position: of its first row; short_positions: those of a
+// short context, 0: the program has no dispatches for it.
+constexpr uint32_t RunKindOf(uint32_t rows, uint32_t position, uint32_t short_positions) {
+  return rows == 1 && position < short_positions ? kShortRun : static_cast<uint32_t>(ModeOf(rows));
+}
+
 // Rows of a run, of what an encoder run pools them to, and those with logits; its sequences.
 struct RowCounts {
   uint32_t run = 0, pooled = 0, logits = 0, sequences = 0;

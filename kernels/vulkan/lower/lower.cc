@@ -80,9 +80,13 @@ void Lowering::SetQuantized(uint8_t modes, Slice slice, uint64_t rows) {
   }
 }
 
-void Lowering::SetRow(Dispatch* d, uint32_t n, uint32_t stride) const {
+uint32_t Lowering::RowWidth(uint32_t n) const {
   const uint32_t quads = static_cast<uint32_t>(CeilDiv(n, 4));
-  d->constants[kWidthId] = Max(Min(traits_.row_width, std::bit_ceil(quads)), kWidth);
+  return Max(Min(traits_.row_width, std::bit_ceil(quads)), kWidth);
+}
+
+void Lowering::SetRow(Dispatch* d, uint32_t n, uint32_t stride) const {
+  d->constants[kWidthId] = RowWidth(n);
   d->constants[kRowIsWholeId] = (n | stride) % 4 == 0 ? 1 : 0;
 }
 
@@ -180,7 +184,8 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
       activated_ = kNoValue;
     }
     is_quantized_ = quantizes_;
-    done_modes_ = fusion_.modes;
+    // Angles are between an embedding and the norm that ends it.
+    if (op != Op::kRopeAngles) done_modes_ = fusion_.modes;
   }
   if (HasChoice(program_)) {
     uint32_t n_dispatches = 0;
@@ -249,6 +254,8 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
           uint64_t{n} * at.row_bytes});
     Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
     EmbedPush push = {};
+    // A buffer that the others of joined dispatches bind likewise, or not at all.
+    for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(&d, binding, {Home::kArrivals});
     if (p.positions != kNoWeight) {
       BindVector(&d, 5, p.positions);
       push.position_words = WeightAt(p.positions).row_bytes / sizeof(float);
@@ -261,6 +268,15 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
     push.first_token = first;
     push.n_tokens = n;
     push.embedding_words = p.embedding_stride;
+    if (fusion_.ending == Ending::kNorm) {
+      Dispatch of_few = d;
+      of_few.modes = fusion_.modes;
+      of_few.constants[kWidthId] = RowWidth(weight.cols);
+      of_few.SetPush(push);
+      EndWithNorm<EmbedPush>(EndingNormOf(*NextOf(program_, step)), &of_few);
+      ARN_TRY(Add(of_few));
+      d.modes &= static_cast<uint8_t>(~fusion_.modes);
+    }
     ARN_TRY(AddColumns(&d, push, weight.cols));
   }
   return Status::kOk;

@@ -140,24 +140,45 @@ class Lowering {
   template <typename Push>
   void Quantize(Dispatch* d, Push* push, uint64_t matmul_rows);
   void SetQuantized(uint8_t modes, Slice slice, uint64_t rows);
-  // Ends a matmul of few rows with the norm of the next step.
-  void EndWithNorm(const Step& norm, Mode mode, Dispatch* d);
+  // The norm that ends a dispatch of few rows: kNorm, or that of kLogits.
+  struct EndingNorm {
+    NormKind kind = NormKind::kRms;
+    bool accumulates = false, is_quantised = false;
+    float epsilon = 0.0f;
+    WeightId weight = kNoWeight, bias = kNoWeight;
+    Slice out;
+    uint32_t width = 0;
+  };
+  EndingNorm EndingNormOf(const Step& step) const;
+  template <typename Push>
+  void EndWithNorm(const EndingNorm& norm, Dispatch* d);
   // Ends a matmul with kAct, or with kGatedAct, whose gates are the first half of the outputs.
   void EndWithActivation(const Step& act, Mode mode, Dispatch* d);
   // Quantises the rows of an activation that ended a matmul of many rows, for the next one.
   Status AddQuantizeOfActivated(const Step& act);
   // Ends a matmul of few rows with kQkvRope, head by head.
   void EndWithRotation(const Step& step, Dispatch* d);
-  // Lets the last workgroup to end quantise the rows, of push->next_words.
-  void EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush* push);
+  // Lets the workgroup that ends the rows quantise them. n: elements of a row.
+  template <typename Push>
+  void EndWithQuantised(uint32_t n, Dispatch* d, Push* push);
+  // True if attention ends the matmul's dispatch in short contexts.
+  bool Attends(const Step& matmul) const;
+  // Ends a matmul that ends with the rotation before it with kAttention too, in short contexts.
+  void EndWithAttention(const Step& step, Dispatch* d);
+  // Returns where dispatches quantise rows while those of the next integer matmul are read.
+  Slice NextQuantized(uint8_t modes) const;
   // Sets the constants of rope_head.glsl.
   void SetRotation(const QkvRopeParams& p, Dispatch* d) const;
   Fusion FusionAt(uint32_t step) const;
   // Lets subgroups of one workgroup have outputs of their own, so that more invocations do what
   // ends the rows.
   void SetTeams(Dispatch* d) const;
-  // Sets the workgroup size of a kernel that has a row of n elements. stride: from one to the next,
-  // and any offset of the first; if 4 divides it, rows are read in vectors of four.
+  // Lets 2^n subgroups share a workgroup.
+  static void ShareWorkgroup(uint32_t teams, Dispatch* d);
+  // Returns the workgroup size of a kernel that has a row of n elements.
+  uint32_t RowWidth(uint32_t n) const;
+  // Sets it. stride: from one row to the next, and any offset of the first; if 4 divides it and n,
+  // rows are read in vectors of four.
   void SetRow(Dispatch* d, uint32_t n, uint32_t stride = 0) const;
   Status AddMatmuls(const Matmul& matmul);
   Dispatch MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) const;

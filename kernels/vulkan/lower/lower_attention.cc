@@ -158,7 +158,7 @@ Status Lowering::Lower(const Step& step, const SelfAttentionParams& p) {
 
 Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool is_self) {
   const AttentionKind& kind = program_.kinds[p.kind];
-  const AttentionLanes lanes = LanesOf(kind);
+  const AttentionLanes lanes = LanesOf(kind.head_dim);
   Dispatch d = Begin(Shader::kAttention, step);
   if (is_self) {
     SetNoPages(&d, kind);
@@ -175,8 +175,8 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   d.constants[kAttentionIsSelfId] = is_self ? 1 : 0;
   d.constants[kAttentionHasSinksId] = p.sinks != kNoWeight ? 1 : 0;
   d.constants[kAttentionHasBiasId] = p.relative_position_bias != kNoWeight ? 1 : 0;
-  d.constants[kAttentionPartsId] = lanes.n_parts;
-  d.constants[kAttentionPerLaneId] = lanes.per_lane;
+  d.constants[kAttendPartsId] = lanes.n_parts;
+  d.constants[kAttendPerLaneId] = lanes.per_lane;
   d.constants[kAttentionSegmentId] = traits_.segment_positions;
   d.segments = SegmentsOf(program_, step, traits_.segment_positions);
   BindValue(&d, 1, step.in);
@@ -201,7 +201,7 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   d.SetPush(push);
   const bool keys_only = !is_self && program_.kv_groups[kind.group].keys_only;
   const uint32_t group_heads = GroupHeadsOf(kind, keys_only);
-  d.constants[kAttentionGroupHeadsId] = group_heads;
+  d.constants[kAttendHeadsId] = group_heads;
   d.groups_x = kind.n_heads / group_heads;
   d.work = 2 * uint64_t{kind.n_heads} * kind.head_dim * program_.max_context;
   Dispatch of_many = d;
@@ -213,11 +213,14 @@ Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool i
   d.constants[kAttentionMergesId] = traits_.fuses ? 1 : 0;
   if (fusion_.ending == Ending::kQuantize) {
     d.constants[kAttentionQuantizesId] = 1;
-    Bind(&d, 4, PlaceOf(workspace_.few_quantized));
+    const Slice out = NextQuantized(d.modes);
+    Bind(&d, 4, PlaceOf(out));
     push.values_at = QuantizedHeadWords(kFewRows);
     push.row_words = QuantizedWords(Width(step.out));
     d.SetPush(push);
-    SetQuantized(d.modes, workspace_.few_quantized, kFewRows);
+    SetQuantized(d.modes, out, kFewRows);
+    const auto index = static_cast<size_t>(&step - program_.steps.data());
+    if (index >= 2 && Attends((&step)[-2])) d.context = Context::kLong;
   }
   ARN_TRY(Add(d));
   if (traits_.fuses || !d.segments.may_share()) return Status::kOk;
@@ -325,7 +328,7 @@ void Lowering::SetTile(const AttentionKind& kind, const AttentionTile& tile, Dis
   d->segments = Segments();
   d->constants[kWidthId] = tile.lanes;
   for (const uint32_t id :
-       {kAttentionPartsId, kAttentionPerLaneId, kAttentionSegmentId, kAttentionGroupHeadsId}) {
+       {kAttendPartsId, kAttendPerLaneId, kAttentionSegmentId, kAttendHeadsId}) {
     d->constants[id] = 0;
   }
   d->constants[kAttentionPairsId] = tile.pairs;

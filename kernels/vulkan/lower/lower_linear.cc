@@ -71,7 +71,10 @@ void Lowering::SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d
 void Lowering::SetTeams(Dispatch* d) const {
   if (d->constants[kOneSubgroupId] == 0) return;
   const uint32_t most = Max(d->groups_x / traits_.least_team_groups, 1u);
-  const uint32_t teams = Min(traits_.most_teams, std::bit_floor(most));
+  ShareWorkgroup(Min(traits_.most_teams, std::bit_floor(most)), d);
+}
+
+void Lowering::ShareWorkgroup(uint32_t teams, Dispatch* d) {
   if (teams == 1) return;
   d->constants[kOneSubgroupId] = 0;
   d->constants[kWidthId] *= teams;
@@ -79,31 +82,31 @@ void Lowering::SetTeams(Dispatch* d) const {
   d->groups_x = static_cast<uint32_t>(CeilDiv(d->groups_x, teams));
 }
 
-void Lowering::EndWithNorm(const Step& norm, Mode mode, Dispatch* d) {
-  const auto& p = norm.Get<NormParams>();
-  const bool is_layer = p.kind == NormKind::kLayer;
-  d->constants[kMatmulNormsId] = 1;
-  d->constants[kMatmulNormIsLayerId] = is_layer ? 1 : 0;
-  d->constants[kMatmulNormAddsId] = p.accumulate ? 1 : 0;
-  SetTeams(d);
-  auto push = d->Push<MatmulPush>();
-  push.epsilon = p.epsilon;
-  push.normed_at = BindAt(d, 6, PlaceOf(program_.values[norm.out].slice));
-  push.norm_at = BindAt(d, 7, PlaceOfVector(p.weight));
-  if (is_layer) push.norm_bias_at = BindAt(d, 8, PlaceOfVector(p.bias));
-  if (IsQuantizedNext(norm)) EndWithQuantised(norm.out, mode, d, &push);
-  d->SetPush(push);
+Slice Lowering::NextQuantized(uint8_t modes) const {
+  const QuantizedRows& in = quantized_rows_[std::countr_zero(modes)];
+  const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
+  return is_second ? workspace_.quantized : workspace_.few_quantized;
 }
 
-void Lowering::EndWithQuantised(ValueId rows, Mode mode, Dispatch* d, MatmulPush* push) {
-  const QuantizedRows& in = quantized_rows_[static_cast<uint32_t>(mode)];
-  const bool is_second = in.rows != 0 && in.slice.offset == workspace_.few_quantized.offset;
-  const Slice out = is_second ? workspace_.quantized : workspace_.few_quantized;
-  d->constants[kMatmulQuantizesId] = 1;
-  push->next_at = BindAt(d, 9, PlaceOf(out));
-  push->next_values_at = QuantizedHeadWords(kFewRows);
-  push->next_words = QuantizedWords(program_.values[rows].width);
-  SetQuantized(BitOf(mode), out, kFewRows);
+Lowering::EndingNorm Lowering::EndingNormOf(const Step& step) const {
+  if (const auto* p = step.If<LogitsParams>()) {
+    return {.kind = p->norm_kind,
+            .is_quantised = IsInteger(program_.weights[p->weight]),
+            .epsilon = p->epsilon,
+            .weight = p->norm,
+            .bias = p->bias,
+            .out = workspace_.normed,
+            .width = Width(step.in)};
+  }
+  const auto& p = step.Get<NormParams>();
+  return {.kind = p.kind,
+          .accumulates = p.accumulate,
+          .is_quantised = IsQuantizedNext(step),
+          .epsilon = p.epsilon,
+          .weight = p.weight,
+          .bias = p.bias,
+          .out = program_.values[step.out].slice,
+          .width = Width(step.out)};
 }
 
 void Lowering::EndWithActivation(const Step& act, Mode mode, Dispatch* d) {
@@ -122,7 +125,7 @@ void Lowering::EndWithActivation(const Step& act, Mode mode, Dispatch* d) {
   }
   if (mode != Mode::kMany && IsQuantizedNext(act)) {
     SetTeams(d);
-    EndWithQuantised(gated != nullptr ? act.out : act.in, mode, d, &push);
+    EndWithQuantised(Width(gated != nullptr ? act.out : act.in), d, &push);
   }
   d->SetPush(push);
 }
@@ -170,6 +173,36 @@ void Lowering::EndWithRotation(const Step& step, Dispatch* d) {
   if (d->constants[kQkvRotaryDimId] == 0) return;
   const DType dtype = static_cast<DType>(d->constants[kMatmulTypeId]);
   Bind(d, arn::IsInteger(dtype) ? 1 : 5, PlaceOfValue(p.angles));
+}
+
+bool Lowering::Attends(const Step& matmul) const {
+  return traits_.fuses && traits_.n_windows == 1 &&
+         IsAttended(program_, matmul, traits_.segment_positions);
+}
+
+void Lowering::EndWithAttention(const Step& step, Dispatch* d) {
+  const AttentionKind& kind = program_.kinds[step.Get<AttentionParams>().kind];
+  uint32_t* c = d->constants;
+  if (c[kOneSubgroupId] == 1) {
+    // As many invocations as attention has in a dispatch of its own, with outputs of one head.
+    const uint32_t most = Max(kAttentionWidth / c[kWidthId], 1u);
+    uint32_t teams = std::bit_floor(Min(traits_.most_teams, most));
+    while (kind.head_dim % (c[kMatmulOutsId] * teams) != 0) teams /= 2;
+    ShareWorkgroup(teams, d);
+  }
+  const AttentionLanes lanes = LanesOf(kind.head_dim, c[kWidthId]);
+  c[kMatmulAttendsId] = 1;
+  c[kAttendPartsId] = lanes.n_parts;
+  c[kAttendPerLaneId] = lanes.per_lane;
+  c[kAttendHeadsId] = kind.n_heads / kind.n_kv_heads;
+  auto push = d->Push<MatmulPush>();
+  push.factor = kind.attention_scale;
+  push.softcap = kind.softcap;
+  push.next_at = BindAt(d, 9, PlaceOf(NextQuantized(d->modes)));
+  push.next_values_at = QuantizedHeadWords(kFewRows);
+  push.next_words = QuantizedWords(Width(step.out));
+  d->SetPush(push);
+  d->context = Context::kShort;
 }
 
 void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
@@ -228,12 +261,15 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   } else {
     d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
     d.constants[kMatmulRowsId] = d.row_tile;
-    const bool is_int8_row = kernel == Mode::kOne && weight.dtype == DType::kInt8;
-    d.constants[kMatmulStepsId] = is_int8_row ? traits_.matmuls.int8_gemv_steps : 1;
     d.constants[kMatmulTeamsId] = 1;
+    d.constants[kAttendPartsId] = d.constants[kAttendPerLaneId] = d.constants[kAttendHeadsId] = 1;
     // Without an ending, a buffer that the others of joined dispatches bind likewise or not at all.
     for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(&d, binding, {Home::kArrivals});
     SetOutputs(kernel, weight.dtype, n_outs, &d);
+    // A second step of a row that ends in the first one would load its end again.
+    const bool has_steps = kernel == Mode::kOne && weight.dtype == DType::kInt8 &&
+                           at.row_bytes / 16 > d.constants[kWidthId];
+    d.constants[kMatmulStepsId] = has_steps ? traits_.matmuls.int8_gemv_steps : 1;
   }
   const QuantizedRows& rows = quantized_rows_[static_cast<uint32_t>(kernel)];
   Bind(&d, 1, matmul.in);
@@ -268,20 +304,28 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
 Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) {
   Dispatch d = MatmulOf(matmul, kernel, first_out, n_outs);
   if (matmul.is_logits) {
-    // The number of logit rows does not depend on the number of rows of the run.
+    // Runs of more than one row have any number of logit rows, those of many more than a few.
     const bool is_tiled = kernel == Mode::kMany;
-    d.modes = kAllModes;
+    if (kernel == Mode::kFew) d.modes |= BitOf(Mode::kMany);
     d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
     d.first_row = matmul.first_row;
     d.most_rows = matmul.most_rows;
     d.head.of_rows = kOfLogits + matmul.first_row;
     d.joins_previous = d.joins_previous || is_tiled;
   } else if (fusion_.ending == Ending::kNorm && (fusion_.modes & d.modes) != 0) {
-    EndWithNorm(matmul.step[1], kernel, &d);
+    SetTeams(&d);
+    EndWithNorm<MatmulPush>(EndingNormOf(matmul.step[1]), &d);
   } else if (fusion_.ending == Ending::kActivation && (fusion_.modes & d.modes) != 0) {
     EndWithActivation(matmul.step[1], kernel, &d);
   } else if (fusion_.ending == Ending::kRotation && (fusion_.modes & d.modes) != 0) {
     EndWithRotation(matmul.step[1], &d);
+    if (kernel == Mode::kOne && Attends(*matmul.step)) {
+      Dispatch of_short = d;
+      EndWithAttention(matmul.step[2], &of_short);
+      d.context = Context::kLong;
+      ARN_TRY(Add(d));
+      return Add(of_short);
+    }
   }
   return Add(d);
 }
@@ -291,7 +335,7 @@ Status Lowering::AddMatmuls(const Matmul& matmul) {
   if (IsInteger(weight)) ARN_TRY(AddQuantize(matmul));
   const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);
   for (const Mode kernel : {Mode::kOne, Mode::kFew, Mode::kMany}) {
-    if (matmul.is_logits && kernel == Mode::kOne) continue;
+    if (kernel == Mode::kOne && matmul.first_row != 0) continue;
     for (uint32_t first = 0; first < weight.rows; first += slice) {
       ARN_TRY(AddMatmul(matmul, kernel, first, Min(slice, weight.rows - first)));
     }
@@ -324,6 +368,7 @@ Status Lowering::Lower(const Step& step, const LogitsParams& p) {
   for (uint32_t first = 0; first < program_.max_logit_rows; first += most) {
     const uint32_t n = Min(most, program_.max_logit_rows - first);
     Dispatch d = Begin(Shader::kNorm, step);
+    d.modes &= static_cast<uint8_t>(~(first == 0 ? done_modes_ : BitOf(Mode::kOne)));
     d.rows = GridRows::kLogits;
     d.row_factor = 1;
     d.first_row = first;

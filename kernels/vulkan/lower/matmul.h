@@ -58,4 +58,29 @@ void Lowering::Quantize(Dispatch* d, Push* push, uint64_t matmul_rows) {
   push->row_words = QuantizedWords(push->n);
 }
 
+template <typename Push>
+void Lowering::EndWithQuantised(uint32_t n, Dispatch* d, Push* push) {
+  const Slice out = NextQuantized(d->modes);
+  d->constants[kNextQuantizesId] = 1;
+  push->next_at = BindAt(d, 9, PlaceOf(out));
+  push->next_values_at = QuantizedHeadWords(kFewRows);
+  push->next_words = QuantizedWords(n);
+  SetQuantized(d->modes, out, kFewRows);
+}
+
+template <typename Push>
+void Lowering::EndWithNorm(const EndingNorm& norm, Dispatch* d) {
+  const bool is_layer = norm.kind == NormKind::kLayer;
+  d->constants[kNextNormsId] = 1;
+  d->constants[kNextNormIsLayerId] = is_layer ? 1 : 0;
+  d->constants[kNextNormAddsId] = norm.accumulates ? 1 : 0;
+  auto push = d->Push<Push>();
+  push.epsilon = norm.epsilon;
+  push.normed_at = BindAt(d, 6, PlaceOf(norm.out));
+  push.norm_at = BindAt(d, 7, PlaceOfVector(norm.weight));
+  if (is_layer) push.norm_bias_at = BindAt(d, 8, PlaceOfVector(norm.bias));
+  if (norm.is_quantised) EndWithQuantised(norm.width, d, &push);
+  d->SetPush(push);
+}
+
 }  // namespace arn::vulkan

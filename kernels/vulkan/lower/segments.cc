@@ -14,7 +14,7 @@ constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
 // Bytes per row.
 uint64_t RowBytes(const AttentionKind& kind, uint32_t n_segments) {
-  const uint64_t record = uint64_t{LanesOf(kind).per_lane} * kAttentionWidth + 1;
+  const uint64_t record = uint64_t{LanesOf(kind.head_dim).per_lane} * kAttentionWidth + 1;
   return kind.n_heads * n_segments * record * 4 * sizeof(float);
 }
 
@@ -33,10 +33,10 @@ uint32_t MostSegments(const Program& program, const AttentionKind& kind, uint32_
 
 }  // namespace
 
-AttentionLanes LanesOf(const AttentionKind& kind) {
-  const auto quads = static_cast<uint32_t>(CeilDiv(kind.head_dim, 4));
+AttentionLanes LanesOf(uint32_t head_dim, uint32_t width) {
+  const auto quads = static_cast<uint32_t>(CeilDiv(head_dim, 4));
   AttentionLanes lanes;
-  lanes.n_parts = Min(kAttentionWidth, std::bit_ceil(quads));
+  lanes.n_parts = Min(width, std::bit_ceil(quads));
   lanes.per_lane = static_cast<uint32_t>(CeilDiv(quads, lanes.n_parts));
   return lanes;
 }

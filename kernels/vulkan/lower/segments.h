@@ -30,7 +30,7 @@ struct Segments {
 struct AttentionLanes {
   uint32_t n_parts = 0, per_lane = 0;
 };
-AttentionLanes LanesOf(const AttentionKind& kind);
+AttentionLanes LanesOf(uint32_t head_dim, uint32_t width = kAttentionWidth);
 
 // kSelfAttention is never split.
 Segments SegmentsOf(const Program& program, const Step& step, uint32_t positions);

@@ -44,6 +44,7 @@ class Decoding final : public Execution {
     while (!out_.ended && (n_run < n_ || out_.n_tokens < n_)) {
       if (n_run < n_ && n_run < out_.n_tokens + kStepsAhead) {
         n_begun_ = n_run + 1;
+        MoveTo(all_.first_position + n_run);
         ARN_TRY(SubmitSteps(n_begun_ < n_ ? choice_ : VK_NULL_HANDLE, nullptr));
         if (out_.ended) continue;  // a stop token was seen in between
         n_run = n_begun_;

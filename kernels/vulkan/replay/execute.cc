@@ -13,7 +13,11 @@ class RunExecution final : public Execution {
       : Execution(state, args.sequences, RunRows(args), n_logit_rows, args.is_encoder, diag),
         args_(args) {
     sees_ahead_ = args.mask != nullptr;
-    if (args.is_encoder) pooled_rows_ = PooledRows(*state->program, args);
+    if (args.is_encoder) {
+      pooled_rows_ = PooledRows(*state->program, args);
+    } else {
+      MoveTo(args.sequences[0].first_position);
+    }
   }
 
   Status Run() {
@@ -21,7 +25,7 @@ class RunExecution final : public Execution {
     const bool has_timestamps = s_.device.timestamp_bits() != 0;
     const Status status =
         args_.step_ns != nullptr && has_timestamps
-            ? TimedSteps(&s_, mode_, is_encoder_, args_.cancel, args_.step_ns, &submissions_, diag_)
+            ? TimedSteps(&s_, kind_, is_encoder_, args_.cancel, args_.step_ns, &submissions_, diag_)
                   .Run()
             : SubmitSteps(VK_NULL_HANDLE, args_.step_ns);
     const Status waited = submissions_.WaitForAll();
@@ -75,7 +79,7 @@ Status Execution::SubmitSteps(VkCommandBuffer then, uint64_t* step_ns) {
       n = 0;
       work = 0;
     }
-    commands[n++] = segment.commands[mode_];
+    commands[n++] = segment.commands[kind_];
     work += segment.work[mode_] * rows_;
     if (step_ns == nullptr) continue;
     ARN_TRY(BeforeSubmission());

@@ -20,7 +20,7 @@ class Execution {
         logit_rows_(logit_rows),
         is_encoder_(is_encoder),
         diag_(diag) {
-    mode_ = static_cast<uint32_t>(ModeOf(rows));
+    mode_ = kind_ = static_cast<uint32_t>(ModeOf(rows));
   }
 
  protected:
@@ -32,6 +32,9 @@ class Execution {
   bool IsPart(const Segment& segment) const {
     return !segment.is_edit && !segment.is_choice && segment.is_encoder == is_encoder_;
   }
+  // Chooses the commands for a decoder's run whose first row is at the position.
+  void MoveTo(uint32_t position) { kind_ = RunKindOf(rows_, position, s_.short_positions()); }
+  // Writes the grids of the mode, in contexts of any length.
   void WriteGrids();
   // Submits all steps, then `then` if not null. step_ns: as in RunArgs.
   Status SubmitSteps(VkCommandBuffer then, uint64_t* step_ns);
@@ -42,7 +45,7 @@ class Execution {
   const uint32_t rows_, logit_rows_;
   const bool is_encoder_;
   Diag* diag_;
-  uint32_t mode_ = 0;
+  uint32_t mode_ = 0, kind_ = 0;
   uint32_t pooled_rows_ = 0;
   bool sees_ahead_ = false;
 };

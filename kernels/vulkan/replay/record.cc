@@ -34,7 +34,11 @@ VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
 
 class Recorder final : public DispatchSink {
  public:
-  Recorder(State* state, Diag* diag) : s_(*state), api_(state->device.api()), diag_(diag) {}
+  Recorder(State* state, Diag* diag)
+      : s_(*state),
+        api_(state->device.api()),
+        diag_(diag),
+        n_kinds_(state->short_positions() == 0 ? kModeCount : kRunKinds) {}
 
   Status BeginStep(uint32_t step) override {
     step_ = step;
@@ -64,10 +68,10 @@ class Recorder final : public DispatchSink {
     ARN_TRY(BindSet(dispatch));
     s_.grids[n_] = GridOf(dispatch);
     Segment& segment = s_.segments[segment_];
-    for (uint32_t mode = 0; mode < kModeCount; ++mode) {
-      if ((dispatch.modes >> mode & 1) == 0) continue;
-      segment.work[mode] += dispatch.work;
-      const VkCommandBuffer commands = segment.commands[mode];
+    for (uint32_t kind = 0; kind < n_kinds_; ++kind) {
+      if (!dispatch.IsIn(kind)) continue;
+      if (kind < kModeCount) segment.work[kind] += dispatch.work;
+      const VkCommandBuffer commands = segment.commands[kind];
       if (!dispatch.joins_previous) AddBarrier(api_, commands, BarrierTo::kDispatch);
       RecordDispatch(s_, dispatch, n_, pipeline, set_, commands);
     }
@@ -77,7 +81,8 @@ class Recorder final : public DispatchSink {
   }
 
   Status EndSegment() {
-    for (const VkCommandBuffer commands : s_.segments[segment_].commands) {
+    for (uint32_t kind = 0; kind < n_kinds_; ++kind) {
+      const VkCommandBuffer commands = s_.segments[segment_].commands[kind];
       AddBarrier(api_, commands, BarrierTo::kHost);
       ARN_VK(api_, EndCommandBuffer(commands), diag_);
     }
@@ -99,13 +104,13 @@ class Recorder final : public DispatchSink {
     has_segment_ = true;
     Segment& segment = s_.segments[segment_];
     segment.first_dispatch = n_;
-    ARN_TRY(AllocateCommands(s_.device, s_.pool, kModeCount, segment.commands, diag_));
-    for (uint32_t mode = 0; mode < kModeCount; ++mode) {
-      const VkCommandBuffer commands = segment.commands[mode];
+    ARN_TRY(AllocateCommands(s_.device, s_.pool, n_kinds_, segment.commands, diag_));
+    for (uint32_t kind = 0; kind < n_kinds_; ++kind) {
+      const VkCommandBuffer commands = segment.commands[kind];
       VkCommandBufferBeginInfo begin = {};
       begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
       // Decode steps are submitted ahead: the same buffer may be pending several times.
-      if (mode == static_cast<uint32_t>(Mode::kOne)) {
+      if (ModeOfKind(kind) == static_cast<uint32_t>(Mode::kOne)) {
         begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
       }
       ARN_VK(api_, BeginCommandBuffer(commands, &begin), diag_);
@@ -128,6 +133,7 @@ class Recorder final : public DispatchSink {
   State& s_;
   const Api& api_;
   Diag* diag_;
+  const uint32_t n_kinds_;  // of runs
   uint32_t n_ = 0, segment_ = 0, step_ = 0;
   bool has_segment_ = false;
   VkDescriptorSet set_ = VK_NULL_HANDLE;

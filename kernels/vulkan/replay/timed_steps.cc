@@ -91,7 +91,7 @@ Status TimedSteps::BeginChoice(uint32_t* n_dispatches) {
 
 Status TimedSteps::Add(const Dispatch& dispatch, Diag*) {
   const uint32_t index = n_++;
-  if (!IsPart() || (dispatch.modes >> mode_ & 1) == 0) return Status::kOk;
+  if (!IsPart() || !dispatch.IsIn(kind_)) return Status::kOk;
   if (n_recorded_ == kMostRecorded) {
     ARN_TRY(EndSegment());
     ARN_TRY(BeginSegment());

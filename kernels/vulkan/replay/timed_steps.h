@@ -13,13 +13,13 @@ namespace arn::vulkan {
 
 class TimedSteps final : public DispatchSink {
  public:
-  // mode: index of the kernels of the run's number of rows. step_ns: as in RunArgs; the time of a
+  // kind: of the run (RunKindOf). step_ns: as in RunArgs; the time of a
   // dispatch includes waiting for the one before it. cancel: as in RunArgs.
   // REQUIRES: the device has timestamps, and the run's words and grids are written.
-  TimedSteps(State* state, uint32_t mode, bool is_encoder, const std::atomic<uint32_t>* cancel,
+  TimedSteps(State* state, uint32_t kind, bool is_encoder, const std::atomic<uint32_t>* cancel,
              uint64_t* step_ns, Submissions* submissions, Diag* diag)
       : s_(*state),
-        mode_(mode),
+        kind_(kind),
         is_encoder_(is_encoder),
         cancel_(cancel),
         step_ns_(step_ns),
@@ -43,7 +43,7 @@ class TimedSteps final : public DispatchSink {
   bool IsPart() const { return is_steps_ && (step_ < s_.program->n_encoder_steps) == is_encoder_; }
 
   State& s_;
-  const uint32_t mode_;
+  const uint32_t kind_;
   const bool is_encoder_;
   const std::atomic<uint32_t>* const cancel_;
   uint64_t* const step_ns_;

@@ -31,6 +31,7 @@ class Counter final : public DispatchSink {
     if (dispatch.begins_segment) ++counts_.n_segments;
     ++counts_.n_dispatches;
     ++counts_.n_sets;  // upper bound
+    if (dispatch.context == Context::kShort) ++counts_.n_short;
     return Status::kOk;
   }
 
@@ -68,8 +69,10 @@ uint64_t FewQuantizedBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
     const auto* linear = step.If<LinearParams>();
-    if (linear == nullptr) continue;
-    bytes = Max(bytes, QuantizedInputBytes(program.weights[linear->weight], kFewRows, kAllRows));
+    const auto* logits = step.If<LogitsParams>();
+    if (linear == nullptr && logits == nullptr) continue;
+    const WeightId weight = linear != nullptr ? linear->weight : logits->weight;
+    bytes = Max(bytes, QuantizedInputBytes(program.weights[weight], kFewRows, kAllRows));
   }
   return bytes;
 }

@@ -22,6 +22,7 @@ namespace arn::vulkan {
 // Counts derived from the program alone.
 struct Counts {
   uint32_t n_dispatches = 0;
+  uint32_t n_short = 0;     // of them those of Context::kShort
   uint32_t n_sets = 0;      // descriptor sets
   uint32_t n_segments = 0;  // parts of the program with their own command buffers, plus one per
                             // group for its edits
@@ -30,7 +31,7 @@ struct Counts {
   uint64_t file_bytes = 0;  // of them those in pages of the file (WeightPlacer)
 };
 
-// Consecutive steps whose commands are in one buffer per mode.
+// Consecutive steps whose commands are in one buffer per kind of run.
 struct Segment {
   uint32_t first_step = 0;
   uint32_t first_dispatch = 0, n_dispatches = 0;
@@ -38,7 +39,7 @@ struct Segment {
   bool is_encoder = false;
   bool is_edit = false;    // the edits of a group, not steps
   bool is_choice = false;  // the sampling of a token, not steps
-  VkCommandBuffer commands[kModeCount] = {};
+  VkCommandBuffer commands[kRunKinds] = {};
 };
 
 // Buffers of Region::kActivations: every device allocates 1 GiB at once, many not much more than 2.
@@ -87,6 +88,8 @@ struct State {
     *offset -= activations_at[i];
     return activations[i];
   }
+  // Positions of a short context; 0: the program has no commands of its own for it.
+  uint32_t short_positions() const { return counts.n_short == 0 ? 0 : traits.segment_positions; }
   uint32_t* run_words() const { return reinterpret_cast<uint32_t*>(run.mapped); }
   ChoiceWords* choice_words() const { return reinterpret_cast<ChoiceWords*>(choice.mapped); }
 };

@@ -24,9 +24,6 @@ layout(set = 0, binding = 4) readonly buffer RelativePositionBias {
   float relative_position_bias[];
 };
 
-const uint kDimQuads = (HEAD_DIM + 3) / 4;
-#define ARN_NONE uintBitsToFloat(0xff800000u)  // -infinity
-
 // Elements [i, i + 4) of a head that starts at `from`, zero-padded.
 vec4 row_elements(uint from, uint i) {
   vec4 e = vec4(0.0);

@@ -4,23 +4,26 @@ layout(constant_id = kMatmulRowsId) const uint N_ROW = 1;
 layout(constant_id = kMatmulOutsId) const uint N_OUT = 4;
 // Parts of the workgroup with N_OUT outputs of their own: whole subgroups, if there are several.
 layout(constant_id = kMatmulTeamsId) const uint TEAMS = 1;
-// The norm that follows (kNorm); rows are multiples of four elements. 0: none.
-layout(constant_id = kMatmulNormsId) const uint NORMS = 0;
-layout(constant_id = kMatmulNormIsLayerId) const uint NORM_IS_LAYER = 0;
-layout(constant_id = kMatmulNormAddsId) const uint NORM_ADDS = 0;
-layout(constant_id = kMatmulQuantizesId) const uint QUANTIZES = 0;
 // 1: kQkvRope follows. A workgroup's outputs are in one head.
 layout(constant_id = kMatmulRotatesId) const uint ROTATES = 0;
 
-layout(set = 0, binding = 6) buffer Normed { vec4 normed_quads[]; };
 #include "arrivals.glsl"
-#define ARN_QUANTIZED_BINDING 9
-#define ARN_QUANTIZED_AT push.next_at
-#define ARN_QUANTIZED_VALUES_AT push.next_values_at
-#define ARN_QUANTIZED_WORDS push.next_words
-#include "quantize.glsl"
-
+#define ARN_ACTIVE_POOL                                                                     \
+  KvPool(push.ARN_ROPE_POOL_AT, push.ARN_ROPE_PAGE_STRIDE, 0u, push.ARN_ROPE_V_AT,          \
+         push.ARN_ROPE_K_SCALES_AT, push.ARN_ROPE_V_SCALES_AT)
+#define ARN_POOL_LAYER 0
+#define ARN_POOL_GROUP push.ARN_ROPE_GROUP
+#ifdef ARN_INTEGERS
+// 1: kAttention follows kQkvRope, for the only row, whose pages are in one window.
+layout(constant_id = kMatmulAttendsId) const uint ATTENDS = 0;
+#define ARN_READS_ACTIVE
+#include "kv.glsl"
+#define ARN_ATTENDS ATTENDS
+#define ARN_SCORE_FACTOR push.factor
+#include "attention_rows.glsl"
+#else
 #include "kv_pages.glsl"
+#endif
 #include "kv_store.glsl"
 // Norms are in bindings of windows onto the pages, which are not there with them, and are read
 // through these: synchronisation validation would take a variable of their own, which is only read,
@@ -33,6 +36,7 @@ vec4 norm_bias(uint quad) {
   const uint at = push.norm_bias_at + 4 * quad;
   return uintBitsToFloat(uvec4(kv2[at], kv2[at + 1], kv2[at + 2], kv2[at + 3]));
 }
+#include "norm_row.glsl"
 // The outputs of kQkvRope.
 #define ARN_HEAD_ELEMENT(I) y[I]
 // The angles are in the binding of inputs that these weights do not have.
@@ -44,11 +48,6 @@ vec4 norm_bias(uint quad) {
 #define ARN_Q_NORM(I) uintBitsToFloat(kv1[push.ARN_ROPE_Q_NORM_AT + (I)])
 #define ARN_K_NORM(I) uintBitsToFloat(kv2[push.ARN_ROPE_K_NORM_AT + (I)])
 #define ARN_V_NORM(I) uintBitsToFloat(kv3[push.ARN_ROPE_V_NORM_AT + (I)])
-#define ARN_ACTIVE_POOL                                                                     \
-  KvPool(push.ARN_ROPE_POOL_AT, push.ARN_ROPE_PAGE_STRIDE, 0u, push.ARN_ROPE_V_AT,          \
-         push.ARN_ROPE_K_SCALES_AT, push.ARN_ROPE_V_SCALES_AT)
-#define ARN_POOL_LAYER 0
-#define ARN_POOL_GROUP push.ARN_ROPE_GROUP
 #include "rope_head.glsl"
 
 const uint LANES = WIDTH / TEAMS;
@@ -109,9 +108,6 @@ ARN_TEAM_ADD(float, floatBitsToUint, uintBitsToFloat)
 ARN_TEAM_ADD(int, uint, int)
 #endif
 
-float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
-vec4 out_quad(uint at) { return vec4(y[at], y[at + 1], y[at + 2], y[at + 3]); }
-
 // Writes a team's outputs, whose dot products its first invocation has.
 void put_outputs(float sums[SUMS], uint first, uint first_row, uint rows) {
   [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
@@ -123,57 +119,47 @@ void put_outputs(float sums[SUMS], uint first, uint first_row, uint rows) {
   }
 }
 
-void quantise_row(uint row) {
-  const uint n = push.out_stride, from = push.out_at + row * n;
-  float low = 0.0, high = 0.0;
-  for (uint c = 4 * gl_LocalInvocationIndex; c < n; c += 4 * WIDTH) {
-    vec4 value = out_quad(from + c);
-    low = min(low, min(min(value.x, value.y), min(value.z, value.w)));
-    high = max(high, max(max(value.x, value.y), max(value.z, value.w)));
+#ifdef ARN_INTEGERS
+// The last workgroup to end a head of those that share a key and value head does attention.comp for
+// their queries, whose place the outputs take; the last of these quantises the row.
+void attend(uint head) {
+  // All invocations have written a part of the head.
+  memoryBarrierBuffer();
+  barrier();
+  kv_head = head < N_HEADS ? head / GROUP_HEADS : (head - N_HEADS) % N_KV_HEADS;
+  const uint counter = kFirstHeadArrival + N_HEADS + 2 * N_KV_HEADS + kv_head;
+  if (!is_last_of(GROUP_HEADS + 2, counter)) return;
+  lane = gl_LocalInvocationIndex;
+  first_head = kv_head * GROUP_HEADS;
+  table = table_at(row_sequence(0), ARN_POOL_GROUP);
+  const uint heads_at = push.out_at + first_head * HEAD_DIM;
+  for (uint i = lane; i < GROUP_HEADS * kDimQuads; i += WIDTH) {
+    query[i] = out_quad(heads_at + 4 * i);
   }
-  ARN_QUANTIZE_ROW(row, n, low, high, out_quad(from + c))
+  barrier();
+  gather(run[table + kGroupFirstPage] * PAGE_TOKENS, row_position(0) + 1);
+  [[unroll]] for (uint h = 0; h < GROUP_HEADS; ++h) put_out(h, heads_at + h * HEAD_DIM);
+  memoryBarrierBuffer();
+  barrier();
+  if (is_last_of(N_KV_HEADS, 0)) quantise_row(0, N_HEADS * HEAD_DIM);
 }
-
-// norm.comp for a row that other workgroups have written.
-void normalise_row(uint row) {
-  const uint n = push.out_stride, quads = n / 4, lane = gl_LocalInvocationIndex;
-  const uint from = push.out_at + row * n, to = (push.normed_at + row * n) / 4;
-  float mean = 0.0;
-  if (NORM_IS_LAYER == 1) {
-    float sum = 0.0;
-    for (uint q = lane; q < quads; q += WIDTH) sum += sum_of(out_quad(from + 4 * q));
-    mean = reduce_add(sum) / float(n);
-  }
-  float square = 0.0;
-  for (uint q = lane; q < quads; q += WIDTH) {
-    vec4 centred = out_quad(from + 4 * q) - mean;
-    square += sum_of(centred * centred);
-  }
-  float inverse = 1.0 / sqrt(reduce_add(square) / float(n) + push.epsilon);
-  float low = 0.0, high = 0.0;
-  for (uint q = lane; q < quads; q += WIDTH) {
-    vec4 value = (out_quad(from + 4 * q) - mean) * inverse * norm_weight(q);
-    if (NORM_IS_LAYER == 1) value += norm_bias(q);
-    if (NORM_ADDS == 1) value += normed_quads[to + q];
-    normed_quads[to + q] = value;
-    low = min(low, min(min(value.x, value.y), min(value.z, value.w)));
-    high = max(high, max(max(value.x, value.y), max(value.z, value.w)));
-  }
-  if (QUANTIZES == 1) ARN_QUANTIZE_ROW(row, n, low, high, normed_quads[to + c / 4])
-}
+#endif
 
 // The last workgroup to end a head's outputs does qkv_rope.comp for them.
 void end_head(uint first, uint end) {
   const uint n_heads = N_HEADS + (STORES == 1 ? 2 * N_KV_HEADS : 0);
-  const uint head = first_out() / max(HEAD_DIM, 1u);
+  const uint head = gl_WorkGroupID.x * TEAMS * N_OUT / max(HEAD_DIM, 1u);
   if (head >= n_heads) return;
   const uint counter = kFirstHeadArrival + gl_WorkGroupID.y * n_heads + head;
-  if (!is_last_of(HEAD_DIM / N_OUT, counter)) return;
+  if (!is_last_of(HEAD_DIM / (N_OUT * TEAMS), counter)) return;
   for (uint row = first; row < end; ++row) {
     finish_head(head, push.out_at + row * push.out_stride + head * HEAD_DIM, row * ROTARY_DIM, 0.0,
                 1.0, row);
     barrier();  // before the next row's head takes its place
   }
+#ifdef ARN_INTEGERS
+  if (ATTENDS == 1) attend(head);
+#endif
 }
 
 // Call when the workgroup has written its outputs.
@@ -183,9 +169,9 @@ void end_rows() {
   if ((NORMS == 0 && QUANTIZES == 0) || !is_last_of(gl_NumWorkGroups.x, gl_WorkGroupID.y)) return;
   for (uint row = first; row < end; ++row) {
     if (NORMS == 1) {
-      normalise_row(row);
+      normalise_row(row, push.out_stride);
     } else {
-      quantise_row(row);
+      quantise_row(row, push.out_stride);
     }
   }
 }

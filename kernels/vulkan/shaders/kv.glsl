@@ -1,7 +1,41 @@
 // Elements of the KV pages of one group. Include after the declaration of push constants with
-// ARN_PUSH_KV.
+// ARN_PUSH_KV, or define ARN_READS_ACTIVE (kv_pages.glsl) and ARN_ACTIVE_POOL.
 #include "kv_pages.glsl"
+#ifndef ARN_ACTIVE_POOL
+#define ARN_ACTIVE_POOL push.active_pool
+#endif
+const uint kDimQuads = (HEAD_DIM + 3) / 4;
+#define ARN_NONE uintBitsToFloat(0xff800000u)  // -infinity: the score of no key
 
+// Returns the scale of a slot; 1 if the format has none per slot.
+float slot_scale(Block b, uint slot) {
+  if (b.bits != 0u || type_of(b.keys) != kTypeInt8) return 1.0;
+  return uintBitsToFloat(kv_word(b.scales + slot));
+}
+
+// Elements [i, i + 4) of a slot of an active page, not yet multiplied by slot_scale(); HEAD_DIM and i
+// are multiples of 4.
+vec4 active_elements(Block b, uint slot, uint i) {
+  uint type = type_of(b.keys), at = slot * HEAD_DIM + i;
+  if (type == kTypeF32) {
+    at += b.values;
+    return uintBitsToFloat(uvec4(kv_word(at), kv_word(at + 1), kv_word(at + 2), kv_word(at + 3)));
+  }
+  if (type == kTypeF16) {
+    at = b.values + at / 2;
+    return vec4(unpackHalf2x16(kv_word(at)), unpackHalf2x16(kv_word(at + 1)));
+  }
+  int w = int(kv_word(b.values + at / 4));
+  return vec4(bitfieldExtract(w, 0, 8), bitfieldExtract(w, 8, 8), bitfieldExtract(w, 16, 8),
+              bitfieldExtract(w, 24, 8));
+}
+
+#ifdef ARN_READS_ACTIVE
+Block block_at(bool keys, uint page, uint layer, uint head) {
+  return active_block(ARN_ACTIVE_POOL, keys, page, layer, head);
+}
+vec4 kv_elements(Block b, uint slot, uint i) { return active_elements(b, slot, i); }
+#else
 uint kv_byte(uint base, uint i) { return kv_word(base + i / 4) >> 8 * (i & 3u) & 255u; }
 float kv_half(uint base, uint i) {
   return unpackHalf2x16(kv_word(base + i / 2) >> 16 * (i & 1u)).x;
@@ -9,7 +43,7 @@ float kv_half(uint base, uint i) {
 
 Block block_at(bool keys, uint page, uint layer, uint head) {
   if (HAS_QUANTISED == 0 || (page & kQuantisedPageBit) == 0u) {
-    return active_block(push.active_pool, keys, page, layer, head);
+    return active_block(ARN_ACTIVE_POOL, keys, page, layer, head);
   }
   uint bits = keys ? QUANTISED_K_BITS : QUANTISED_V_BITS, scales = PAGE_TOKENS;
   uint bytes = HEAD_DIM * element_bytes(type_of(keys));
@@ -22,12 +56,6 @@ Block block_at(bool keys, uint page, uint layer, uint head) {
                      bytes * PAGE_TOKENS / 4u, scales);
   b.bits = bits;
   return b;
-}
-
-// Returns the scale of a slot; 1 if the format has none per slot.
-float slot_scale(Block b, uint slot) {
-  if (b.bits != 0u || type_of(b.keys) != kTypeInt8) return 1.0;
-  return uintBitsToFloat(kv_word(b.scales + slot));
 }
 
 // Index of the (scale, least) pair of element i of a quantised slot.
@@ -57,21 +85,7 @@ bool quantised_in_words(Block b) {
 
 // Elements [i, i + 4), zero-padded; i is a multiple of 4.
 vec4 kv_elements(Block b, uint slot, uint i) {
-  uint type = type_of(b.keys);
-  if (HEAD_DIM % 4 == 0 && (HAS_QUANTISED == 0 || b.bits == 0u)) {
-    uint at = slot * HEAD_DIM + i;
-    if (type == kTypeF32) {
-      at += b.values;
-      return uintBitsToFloat(uvec4(kv_word(at), kv_word(at + 1), kv_word(at + 2), kv_word(at + 3)));
-    }
-    if (type == kTypeF16) {
-      at = b.values + at / 2;
-      return vec4(unpackHalf2x16(kv_word(at)), unpackHalf2x16(kv_word(at + 1)));
-    }
-    int w = int(kv_word(b.values + at / 4));
-    return vec4(bitfieldExtract(w, 0, 8), bitfieldExtract(w, 8, 8), bitfieldExtract(w, 16, 8),
-                bitfieldExtract(w, 24, 8));
-  }
+  if (HEAD_DIM % 4 == 0 && (HAS_QUANTISED == 0 || b.bits == 0u)) return active_elements(b, slot, i);
   if (HAS_QUANTISED == 1 && b.bits != 0u && quantised_in_words(b)) {
     // The four values are in the four bytes of a word. Ranges: of each channel of keys; of values,
     // one for all four.
@@ -94,3 +108,4 @@ vec4 kv_elements(Block b, uint slot, uint i) {
   }
   return x;
 }
+#endif

@@ -11,7 +11,13 @@ layout(constant_id = kKvQuantisedVBitsId) const uint QUANTISED_V_BITS = 0;
 layout(constant_id = kKvGroupSizeId) const uint GROUP_SIZE = 1;
 layout(constant_id = kKvHasQuantisedId) const uint HAS_QUANTISED = 0;
 
+// With ARN_READS_ACTIVE workgroups read what others of their dispatch write: active pages, in one
+// window, of heads whose elements are multiples of four.
+#ifdef ARN_READS_ACTIVE
+layout(set = 0, binding = 6) coherent buffer Kv0 { uint kv0[]; };
+#else
 layout(set = 0, binding = 6) buffer Kv0 { uint kv0[]; };
+#endif
 layout(set = 0, binding = 7) buffer Kv1 { uint kv1[]; };
 layout(set = 0, binding = 8) buffer Kv2 { uint kv2[]; };
 layout(set = 0, binding = 9) buffer Kv3 { uint kv3[]; };
@@ -30,10 +36,14 @@ layout(set = 0, binding = 9) buffer Kv3 { uint kv3[]; };
   }
 
 uint kv_word(uint at) {
+#ifdef ARN_READS_ACTIVE
+  return kv0[at];
+#else
   uint word = 0;
 #define ARN_LOAD(WORDS, I) word = WORDS[I]
   ARN_IN_WINDOW(ARN_LOAD)
   return word;
+#endif
 }
 void kv_put(uint at, uint word) {
 #define ARN_STORE(WORDS, I) WORDS[I] = word

@@ -43,9 +43,9 @@ const uint kLinearHasDeltaRuleId = 5, kLinearHasSkipId = 6;
 const uint kGateNormId = 2, kGateIsOfHeadsId = 3;  // and kActivationId
 const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId = 3;
 const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
-const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
-const uint kAttentionIsMergeId = 10, kAttentionHasPartsId = 17, kAttentionIsCausalId = 18;
-const uint kAttentionMergesId = 19, kAttentionQuantizesId = 20, kAttentionGroupHeadsId = 21;
+const uint kAttentionSegmentId = 9, kAttentionIsMergeId = 10;
+const uint kAttentionHasPartsId = 17, kAttentionIsCausalId = 18;
+const uint kAttentionMergesId = 19, kAttentionQuantizesId = 20;
 // attention_tile.comp, attention_coop.comp.
 const uint kAttentionIsCopiedId = 22;
 const uint kAttentionPairsId = 11, kAttentionKeysId = 12, kAttentionTileRowsId = 13;
@@ -62,9 +62,10 @@ const uint kMatmulBlocksId = 17, kMatmulSubgroupsNId = 18, kMatmulStepsId = 19;
 // Columns that gemm_half.comp adds up in f16.
 const uint kHalfBlock = 32;
 // gemv_rows.glsl.
-const uint kMatmulTeamsId = 20, kMatmulNormsId = 21, kMatmulNormIsLayerId = 22;
-const uint kMatmulNormAddsId = 23, kMatmulQuantizesId = 24, kMatmulActivatesId = 26;
-const uint kMatmulActivationId = 27, kMatmulRotatesId = 28;
+const uint kMatmulTeamsId = 20, kMatmulActivatesId = 26, kMatmulActivationId = 27;
+const uint kMatmulRotatesId = 28, kMatmulAttendsId = 29;
+// norm_row.glsl, of embed.comp and gemv_rows.glsl.
+const uint kNextNormsId = 21, kNextNormIsLayerId = 22, kNextNormAddsId = 23, kNextQuantizesId = 24;
 // tile_rows.glsl.
 const uint kMatmulRowsFirstId = 25;
 // head_linear.comp.
@@ -78,7 +79,9 @@ const uint kKvQuantisedVBitsId = 39, kKvGroupSizeId = 40, kKvHasQuantisedId = 41
 // rope_head.glsl, of qkv_rope.comp and gemv_rows.glsl.
 const uint kQkvHeadsId = 42, kQkvKvHeadsId = 43, kQkvRotaryDimId = 44, kQkvHasQNormId = 45;
 const uint kQkvHasKNormId = 46, kQkvStoresId = 47, kQkvNormFollowsId = 48, kQkvHasVNormId = 49;
-const uint kConstantCount = 50;
+// attention_rows.glsl, of attention.comp and gemv_rows.glsl.
+const uint kAttendPartsId = 50, kAttendPerLaneId = 51, kAttendHeadsId = 52;
+const uint kConstantCount = 53;
 
 // kMatmulActivatesId: activates each output, or gate/up pairs, where the first half of the outputs
 // are gates.
@@ -115,12 +118,18 @@ struct KvPool {
   uint at, page_stride, layer_stride, v_at, k_scales_at, v_scales_at;
 };
 #define ARN_PUSH_KV KvPool active_pool, quantised_pool;
+// The norm that follows (norm_row.glsl): where bindings 6 to 9 start; and of its quantised rows, as
+// in MatmulPush.
+#define ARN_PUSH_NEXT                                                         \
+  uint normed_at, norm_at, norm_bias_at, next_at, next_values_at, next_words; \
+  float epsilon;
 struct EmbedPush {
   ARN_PUSH_HEAD
   uint cols, row_words, blocks_at, block_words, position_words;
   float factor;
   uint first_token, n_tokens;  // of the bound slice
   uint embedding_words;        // of a row of `embeddings`; 0: places of them take token 0
+  ARN_PUSH_NEXT
 };
 struct RopeAnglesPush {
   ARN_PUSH_HEAD
@@ -151,23 +160,21 @@ struct MatmulPush {
   // Experts: the bound range, the stride in words between experts, the start of the first list, and
   // the capacity per list.
   uint first_expert, n_experts, expert_words, lists_at, list_words;
-  // The norm of the outputs that follows (gemv_rows.glsl): where bindings 6 to 9 start; and of its
-  // quantised rows, as above.
-  uint normed_at, norm_at, norm_bias_at, next_at, next_values_at, next_words;
-  float epsilon;
+  ARN_PUSH_NEXT
   float limit;  // of the activation that follows
 };
 // With the rotation that follows, words that no other ending has: where its norms start, and the
-// pages of its layer, as in KvPool.
+// pages of its layer, as in KvPool. With attention behind it `factor` multiplies scores, and there
+// is no norm of values: next_at and the words after it are those of the quantised outputs.
 #define ARN_ROPE_Q_NORM_AT norm_at
 #define ARN_ROPE_K_NORM_AT norm_bias_at
 #define ARN_ROPE_V_NORM_AT next_at
-#define ARN_ROPE_GROUP next_words
+#define ARN_ROPE_GROUP normed_at
 #define ARN_ROPE_POOL_AT first_expert
 #define ARN_ROPE_PAGE_STRIDE n_experts
 #define ARN_ROPE_V_AT lists_at
 #define ARN_ROPE_K_SCALES_AT list_words
-#define ARN_ROPE_V_SCALES_AT next_values_at
+#define ARN_ROPE_V_SCALES_AT expert_words
 struct HeadLinearPush {
   ARN_PUSH_HEAD
   uint in_stride, in_head, first;          // of a row, of a head in it, columns before the matrix's

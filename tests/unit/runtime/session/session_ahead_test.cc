@@ -20,6 +20,7 @@ struct Kind {
   const char* name;
   uint32_t kv_type;
   std::vector<TinyLayer> layers;
+  DType weights = DType::kF32;
 };
 
 const Kind kKinds[] = {
@@ -28,6 +29,8 @@ const Kind kKinds[] = {
     {"quantised", ARN_KV_INT4, {{}, {20}}},
     // One step per call: a state cannot be rewound.
     {"states", ARN_KV_F32, {{0, 0, -1, TinyMixer::kScan}, {}, {0, 0, -1, TinyMixer::kScan}}},
+    // Attention ends another dispatch in a short context.
+    {"integers", ARN_KV_INT8, {{}, {}}, DType::kInt8},
 };
 constexpr uint32_t kStates = 3;
 
@@ -92,6 +95,7 @@ TinyBundle Bundle(const Kind& kind) {
   bundle.vocab = kVocab;
   bundle.max_context = 512;
   bundle.layer_kinds = kind.layers;
+  bundle.weights = kind.weights;
   bundle.layers = static_cast<uint32_t>(bundle.layer_kinds.size());
   return bundle;
 }
@@ -317,7 +321,7 @@ TEST_P(AheadTest, AfterAStop_LogitsAreFoundWhereverTheyAre) {
   EXPECT_EQ(ids[0], ids[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(VulkanKinds, AheadTest, testing::Values(0u, 1u, 2u, kStates),
+INSTANTIATE_TEST_SUITE_P(VulkanKinds, AheadTest, testing::Values(0u, 1u, 2u, kStates, 4u),
                          [](const auto& p) { return std::string(kKinds[p.param].name); });
 
 }  // namespace
