@@ -3,6 +3,8 @@
 #include <arn_cpuinfo.h>
 #include <cpuinfo.h>
 
+#include <atomic>
+
 #include "kernels/cpu/simd/targets.h"
 // Must follow targets.h.
 #include <hwy/targets.h>
@@ -22,9 +24,20 @@ Status KnowCpu() {
   return Status::kOk;
 }
 
+int64_t ChooseTargets() {
+  static std::atomic<int64_t> known{0};
+  // Tests that disable targets leave Highway uninitialised.
+  if (known.load() == 0 || !hwy::GetChosenTarget().IsInitialized()) {
+    const int64_t targets = hwy::SupportedTargets();
+    hwy::GetChosenTarget().Update(targets);
+    known.store(targets);
+  }
+  return known.load();
+}
+
 bool HasByteDots() {
 #if HWY_ARCH_X86
-  return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
+  return (ChooseTargets() & HWY_AVX3_DL) != 0;
 #elif HWY_ARCH_ARM_A64
   return KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot();
 #else

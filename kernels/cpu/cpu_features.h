@@ -1,6 +1,8 @@
 // CPU feature detection, shared by everything that chooses kernels.
 #pragma once
 
+#include <cstdint>
+
 #include "platform/base/status.h"
 
 namespace arn::cpu {
@@ -12,6 +14,10 @@ namespace arn::cpu {
 // Returns kIo or kOutOfMemory if the process has no descriptor or memory left for the read; the
 // next call tries again.
 Status KnowCpu();
+
+// Returns Highway's targets of this CPU, and makes its dynamic dispatch choose among them.
+// Thread-safe. Detects them once: CPUID costs a virtual machine up to a millisecond.
+int64_t ChooseTargets();
 
 // True if this CPU has dot products of four bytes that Highway's targets leave out: VNNI beside
 // AVX-512, or ARM's dotprod.

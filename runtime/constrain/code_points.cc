@@ -186,9 +186,12 @@ constexpr GroupName kGroupNames[] = {
     {"L", "Letter"},    {"M", "Mark"},  {"N", "Number"}, {"P", "Punctuation"},   {"S", "Symbol"},
     {"Z", "Separator"}, {"C", "Other"}, {"P", "punct"},  {"M", "Combining_Mark"}};
 
-// Ranges of one category: unassigned and private planes.
-constexpr CodePointRange kUniform[] = {
-    {0x40000, 0xDFFFF}, {0xF0000, 0xFFFFD}, {0x100000, 0x10FFFD}};
+// Long ranges of one category, sorted: ideographs, syllables, surrogates, private use, unassigned.
+constexpr CodePointRange kUniform[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},    {0xAC00, 0xD7A3},
+                                       {0xD800, 0xDFFF},   {0xE000, 0xF8FF},    {0x17000, 0x187F7},
+                                       {0x20000, 0x2A6DF}, {0x2B820, 0x2CEA1},  {0x2CEB0, 0x2EBE0},
+                                       {0x30000, 0x3134A}, {0x33480, 0xDFFFF},  {0xE01F0, 0xEFFFF},
+                                       {0xF0000, 0xFFFFD}, {0x100000, 0x10FFFD}};
 
 constexpr uint32_t Bit(Category category) { return 1u << static_cast<uint32_t>(category); }
 

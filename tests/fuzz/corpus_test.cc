@@ -1,6 +1,7 @@
 // Replays the kept inputs of each fuzz target, its seeds, and mutations of both, the same in every
 // run. A crash or a broken promise ends the program; the input is then in fuzz_corpus_NAME.bin of
-// the current folder. ARN_FUZZ_TIMES makes so many times as many mutations. With --seeds FOLDER:
+// the current folder. ARN_FUZZ_TIMES makes so many times as many mutations, and ARN_FUZZ_FIRST
+// leaves so many times as many out before them, which an earlier run made. With --seeds FOLDER:
 // writes the seeds to FOLDER/NAME instead, as the beginning of a corpus. With
 // --use-uninitialised: branches on an uninitialised byte instead, which memcheck.sh must find.
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -23,22 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Inputs that are derived of the kept ones. Fewer where one takes milliseconds.
+// Of inputs that are derived of a target's kept ones.
 constexpr size_t kMutations = 600;
-struct Fewer {
-  const char* name;
-  size_t n_mutations;
-};
-constexpr Fewer kFewer[] = {{"config", 200}, {"http", 300},          {"session", 100},
-                            {"state", 100},  {"tokenizer_json", 60}, {"signed_bundle", 300}};
 
-size_t MutationsOf(const std::string& name) {
-  const char* const text = std::getenv("ARN_FUZZ_TIMES");
-  const size_t times = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-  for (const Fewer& fewer : kFewer) {
-    if (name == fewer.name) return times * fewer.n_mutations;
-  }
-  return times * kMutations;
+size_t NumberOf(const char* variable, size_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
 // splitmix64.
@@ -156,13 +148,17 @@ TEST_P(FuzzCorpusTest, KeptInputsAndMutations) {
   ASSERT_FALSE(inputs.empty()) << "neither seeds nor corpus/" << target.name;
   RunOne(target, "");
   for (const std::string& input : inputs) RunOne(target, input);
-  const size_t n_mutations = MutationsOf(target.name);
+  const size_t n_mutations = kMutations * NumberOf("ARN_FUZZ_TIMES", 1);
+  const size_t first = kMutations * NumberOf("ARN_FUZZ_FIRST", 0);
+  const std::clock_t begin = std::clock();
   for (size_t i = 0; i < n_mutations; ++i) {
-    Random random(i * 1000003 + 17);
+    Random random((first + i) * 1000003 + 17);
     const std::string& input = inputs[random.Below(inputs.size())];
     RunOne(target, Mutated(input, inputs[random.Below(inputs.size())], &random));
   }
-  std::printf("%zu kept, %zu mutations\n", inputs.size(), n_mutations);
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  std::printf("%zu kept, %zu mutations, %.0f/s of CPU time\n", inputs.size(), n_mutations,
+              static_cast<double>(n_mutations) / std::max(seconds, 1e-6));
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpusTest, testing::ValuesIn(SortedTargets()),
@@ -190,6 +186,7 @@ void PrintTo(const FuzzTarget& target, std::ostream* out) { *out << target.name;
 }  // namespace arn::test
 
 int main(int argc, char** argv) {
+  arn::test::KeepFilesInMemory();
   if (argc == 3 && std::strcmp(argv[1], "--seeds") == 0) return arn::test::WriteAllSeeds(argv[2]);
   if (argc == 2 && std::strcmp(argv[1], "--use-uninitialised") == 0) {
     return arn::test::UseUninitialised();

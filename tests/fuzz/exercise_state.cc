@@ -5,7 +5,7 @@ namespace {
 
 constexpr uint32_t kVocab = 61;
 constexpr uint32_t kSequences = 4;
-constexpr int kDecodes = 12;  // past the end of a page
+constexpr uint32_t kContext = 40;
 
 TinyBundle SubjectBundle(StateSubject::Kind kind) {
   TinyBundle bundle;
@@ -25,7 +25,7 @@ TinyBundle SubjectBundle(StateSubject::Kind kind) {
 }
 
 bool Decodes(arn_session* session, std::vector<int32_t>* tokens, std::string* problem) {
-  for (int i = 0; i < kDecodes; ++i) {
+  for (int i = 0; i < StateSubject::kDecodes; ++i) {
     int32_t id = -1;
     if (arn_session_decode(session, &id) != ARN_OK) return false;
     if (id < 0 || static_cast<uint32_t>(id) >= kVocab) *problem = "decoded a token out of range";
@@ -34,13 +34,32 @@ bool Decodes(arn_session* session, std::vector<int32_t>* tokens, std::string* pr
   return true;
 }
 
+// No page must be left in use.
+void Empty(arn_session* session, std::string* problem) {
+  for (uint32_t s = 0; s < kSequences; ++s) {
+    arn_session_select(session, s);
+    arn_session_reset(session);
+  }
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  arn_session_stats(session, &stats);
+  if (stats.kv_used_bytes != 0) *problem = "pages are in use and nobody has them";
+}
+
+std::vector<uint8_t> Saved(arn_session* session) {
+  uint64_t bytes = 0;
+  arn_session_save_bytes(session, &bytes);
+  std::vector<uint8_t> state(bytes);
+  arn_session_save_memory(session, state.data(), state.size(), &bytes);
+  return state;
+}
+
 // Covers everything that walks page tables and reference counts. All sequences are empty
 // afterwards.
 void Use(arn_session* session, std::vector<int32_t>* tokens, std::string* problem) {
   for (uint32_t s = 0; s < kSequences; ++s) {
     if (arn_session_select(session, s) != ARN_OK) *problem = "a sequence is gone";
     const uint32_t length = arn_session_length(session);
-    if (length > 64) *problem = "a sequence is longer than the context";
+    if (length > kContext) *problem = "a sequence is longer than the context";
     if (length == 0) continue;
     const int32_t id = 1;
     const float* logits = nullptr;
@@ -61,18 +80,12 @@ void Use(arn_session* session, std::vector<int32_t>* tokens, std::string* proble
     arn_session_rewind(session, arn_session_first_rewind_position(session));
     arn_session_fork(session, s, (s + 1) % kSequences);
   }
-  for (uint32_t s = 0; s < kSequences; ++s) {
-    arn_session_select(session, s);
-    arn_session_reset(session);
-  }
-  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
-  arn_session_stats(session, &stats);
-  if (stats.kv_used_bytes != 0) *problem = "pages are in use and nobody has them";
+  Empty(session, problem);
 }
 
 // A session without tokens must be able to use all its pool pages.
 void Fill(arn_session* session, std::string* problem) {
-  const std::vector<int32_t> ids = SomeIds(64, kVocab);
+  const std::vector<int32_t> ids = SomeIds(kContext, kVocab);
   for (uint32_t s = 0; s < kSequences; ++s) {
     arn_session_select(session, s);
     if (arn_session_prefill(session, ids.data(), ids.size()) != ARN_OK) *problem = "pages are lost";
@@ -84,7 +97,7 @@ void Fill(arn_session* session, std::string* problem) {
 SessionPtr StateSubject::NewSubject() const {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.n_threads = 1;
-  options.context_tokens = 64;
+  options.context_tokens = kContext;
   options.kv_page_tokens = 8;
   options.max_sequences = kSequences;
   options.overflow = ARN_OVERFLOW_STOP;
@@ -121,11 +134,10 @@ StateSubject::StateSubject(Kind kind)
   std::string problem;
   std::vector<int32_t> tokens;
   Decodes(session.get(), &tokens, &problem);
-  uint64_t bytes = 0;
-  arn_session_save_bytes(session.get(), &bytes);
-  state_.resize(bytes);
-  arn_session_save_memory(session.get(), state_.data(), state_.size(), &bytes);
-  Use(NewInUse().get(), &untouched_, &problem);
+  state_ = Saved(session.get());
+  const SessionPtr untouched = NewInUse();
+  untouched_ = Saved(untouched.get());
+  arn_session_decode(untouched.get(), &untouched_next_);
   Exercise(state_.data(), state_.size(), ARN_VERIFY_ALL, &tokens_, &problem);
 }
 
@@ -160,10 +172,17 @@ arn_status StateSubject::ExerciseBy(const Restore& restore, uint32_t verify,
     return status;
   }
   if (arn_session_last_error(session.get())[0] == '\0') *problem = "a refusal without a reason";
-  std::vector<int32_t> found;
-  Use(session.get(), &found, problem);
-  if (found != untouched_) *problem = "a refused state has changed the session";
+  ExpectUntouched(session.get(), problem);
   return status;
+}
+
+void StateSubject::ExpectUntouched(arn_session* session, std::string* problem) const {
+  int32_t next = -1;
+  if (Saved(session) != untouched_ || arn_session_decode(session, &next) != ARN_OK ||
+      next != untouched_next_) {
+    *problem = "a refused state has changed the session";
+  }
+  Empty(session, problem);
 }
 
 }  // namespace arn::test

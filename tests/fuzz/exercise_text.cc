@@ -7,6 +7,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/fuzz/json_edits.h"
+#include "tests/fuzz/small_tokenizer.h"
 
 namespace arn::test {
 namespace {
@@ -65,7 +66,8 @@ std::string ChangedDocument(const uint8_t* data, size_t size) {
   static const std::vector<json> kDocuments = [] {
     std::vector<json> documents;
     for (const std::string& name : SmallTokenizers()) {
-      documents.push_back(json::parse(ReadFile(FolderOf(name) + "/tokenizer.json")));
+      documents.push_back(
+          SmallTokenizer(json::parse(ReadFile(FolderOf(name) + "/tokenizer.json"))));
     }
     return documents;
   }();

@@ -20,7 +20,8 @@ const std::vector<std::string>& SmallTokenizers();
 // that does not give the text back.
 void ExerciseText(const LoadedTokenizer& tokenizer, const std::string& text, std::string* problem);
 
-// `data` selects a small tokenizer's tokenizer.json and edits to it, or is a tokenizer.json.
+// `data` selects a small tokenizer's tokenizer.json, made smaller (small_tokenizer.h), and edits to
+// it, or is a tokenizer.json.
 // Converts, loads and exercises it. Returns true on success; every failure must have a reason.
 bool ExerciseTokenizerJson(const uint8_t* data, size_t size, std::string* problem);
 

@@ -23,8 +23,19 @@ std::vector<uint8_t> Edited(const std::vector<uint8_t>& good, const uint8_t* dat
   return file;
 }
 
+TinyBundle Base() {
+  TinyBundle bundle;
+  bundle.layers = 1;
+  bundle.hidden = 16;
+  bundle.heads = 2;
+  bundle.kv_heads = 1;
+  bundle.ffn = 16;
+  bundle.vocab = 17;
+  return bundle;
+}
+
 struct Subject {
-  BundleBytes base = MakeTinyBundle(TinyBundle());
+  BundleBytes base = MakeTinyBundle(Base());
   ModelPtr model = OpenBytes(base);
   std::vector<uint8_t> adapter = MakeTinyAdapter(base);
 };

@@ -1,4 +1,7 @@
-// libFuzzer: any bytes as a GGUF file, up to the tokenizer tables and the model spec.
+// libFuzzer: GGUF files, up to the tokenizer tables and the model spec.
+//
+// Input: any bytes as a file, if they begin as one; else a byte that selects a small file, and
+// edits (byte_edits.h).
 #include <iterator>
 #include <string>
 #include <vector>
@@ -8,6 +11,7 @@
 #include "converter/gguf/gguf_model.h"
 #include "converter/gguf/gguf_parse.h"
 #include "converter/tensors/tensor_plan.h"
+#include "tests/fuzz/byte_edits.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/tiny_checkpoint.h"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
@@ -76,12 +80,7 @@ test::GgufWriter StartSeed(const test::TinyCheckpoint& tiny, bool has_tokenizer)
   return writer;
 }
 
-std::string Finish(const test::GgufWriter& writer) {
-  const std::vector<uint8_t> file = writer.Encode();
-  return {file.begin(), file.end()};
-}
-
-std::vector<std::string> GgufSeeds() {
+std::vector<std::vector<uint8_t>> MakeSmallFiles() {
   test::TinyCheckpoint tiny;
   tiny.vocab = 4;
   tiny.hidden = 32;
@@ -90,7 +89,7 @@ std::vector<std::string> GgufSeeds() {
   tiny.heads = 2;
   tiny.kv_heads = 1;
   tiny.head_dim = 16;
-  std::vector<std::string> seeds;
+  std::vector<std::vector<uint8_t>> files;
   for (const bool has_tokenizer : {false, true}) {
     test::GgufWriter writer = StartSeed(tiny, has_tokenizer);
     for (const auto& [name, tensor] : test::MakeTinyTensors(tiny)) {
@@ -99,7 +98,7 @@ std::vector<std::string> GgufSeeds() {
       writer.Tensor(GgufName(name, false), is_matrix ? test::kGgufQ8_0 : test::kGgufF32,
                     tensor.shape, is_matrix ? test::EncodeQ8_0(values) : tensor.bytes);
     }
-    seeds.push_back(Finish(writer));
+    files.push_back(writer.Encode());
   }
   // Two layers have at least as many matrices with rows of one block as there are types.
   tiny.hidden = kIqBlock;
@@ -118,32 +117,54 @@ std::vector<std::string> GgufSeeds() {
       writer.Tensor(GgufName(name, false), test::kGgufF32, tensor.shape, tensor.bytes);
     }
   }
-  seeds.push_back(Finish(writer));
+  files.push_back(writer.Encode());
+  return files;
+}
+
+const std::vector<std::vector<uint8_t>>& SmallFiles() {
+  static const std::vector<std::vector<uint8_t>> kFiles = MakeSmallFiles();
+  return kFiles;
+}
+
+// Returns the file that the input means.
+std::vector<uint8_t> FileOf(const uint8_t* data, size_t size) {
+  if (size == 0 || data[0] == SmallFiles()[0][0]) return std::vector<uint8_t>(data, data + size);
+  return test::EditedBytes(SmallFiles()[data[0] % SmallFiles().size()], data + 1, size - 1,
+                           [](uint8_t, uint64_t offset) { return offset; });
+}
+
+std::vector<std::string> GgufSeeds() {
+  const std::vector<uint8_t>& whole = SmallFiles()[0];
+  std::vector<std::string> seeds = {std::string(whole.begin(), whole.end())};
+  for (size_t i = 0; i < SmallFiles().size(); ++i) seeds.emplace_back(1, static_cast<char>(i));
   return seeds;
+}
+
+void ReadAll(const std::vector<uint8_t>& file) {
+  static const test::TempFolder folder;
+  const auto* bytes = reinterpret_cast<const std::byte*>(file.data());
+  CheckPlaces(ParseGguf({bytes, file.size()}, "fuzz"), file.size());
+  const std::filesystem::path path = folder / "m.gguf";
+  test::WriteFile(path, file.data(), file.size());
+  std::vector<std::string> warnings;
+  Attempt([&] { ReadGgufTokenizer(path, &warnings); });
+  Attempt([&] { ReadGgufChatTemplates(path); });
+  Attempt([&] { ReadGgufLora(path, "llama", 1); });
+  GgufWeights weights = ReadGgufWeights(path, &warnings);
+  Formats formats;
+  formats.target = FindPackTarget("portable");
+  const TensorPlan plan = MakeTensorPlan(weights.spec, weights.checkpoint, formats, &warnings);
+  // Reads one row of each source tensor, of any type.
+  for (const PlannedTensor& tensor : plan.tensors) {
+    for (const SourcePart& part : tensor.parts) {
+      std::vector<float> row(part.weight->tensor->shape.back());
+      if (row.size() < 4096) Checkpoint::ReadFloats(*part.weight, 0, row.size(), row.data());
+    }
+  }
 }
 
 }  // namespace
 
 ARN_FUZZ_TARGET(gguf, GgufSeeds) {
-  static const test::TempFolder folder;
-  Attempt([&] {
-    CheckPlaces(ParseGguf({reinterpret_cast<const std::byte*>(data), size}, "fuzz"), size);
-    const std::filesystem::path path = folder / "m.gguf";
-    test::WriteFile(path, data, size);
-    std::vector<std::string> warnings;
-    Attempt([&] { ReadGgufTokenizer(path, &warnings); });
-    Attempt([&] { ReadGgufChatTemplates(path); });
-    Attempt([&] { ReadGgufLora(path, "llama", 1); });
-    GgufWeights weights = ReadGgufWeights(path, &warnings);
-    Formats formats;
-    formats.target = FindPackTarget("portable");
-    const TensorPlan plan = MakeTensorPlan(weights.spec, weights.checkpoint, formats, &warnings);
-    // Reads one row of each source tensor, of any type.
-    for (const PlannedTensor& tensor : plan.tensors) {
-      for (const SourcePart& part : tensor.parts) {
-        std::vector<float> row(part.weight->tensor->shape.back());
-        if (row.size() < 4096) Checkpoint::ReadFloats(*part.weight, 0, row.size(), row.data());
-      }
-    }
-  });
+  Attempt([&] { ReadAll(FileOf(data, size)); });
 }

@@ -12,7 +12,7 @@
 namespace arn::test {
 namespace {
 
-constexpr uint64_t kMaxSteps = 200;
+constexpr uint64_t kMaxSteps = 20;
 
 using SoakModels = std::vector<std::shared_ptr<const SoakModel>>;
 
@@ -29,7 +29,7 @@ std::vector<std::string> SessionSeeds() {
     // Two bytes make a number, and most calls take a few.
     std::string seed(1, static_cast<char>(kind));
     const Soak::Numbers numbers = Soak::RandomNumbers(static_cast<uint32_t>(kind) + 1);
-    for (int i = 0; i < 600; ++i) seed += static_cast<char>(numbers() >> 8 & 0xFF);
+    for (int i = 0; i < 100; ++i) seed += static_cast<char>(numbers() >> 8 & 0xFF);
     seeds.push_back(seed);
   }
   return seeds;

@@ -23,6 +23,7 @@ constexpr uint8_t kSeed[convert::SigningKey::kSeedBytes] = {7, 1, 4};
 std::vector<uint8_t> SignedBundle(const convert::SigningKey& key) {
   const TempFolder folder;
   TinyCheckpoint checkpoint;
+  checkpoint.layers = 1;
   checkpoint.vocab = 24;
   checkpoint.hidden = 16;
   checkpoint.ffn = 16;

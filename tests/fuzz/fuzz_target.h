@@ -24,6 +24,10 @@ struct FuzzRegistration {
   explicit FuzzRegistration(const FuzzTarget& target);
 };
 
+// Places temporary files in memory where the system has a folder for it: a disk is slow to sync.
+// Call before the first target runs. Does nothing if TMPDIR is set.
+void KeepFilesInMemory();
+
 // Prints the sentence and aborts.
 [[noreturn]] void EndFuzzing(const std::string& problem);
 // Does so unless `problem` is empty.

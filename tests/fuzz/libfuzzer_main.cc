@@ -11,6 +11,7 @@ const arn::test::FuzzTarget& Target() { return arn::test::FuzzTargets().at(0); }
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  arn::test::KeepFilesInMemory();
   for (int i = 1; i < *argc; ++i) {
     const std::filesystem::path path((*argv)[i]);
     std::error_code ignored;

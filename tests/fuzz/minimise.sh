@@ -5,7 +5,7 @@
 #        tests/fuzz/minimise.sh --all FOLDER       (FOLDER/NAME for every NAME that is there)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-most_bytes=12000 most_inputs=100  # of a target: all of them must stay below 300 kB
+most_bytes=40000 most_inputs=100  # of a target: all of them must stay below 1 MB
 
 minimise() { # NAME FOLDER...
   local name=$1 program="build/fuzz/bin/fuzz_$1" kept="tests/fuzz/corpus/$1"
@@ -19,12 +19,13 @@ minimise() { # NAME FOLDER...
   merged="$all.merged"
   mkdir -p "$merged" "$kept"
   # Smaller ones first: libFuzzer keeps the first input that reaches a place.
-  "$program" -merge=1 -max_len=4096 -timeout=10 -verbosity=0 "$merged" "$kept" "$@" >/dev/null 2>&1
+  "$program" -merge=1 -max_len=16384 -timeout=10 -verbosity=0 "$merged" "$kept" "$@" >/dev/null 2>&1
   rm -f "$kept"/*
   # By their digests: a fair sample, and the same one each time.
   while read -r digest file; do
     bytes=$(stat -c %s "$file")
-    if ((n == most_inputs || total + bytes > most_bytes)); then break; fi
+    if ((n == most_inputs)); then break; fi
+    if ((total + bytes > most_bytes)); then continue; fi
     total=$((total + bytes)) n=$((n + 1))
     cp "$file" "$kept/${digest:0:12}"
   done < <(find "$merged" -type f -exec sha256sum {} + | sort)

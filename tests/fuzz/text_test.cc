@@ -50,6 +50,16 @@ TEST(TextFuzz, ChangedTokenizerJson_ErrorOrWorks) {
   EXPECT_GT(refused, 20u);
 }
 
+// The fuzz target's documents are whole before they are edited.
+TEST(TextFuzz, SmallTokenizers_Work) {
+  for (size_t i = 0; i < SmallTokenizers().size(); ++i) {
+    const uint8_t bytes[] = {0, 0, static_cast<uint8_t>(i)};
+    std::string problem;
+    EXPECT_TRUE(ExerciseTokenizerJson(bytes, sizeof bytes, &problem)) << SmallTokenizers()[i];
+    EXPECT_EQ(problem, "") << SmallTokenizers()[i];
+  }
+}
+
 TEST(TextFuzz, ChangedSentencePieceModel_ErrorOrWorks) {
   Random random(2);
   for (const char* name : {"pieces_unigram", "pieces_bpe"}) {

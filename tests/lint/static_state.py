@@ -16,6 +16,7 @@ WRITABLE = re.compile(r"^\.(data|bss|tdata|tbss)(\.(?!rel\.ro)|$)")
 ALLOWED = {
     "6vulkan12_GLOBAL__N_19g_libraryE": "docs/decisions/0020-vulkan-drivers-stay-loaded.md",
     "6vulkan12_GLOBAL__N_16g_keptE": "docs/decisions/0020-vulkan-drivers-stay-loaded.md",
+    "3cpu13ChooseTargetsEvE5known": "docs/decisions/0028-cpu-detected-once.md",
 }
 INITIALISER = re.compile(r"^\.(init_array|ctors|preinit_array)")
 

@@ -15,6 +15,8 @@ constexpr size_t kMostIds = 90;  // of a sequence that is not to reach its end
 TinyBundle BundleOf(const SoakKind& kind) {
   TinyBundle bundle;
   bundle.vocab = kSoakVocab;
+  bundle.hidden = 16;
+  bundle.ffn = 16;
   bundle.layer_kinds = kind.layers;
   return bundle;
 }
@@ -74,7 +76,10 @@ std::vector<SoakKind> SoakKinds() {
 }
 
 SoakModel::SoakModel(const SoakKind& which)
-    : kind(which), bytes(MakeTinyBundle(BundleOf(which))), model(OpenBytes(bytes)) {}
+    : kind(which),
+      bytes(MakeTinyBundle(BundleOf(which))),
+      model(OpenBytes(bytes)),
+      twin(NewSession(model.get(), TwinOptions())) {}
 
 Soak::Soak(std::shared_ptr<const SoakModel> model, Numbers numbers, const std::string& folder)
     : subject_(std::move(model)),
@@ -83,7 +88,6 @@ Soak::Soak(std::shared_ptr<const SoakModel> model, Numbers numbers, const std::s
       kv_path_(folder + "/" + kind_.name + ".kv"),
       state_path_(folder + "/" + kind_.name + ".state"),
       session_(NewSession(subject_->model.get(), SoakOptions(kind_, kv_path_))),
-      twin_(NewSession(subject_->model.get(), TwinOptions())),
       sequences_(kSoakSequences) {}
 
 Soak::Numbers Soak::RandomNumbers(uint32_t seed) {
@@ -281,9 +285,9 @@ void Soak::Compare() {
   const std::vector<int32_t>& ids = selected().ids;
   if (ids.empty() || !selected().is_exact) return;
   if (!Holds(arn_session_follow(session_.get(), ids.data(), ids.size(), nullptr), "follow")) return;
-  ASSERT_EQ(ARN_OK, arn_session_reset(twin_.get()));
-  ASSERT_EQ(ARN_OK, arn_session_prefill(twin_.get(), ids.data(), ids.size()));
-  const double difference = LogitDifference(session_.get(), twin_.get(), kSoakVocab);
+  ASSERT_EQ(ARN_OK, arn_session_reset(subject_->twin.get()));
+  ASSERT_EQ(ARN_OK, arn_session_prefill(subject_->twin.get(), ids.data(), ids.size()));
+  const double difference = LogitDifference(session_.get(), subject_->twin.get(), kSoakVocab);
   const double most = kind_.tolerance == 0 ? 1e6 : kind_.tolerance;  // finite
   EXPECT_LT(difference, most) << kind_.name << ", step " << n_steps_ << ", " << ids.size()
                               << " tokens";

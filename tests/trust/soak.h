@@ -30,12 +30,14 @@ struct SoakKind {
 };
 std::vector<SoakKind> SoakKinds();
 
-// The small model of a kind.
+// The small model of a kind, and a session of it without a cache, which computes sequences from
+// scratch: for one thread at a time.
 struct SoakModel {
   explicit SoakModel(const SoakKind& kind);
   const SoakKind kind;
   const BundleBytes bytes;
   const ModelPtr model;
+  const SessionPtr twin;
 };
 
 class Soak {
@@ -88,7 +90,7 @@ class Soak {
   const SoakKind& kind_;
   const Numbers numbers_;
   const std::string kv_path_, state_path_;
-  SessionPtr session_, twin_;
+  SessionPtr session_;
   std::vector<Sequence> sequences_, saved_sequences_;
   std::vector<uint8_t> saved_;
   bool is_saved_in_file_ = false;

@@ -90,7 +90,7 @@ def counts(text):
   if summary:
     return tuple(map(int, summary[-1]))
   failed = number(r"(\d+) FAILED TESTS?", text) or 0
-  inputs = re.findall(r"^(\d+) kept, (\d+) mutations$", text, re.MULTILINE)
+  inputs = re.findall(r"^(\d+) kept, (\d+) mutations,", text, re.MULTILINE)
   if inputs:
     return sum(int(kept) + int(mutations) for kept, mutations in inputs), failed
   for pattern in (r"^\w+: (\d+) of \d+ mistakes tried", r"^(\d+) branches, ",

@@ -599,7 +599,7 @@ namespace arn::cpu {
 
 HWY_EXPORT(CodeTile);
 TileKernel ChooseCodeTile(DType dtype) {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  ChooseTargets();
   return HWY_DYNAMIC_DISPATCH(CodeTile)(dtype, HasByteDots());
 }
 

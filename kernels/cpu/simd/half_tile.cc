@@ -1,6 +1,7 @@
 // f16 and bf16 weights in panels, times a tile of rows. A lane is a column: a weight is widened
 // once for all rows of a tile, and an activation is broadcast. Sums are always in the order of k,
 // so a row gives the same bits in any tile.
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/simd/targets.h"
 #include "kernels/cpu/simd/tile.h"
 
@@ -173,11 +174,11 @@ namespace arn::cpu {
 HWY_EXPORT(F16Tile);
 HWY_EXPORT(Bf16Tile);
 TileKernel ChooseF16Tile() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  ChooseTargets();
   return HWY_DYNAMIC_DISPATCH(F16Tile)();
 }
 TileKernel ChooseBf16Tile() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  ChooseTargets();
   return HWY_DYNAMIC_DISPATCH(Bf16Tile)();
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/kernels.h"
 
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/simd/targets.h"
 // Must follow targets.h.
 #include <hwy/targets.h>
@@ -7,7 +8,7 @@
 namespace arn::cpu {
 
 void ChooseSimdKernels(SimdKernels* out) {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  ChooseTargets();
   out->norm = ChooseNorm();
   out->gated_act = ChooseGatedAct();
   out->act = ChooseAct();

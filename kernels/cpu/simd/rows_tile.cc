@@ -448,7 +448,7 @@ namespace arn::cpu {
 
 HWY_EXPORT(RowsTile);
 TileKernel ChooseRowsTile(DType dtype) {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  ChooseTargets();
   TileKernel kernel;
   kernel.run = HWY_DYNAMIC_DISPATCH(RowsTile)(dtype, HasByteDots());
   if (kernel.run == nullptr) return {};
