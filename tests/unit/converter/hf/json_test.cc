@@ -143,6 +143,25 @@ TEST(TokenizerJson, Values_AreChecked) {
   EXPECT_EQ("t.json: k is \"" + std::string(76, 'a') + "..., expected true or false", shown);
 }
 
+// Of at most 80 characters, the quotes included.
+TEST(CheckpointJson, LongValues_AreCut) {
+  for (const size_t n : {78u, 79u}) {
+    const json value = std::string(n, 'a');
+    const std::string wanted =
+        n == 78 ? "\"" + std::string(78, 'a') + "\"" : "\"" + std::string(76, 'a') + "...";
+    EXPECT_EQ(wanted, Shown(value));
+    EXPECT_EQ("t.json: " + wanted + " is not supported",
+              TokenizerErrorOf([&] { JsonNode(&value, "t.json").FailUnsupported(); }));
+  }
+}
+
+TEST(CheckpointJson, Values_AreShownAsTheyAreWritten) {
+  const json value = {"caf\u00e9", "\xff", 1};  // the second is no UTF-8
+  EXPECT_EQ("[\"caf\u00e9\",\"\uFFFD\",1]", Shown(value));
+  EXPECT_EQ("t.json: [\"caf\u00e9\",\"\uFFFD\",1] is not supported",
+            TokenizerErrorOf([&] { JsonNode(&value, "t.json").FailUnsupported(); }));
+}
+
 TEST(TokenizerJson, Files) {
   test::TempFolder folder;
   test::WriteFile(folder / "t.json", "{\"a\": }");

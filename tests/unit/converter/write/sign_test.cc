@@ -5,6 +5,7 @@
 #include "arenite/arenite.h"
 #include "converter/write/signing_key.h"
 #include "runtime/bundle/signature.h"
+#include "sodium/crypto_sign_ed25519.h"
 #include "tests/support/tiny_bundle.h"
 #include "tests/unit/converter/bundle_fixture.h"
 
@@ -148,6 +149,39 @@ TEST_F(SignedBundleTest, Signing_ChangesNothingButTheGapBehindTheHeader) {
   EXPECT_EQ(0, std::memcmp(plain_.data(), signed_.data(), kSignatureOffset));
   EXPECT_EQ(0, std::memcmp(plain_.data() + 16384, signed_.data() + 16384, plain_.size() - 16384));
   EXPECT_NE(plain_, signed_);
+}
+
+// docs/bundle-format.md: what is hashed, byte by byte, so that nothing of it can be left out.
+TEST_F(SignedBundleTest, WhatIsSigned_IsThatOfTheFormat) {
+  const BundleBytes aligned(signed_);
+  const auto* const file = reinterpret_cast<const std::byte*>(aligned.data());
+  Bundle bundle;
+  Diag diag;
+  ASSERT_EQ(Status::kOk, OpenBundle({file, signed_.size()}, &bundle, &diag)) << diag.text();
+  SignatureHeader signature;
+  std::memcpy(&signature, signed_.data() + kSignatureOffset, sizeof signature);
+  const size_t digests = kSignatureOffset + sizeof signature;
+  const size_t digest_bytes = signature.n_blocks * size_t{64};
+
+  const std::string domain("arenite bundle seal 1", 22);
+  std::vector<uint8_t> hashed(domain.begin(), domain.end());
+  const auto append = [&](size_t begin, size_t bytes) {
+    hashed.insert(hashed.end(), signed_.begin() + begin, signed_.begin() + begin + bytes);
+  };
+  append(0, 64);
+  append(Header().index_offset, Header().index_bytes);
+  append(kSignatureOffset, 56);
+  append(digests, digest_bytes);
+  uint8_t message[kDigestBytes];
+  BlockDigest({reinterpret_cast<const std::byte*>(hashed.data()), hashed.size()}, message);
+  EXPECT_EQ(0, crypto_sign_ed25519_verify_detached(signature.signature, message, sizeof message,
+                                                   public_key_));
+
+  SignedDigests read;
+  ASSERT_EQ(Status::kOk, CheckSignature(bundle, public_key_, &read, &diag)) << diag.text();
+  EXPECT_EQ(signature.block_bytes, read.block_bytes);
+  EXPECT_EQ(file + digests, read.digests.data());
+  EXPECT_EQ(digest_bytes, read.digests.size());
 }
 
 TEST_F(SignedBundleTest, WithItsKeyOrNone_OpensAndRuns) {

@@ -63,6 +63,9 @@ TEST(Bundle_Open, EveryTruncation_IsAnErrorWithASentence) {
     std::string error;
     ASSERT_NE(ARN_OK, Open(bytes, size, &error)) << size;
     ASSERT_NE("", error);
+    // The shortest of which more can be said than that it has no header.
+    const bool has_header = error.find("the header puts the index at") != std::string::npos;
+    EXPECT_EQ(size >= sizeof(BundleHeader), has_header) << size << ": " << error;
   }
 }
 
@@ -158,6 +161,24 @@ TEST(Bundle_Header, RangesThatWrap_AreTruncated) {
       EXPECT_EQ(ARN_BUNDLE_TRUNCATED, Open(bytes, &error)) << field << ": " << error;
     }
   }
+}
+
+TEST(Bundle_Header, SegmentsMayBeTheWholeFile) {
+  BundleBytes bytes = MakeTinyBundle(TinyBundle());
+  BundleHeader header = HeaderOf(bytes);
+  header.segments_offset = 0;
+  header.segments_bytes = bytes.size();
+  SetHeader(&bytes, header);
+  Bundle bundle;
+  Diag diag;
+  ASSERT_EQ(
+      Status::kOk,
+      OpenBundle({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, &bundle, &diag))
+      << diag.text();
+  const uint64_t most = bytes.size() - kOverreadBytes;
+  EXPECT_EQ(Status::kOk, CheckSegment(bundle, fbs::Segment(0, most, 0), "all", &diag));
+  EXPECT_EQ(Status::kBundleTruncated,
+            CheckSegment(bundle, fbs::Segment(0, most + 1, 0), "all", &diag));
 }
 
 TEST(Bundle_Header, UnalignedParts_AreRefused) {
@@ -379,6 +400,8 @@ TEST(Bundle_Signature, HeadersThatDoNotFit_AreRefused) {
   using Change = void (*)(SignatureHeader*, Bundle*);
   const std::pair<Change, const char*> rows[] = {
       {[](SignatureHeader*, Bundle* b) { b->segments_offset = 64; }, "has no room"},
+      {[](SignatureHeader* h, Bundle* b) { b->segments_offset = kSignatureOffset + sizeof *h; },
+       "the signature has 1 digests"},
       {[](SignatureHeader* h, Bundle*) { h->magic[0] = 'X'; }, "the bundle is not signed"},
       {[](SignatureHeader* h, Bundle*) { h->reserved = 1; }, "the signature has 1 digests"},
       {[](SignatureHeader* h, Bundle*) { h->n_blocks = 2; }, "the signature has 2 digests"},
@@ -531,10 +554,9 @@ TEST(Bundle_Signature, DigestsAreOfEachBlock) {
   }
 }
 
-TEST(Bundle_Index, TheShortestThatIsWhole_IsRead) {
+// Returns a bundle with another index, the hashes of which hold.
+BundleBytes WithIndex(const flatbuffers::FlatBufferBuilder& fbb) {
   const BundleBytes whole = MakeTinyBundle(TinyBundle());
-  flatbuffers::FlatBufferBuilder fbb;
-  fbs::FinishBundleBuffer(fbb, fbs::BundleBuilder(fbb).Finish());
   BundleHeader header = HeaderOf(whole);
   header.index_bytes = fbb.GetSize();
   header.index_hash = Xxh64(fbb.GetBufferPointer(), fbb.GetSize());
@@ -542,10 +564,18 @@ TEST(Bundle_Index, TheShortestThatIsWhole_IsRead) {
   file.insert(file.end(), fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize());
   BundleBytes bytes(file);
   SetHeader(&bytes, header);
+  return bytes;
+}
+
+TEST(Bundle_Index, TheShortestThatIsWhole_IsRead) {
+  flatbuffers::FlatBufferBuilder fbb;
+  fbs::FinishBundleBuffer(fbb, fbs::BundleBuilder(fbb).Finish());
+  const BundleBytes bytes = WithIndex(fbb);
   Bundle bundle;
   Diag diag;
-  EXPECT_EQ(Status::kOk, OpenBundle({reinterpret_cast<const std::byte*>(bytes.data()), file.size()},
-                                    &bundle, &diag))
+  EXPECT_EQ(
+      Status::kOk,
+      OpenBundle({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, &bundle, &diag))
       << fbb.GetSize() << " bytes: " << diag.text();
   EXPECT_EQ(nullptr, bundle.index->model());
   std::string error;

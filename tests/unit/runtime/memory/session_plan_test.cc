@@ -106,6 +106,10 @@ TEST_F(SessionPlanTest, OnlyFullGroups_LieInTheFile) {
     const CacheGroup& group = plan_->cache.groups[g];
     const bool is_full = group.window == 0 && group.chunk == 0 && !group.is_state;
     EXPECT_EQ(is_full, plan_->IsInFile(g)) << g;
+    // In a file each layer's parts of all pages lie together.
+    const KvPages& pages = plan_->kv_groups[g].active;
+    EXPECT_EQ(is_full ? pages.layer_bytes : pages.page_bytes, pages.page_stride) << g;
+    EXPECT_GE(pages.layer_stride, is_full ? pages.n_pages * pages.layer_bytes : pages.layer_bytes);
     in_file += plan_->IsInFile(g) ? 1 : 0;
   }
   EXPECT_EQ(1u, in_file);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "tests/unit/runtime/memory/planned_session.h"
@@ -38,6 +40,28 @@ TEST_F(WholeInput, Copy_HasItsOwnValues) {
   EXPECT_EQ(model_->program.ropes[0].rotary_dim, plan_.program.ropes[0].rotary_dim);
   plan_.Copy(model_->program);
   EXPECT_EQ(1u, plan_.program.max_rows);
+}
+
+TEST_F(WholeInput, Copy_HasAllThatTheModelHasAndNoMore) {
+  const Program& program = model_->program;
+  const size_t n_values = program.values.size(), n_ropes = program.ropes.size();
+  for (size_t i = 0; i < n_values; ++i) program.values[i].more_rows = static_cast<uint16_t>(i + 1);
+  Value other_value;
+  other_value.name = "other";
+  RopeKind other_rope;
+  other_rope.rotary_dim = 77;
+  std::fill(plan_.values, std::end(plan_.values), other_value);
+  std::fill(plan_.ropes, std::end(plan_.ropes), other_rope);
+  plan_.Copy(program);
+  for (size_t i = 0; i < n_values; ++i) {
+    EXPECT_EQ(program.values[i].name, plan_.program.values[i].name) << i;
+    EXPECT_EQ(i + 1, plan_.program.values[i].more_rows);
+  }
+  for (size_t i = 0; i < n_ropes; ++i) {
+    EXPECT_EQ(program.ropes[i].inv_freq.data(), plan_.program.ropes[i].inv_freq.data()) << i;
+  }
+  EXPECT_EQ(other_value.name, plan_.values[n_values].name);
+  EXPECT_EQ(other_rope.rotary_dim, plan_.ropes[n_ropes].rotary_dim);
 }
 
 TEST_F(WholeInput, Activations_LieOnADeviceThatIsAlone) {

@@ -87,12 +87,12 @@ TEST(StateConstraintTest, WordsAreThoseOfTheFormat) {
   SavedConstraint calls = ToolCalls();
   calls.options.constraint.text = "[{}]";
   calls.options.constraint.calls.name = "nine_char";
-  const std::vector<uint32_t> words = Write(calls);
+  const std::vector<uint32_t> call_words = Write(calls);
   const std::vector<uint32_t> wanted = {131072, 12, 17, 2 + 16 + 32, 4, 3, 2, 1 << 20, 4, 9};
-  ASSERT_EQ(14u, words.size());
-  EXPECT_EQ(wanted, std::vector<uint32_t>(words.begin(), words.begin() + 10));
+  ASSERT_EQ(14u, call_words.size());
+  EXPECT_EQ(wanted, std::vector<uint32_t>(call_words.begin(), call_words.begin() + 10));
   const std::string texts("[{}]nine_char\0\0\0", 16);
-  EXPECT_EQ(0, std::memcmp(words.data() + 10, texts.data(), texts.size()));
+  EXPECT_EQ(0, std::memcmp(call_words.data() + 10, texts.data(), texts.size()));
 
   using Set = void (*)(SavedConstraint*);
   constexpr Set kFlags[] = {
@@ -107,8 +107,26 @@ TEST(StateConstraintTest, WordsAreThoseOfTheFormat) {
     SavedConstraint constraint;
     constraint.owner = kSequence;
     kFlags[bit](&constraint);
-    EXPECT_EQ(1u << bit, Write(constraint)[3]);
+    const std::vector<uint32_t> words = Write(constraint);
+    EXPECT_EQ(1u << bit, words[3]);
+    SavedConstraint got;
+    ASSERT_EQ(Status::kOk, Read(words, &got));
+    EXPECT_EQ(words, Write(got)) << "flag " << bit;
   }
+}
+
+// The last that there is of each kind of number, and every flag.
+TEST(StateConstraintTest, WhatIsAtItsBoundIsReadAsWritten) {
+  SavedConstraint constraint = ToolCalls();
+  constraint.is_cut = true;
+  constraint.start = SavedConstraint::kAtNextChoice - 1;
+  constraint.options.constraint.any_whitespace = true;
+  constraint.options.constraint.any_spelling = true;
+  const std::vector<uint32_t> words = Write(constraint);
+  EXPECT_EQ(63u, words[3]);
+  SavedConstraint got;
+  ASSERT_EQ(Status::kOk, Read(words, &got));
+  EXPECT_EQ(words, Write(got));
 }
 
 TEST(StateConstraintTest, ReadsAForksAndASchemasFlags) {

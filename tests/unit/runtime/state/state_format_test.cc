@@ -139,6 +139,26 @@ TEST_F(StateGeometry, IsAllThatPagesDependOn) {
   for (size_t i = 0; i < hashes.size(); ++i) {
     for (size_t j = 0; j < i; ++j) EXPECT_NE(hashes[i], hashes[j]) << i << " and " << j;
   }
+  // Each number of each group alone, which no option changes alone.
+  options_ = options;
+  Open(Kinds());
+  ExpectPlanned();
+  const uint64_t whole = GeometryHash(*plan_);
+  const auto expect_seen = [&](auto* field) {
+    const auto before = *field;
+    *field += 1;
+    EXPECT_NE(whole, GeometryHash(*plan_));
+    *field = before;
+  };
+  for (uint32_t g = 0; g < plan_->cache.n_groups; ++g) {
+    expect_seen(&plan_->kv_groups[g].n_layers);
+    expect_seen(&plan_->kv_groups[g].n_kv_heads);
+    expect_seen(&plan_->kv_groups[g].head_dim);
+    expect_seen(&plan_->kv_groups[g].state_floats);
+    expect_seen(&plan_->cache.groups[g].window);
+    expect_seen(&plan_->cache.groups[g].chunk);
+  }
+  EXPECT_EQ(whole, GeometryHash(*plan_));
   // What may differ between two sessions with the same pages.
   options_ = options;
   Open(Kinds());

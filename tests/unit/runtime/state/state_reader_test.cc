@@ -486,10 +486,12 @@ TEST_F(StateReader, Contents_HaveTheirHashes) {
             "the saved logits are damaged: ...");
   ExpectLie(damaged(whole.size() - 1), Status::kHashMismatch, "the saved pages are damaged: ...");
   EXPECT_EQ(Status::kOk, Check(damaged(whole.size() - 1), false)) << diag_.text();
-  for (const int32_t id : {-1, 61, INT32_MIN, INT32_MAX}) {
-    ExpectPartLie([id](auto* p) { p->tokens[2] = id; }, Status::kBadSave,
-                  "token 2 is " + std::to_string(id) +
-                      ", the vocabulary has 61, and 0 embeddings were saved");
+  for (const size_t at : {0, 2, 12, 13, 32}) {  // of 33
+    for (const int32_t id : {-1, 61, INT32_MIN, INT32_MAX}) {
+      ExpectPartLie([at, id](auto* p) { p->tokens[at] = id; }, Status::kBadSave,
+                    "token " + std::to_string(at) + " is " + std::to_string(id) +
+                        ", the vocabulary has 61, and 0 embeddings were saved");
+    }
   }
 }
 
