@@ -24,10 +24,14 @@ TEST(WordsOf, AreThoseWithText) {
   const int32_t ids[] = {9, 1, 2, 3, 4};
   const arn_word words[] = {
       {0.5, 0.75, 0, 3, 1, 2}, {0.75, 0.75, 3, 1, 3, 1}, {1.0, 1.5, 4, 3, 4, 1}};
-  const arn_segment segment = {sizeof(arn_segment), 0.5, 1.5, " ab  c,", 7, ids, 5, 3, words};
+  const arn_segment segment = {
+      sizeof(arn_segment), 0.5, 1.5, " ab  c,", 7, ids, 5, 3, words, 0.25f, -0.5f, 0.125f};
   const TranscriptSegment copy = CopySegment(segment);
   EXPECT_EQ(" ab  c,", copy.text);
   EXPECT_EQ(5u, copy.ids.size());
+  EXPECT_EQ(0.25, copy.temperature);
+  EXPECT_EQ(-0.5, copy.logprob);
+  EXPECT_EQ(0.125, copy.no_speech);
   ASSERT_EQ(3u, copy.words.size());
   EXPECT_EQ(" ab", copy.words[0].text);
   EXPECT_EQ(" c,", copy.words[2].text);
