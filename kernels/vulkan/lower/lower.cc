@@ -252,10 +252,13 @@ Status Lowering::Lower(const Step& step, const EmbedParams& p) {
     Bind(&d, 3,
          {Home::kWeights, at.block, at.values + uint64_t{first} * at.row_bytes,
           uint64_t{n} * at.row_bytes});
-    Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
+    const Place heads = {Home::kWeights, at.block, at.heads, at.heads_bytes};
+    Bind(&d, 4, heads);
     EmbedPush push = {};
-    // A buffer that the others of joined dispatches bind likewise, or not at all.
-    for (const uint32_t binding : {6u, 7u, 8u, 9u}) BindAt(&d, binding, {Home::kArrivals});
+    // Buffers of a norm that is not there: none that one of joined dispatches writes and another
+    // reads.
+    for (const uint32_t binding : {6u, 9u}) BindAt(&d, binding, {Home::kArrivals});
+    for (const uint32_t binding : {7u, 8u}) BindAt(&d, binding, heads);
     if (p.positions != kNoWeight) {
       BindVector(&d, 5, p.positions);
       push.position_words = WeightAt(p.positions).row_bytes / sizeof(float);
