@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "tests/unit/chat/chat_fixture.h"
@@ -27,6 +28,26 @@ std::string TextOf(const std::string& source, const std::string& messages) {
 }
 std::string Json(const std::string& messages) {
   return TextOf("{{ messages | tojson }}", messages);
+}
+
+TEST(ChatJsonExact, WhiteSpaceMayStandBetweenAnyTwoTokens) {
+  const char* const tokens[] = {"[", "{", "\"a\"", ":", "1",     ",", "\"b\"", ":", "[", "2",
+                                ",", "3", "]",     ",", "\"c\"", ":", "{",     "}", "}", "]"};
+  const size_t n = std::size(tokens);
+  const auto with = [&](char space, size_t place) {
+    std::string text;
+    for (size_t i = 0; i <= n; ++i) {
+      if (i == place || place > n) text += space;
+      if (i < n) text += tokens[i];
+    }
+    return Json(text);
+  };
+  const std::string wanted = "[{\"a\": 1, \"b\": [2, 3], \"c\": {}}]";
+  for (const char space : {' ', '\t', '\n', '\r'}) {
+    for (size_t place = 0; place <= n + 1; ++place) {
+      EXPECT_EQ(wanted, with(space, place)) << int{space} << " before token " << place;
+    }
+  }
 }
 
 TEST(ChatJsonExact, ErrorsNameTheByte) {
