@@ -83,17 +83,23 @@ bool Attends(const vulkan::Dispatch& d) {
              : d.shader == Shader::kGemvInt && d.constants[vulkan::kMatmulAttendsId] == 1;
 }
 
-// Counts the dispatches of a layer, which the layers before and after it have too.
-uint32_t DispatchesOfALayer(DType dtype, uint32_t kind, bool fuses) {
-  ProgramBuilder builder = DenseLayers(dtype);
+// Returns the dispatches of a program, nowhere in memory.
+DispatchCollector Lowered(ProgramBuilder* builder, bool fuses) {
   Layout layout;
-  const Program program = builder.Build(&layout);
+  const Program program = builder->Build(&layout);
   vulkan::Traits traits;
   traits.fuses = fuses;
   const vulkan::Workspace nowhere = {};
   DispatchCollector all;
   Diag diag;
   EXPECT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, traits).Run(&all, &diag));
+  return all;
+}
+
+// Counts the dispatches of a layer, which the layers before and after it have too.
+uint32_t DispatchesOfALayer(DType dtype, uint32_t kind, bool fuses) {
+  ProgramBuilder builder = DenseLayers(dtype);
+  const DispatchCollector all = Lowered(&builder, fuses);
   uint32_t n_layers = 0, n = 0;
   for (const vulkan::Dispatch& d : all.dispatches) {
     if (!d.IsIn(kind)) continue;
@@ -150,14 +156,7 @@ ProgramBuilder EmbeddingAndHead(DType dtype, uint32_t width) {
 
 // Counts the dispatches that wait for those before them.
 uint32_t WaitsOf(ProgramBuilder builder, Mode mode, bool fuses) {
-  Layout layout;
-  const Program program = builder.Build(&layout);
-  vulkan::Traits traits;
-  traits.fuses = fuses;
-  const vulkan::Workspace nowhere = {};
-  DispatchCollector all;
-  Diag diag;
-  EXPECT_EQ(Status::kOk, vulkan::Lowering(program, {}, nowhere, traits).Run(&all, &diag));
+  const DispatchCollector all = Lowered(&builder, fuses);
   uint32_t n = 0;
   for (const vulkan::Dispatch& d : all.dispatches) {
     const bool is_step = d.shader != Shader::kChoose && d.shader != Shader::kKvEdit;

@@ -105,6 +105,16 @@ class HeldFile : public GgufTest {
     }
   }
 
+  // Converts as the file is, and compares what runs with f32.
+  VerifyResult VerifyHeld() {
+    Run(Held());
+    VerifyOptions verify;
+    verify.convert = Held();
+    verify.max_tokens = 64;
+    verify.n_threads = 2;
+    return Verify(verify, [](const std::string&, uint64_t, uint64_t) {});
+  }
+
   fbs::DType TypeOf(const char* name) {
     const OpenedBundle bundle(folder_ / "out/gguf.arn");
     for (const fbs::Tensor* tensor : *bundle.model().tensors()) {
@@ -156,12 +166,7 @@ TEST_F(HeldFile, Mxfp4_IsHeldBitForBit_UnlessAScaleIsNoF16Number) {
 
 TEST_F(HeldFile, Mxfp4_RunsAsInF32) {
   WriteFile(".", kMxfp4);
-  Run(Held());
-  VerifyOptions verify;
-  verify.convert = Held();
-  verify.max_tokens = 64;
-  verify.n_threads = 2;
-  const VerifyResult result = Verify(verify, [](const std::string&, uint64_t, uint64_t) {});
+  const VerifyResult result = VerifyHeld();
   EXPECT_LT(result.mean_kl, 3e-3);
   EXPECT_GT(result.max_logit_error, 0.0);
 }
@@ -176,12 +181,7 @@ TEST_F(HeldFile, TernaryBlocks_AreHeldBitForBit) {
 // What is lost is the rounding of activations to int8.
 TEST_F(HeldFile, MixedTypes_RunAsInF32) {
   WriteFile();
-  Run(Held());
-  VerifyOptions verify;
-  verify.convert = Held();
-  verify.max_tokens = 64;
-  verify.n_threads = 2;
-  const VerifyResult result = Verify(verify, [](const std::string&, uint64_t, uint64_t) {});
+  const VerifyResult result = VerifyHeld();
   EXPECT_LT(result.mean_kl, 1e-3);
   EXPECT_GT(result.top1_agreement, 0.9);
   EXPECT_GT(result.max_logit_error, 0.0);
