@@ -47,6 +47,12 @@ class OpenedBundle {
     w.bytes = t.segment()->bytes();
     return w;
   }
+  // Returns the values of every tensor.
+  std::vector<std::vector<float>> all_values() const {
+    std::vector<std::vector<float>> all;
+    for (uint32_t i = 0; i < model().tensors()->size(); ++i) all.push_back(values(i));
+    return all;
+  }
   // Returns the rows as floats.
   std::vector<float> values(uint32_t i) const {
     const Weight w = weight(i);

@@ -259,13 +259,8 @@ TEST_F(CodebookFiles, Int4K_HoldsFilesBitForBit) {
   for (const auto& [type, number, dtype] : kRows) {
     Write(FileOf(type, number));
     Run(GgufOptions(DType::kF32));
-    std::vector<std::vector<float>> wanted;
-    {
-      const OpenedBundle bundle(folder_ / "out/gguf.arn");
-      for (uint32_t i = 0; i < bundle.model().tensors()->size(); ++i) {
-        wanted.push_back(bundle.values(i));
-      }
-    }
+    const std::vector<std::vector<float>> wanted =
+        OpenedBundle(folder_ / "out/gguf.arn").all_values();
     Run(GgufOptions(DType::kInt4K));
     EXPECT_THAT(warnings_, testing::Not(testing::Contains(HasSubstr("quantised again"))));
     const OpenedBundle bundle(folder_ / "out/gguf.arn");

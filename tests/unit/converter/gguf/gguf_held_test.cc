@@ -93,9 +93,8 @@ class HeldFile : public GgufTest {
   // Converts to f32 and as the file is, and compares all values.
   void ExpectHeld() {
     Run(GgufOptions(DType::kF32));
-    const OpenedBundle wide(folder_ / "out/gguf.arn");
-    std::vector<std::vector<float>> wanted;
-    for (uint32_t i = 0; i < wide.model().tensors()->size(); ++i) wanted.push_back(wide.values(i));
+    const std::vector<std::vector<float>> wanted =
+        OpenedBundle(folder_ / "out/gguf.arn").all_values();
     Run(Held());
     EXPECT_THAT(warnings_, Not(Contains(HasSubstr("quantised again"))));
     const OpenedBundle bundle(folder_ / "out/gguf.arn");

@@ -190,13 +190,8 @@ TEST_F(Mxfp4Whole, Experts_AreHeldBitForBit) {
     WriteModel(/*is_packed=*/true, exponent);
     EXPECT_EQ(HeldWeights(Options(DType::kInt8)), DType::kInt4K);
     Run(Options(DType::kF32));
-    std::vector<std::vector<float>> wanted;
-    {
-      const OpenedBundle bundle(Options(DType::kF32).output);
-      for (uint32_t i = 0; i < bundle.model().tensors()->size(); ++i) {
-        wanted.push_back(bundle.values(i));
-      }
-    }
+    const std::vector<std::vector<float>> wanted =
+        OpenedBundle(Options(DType::kF32).output).all_values();
     ConvertOptions options = Options(DType::kInt4K);
     options.formats.embedding = options.formats.head = DType::kF32;
     Run(options);
