@@ -125,6 +125,12 @@ std::string Judge(const Fault& fault, const Outcome& outcome, Scenario* scenario
   return std::string("the next try gives ") + arn_status_name(next.status) + ": " + next.message;
 }
 
+// A join returns before the kernel has taken the thread out of /proc.
+void WaitForExits(int64_t threads) {
+  constexpr int kTries = 1000;
+  for (int n = 0; n < kTries && EntriesOf("/proc/self/task") > threads; ++n) usleep(1000);
+}
+
 Report RunOnce(const NamedScenario& named, const std::string& folder, const Fault& fault,
                uint64_t at, bool is_forever) {
   Report report;
@@ -144,6 +150,7 @@ Report RunOnce(const NamedScenario& named, const std::string& folder, const Faul
     scenario->TearDown();
     EndWork();
   }
+  WaitForExits(before.threads);
   report.left = Held::Now() - before;
   return report;
 }

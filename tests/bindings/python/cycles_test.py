@@ -4,6 +4,7 @@ threads."""
 import ctypes
 import gc
 import os
+import time
 import unittest
 
 import support
@@ -14,6 +15,7 @@ import arenite  # noqa: E402
 
 CYCLES = 500
 SETTLED = 100  # cycles until resources must stop growing
+EXIT_SECONDS = 5  # the longest that the kernel may take to take a joined thread away
 OPTIONS = arenite.SessionOptions(context_tokens=64, kv_page_tokens=8, n_threads=2,
                                  overflow=arenite.Overflow.SHIFT)
 
@@ -31,6 +33,18 @@ def heap_bytes():
   return info.uordblks + info.hblkhd
 
 
+def threads():
+  return len(os.listdir("/proc/self/task"))
+
+
+def wait_for_exits(n_threads):
+  """Waits until no more than n_threads are listed: a join returns before the kernel has taken the
+  thread out of /proc."""
+  deadline = time.monotonic() + EXIT_SECONDS
+  while threads() > n_threads and time.monotonic() < deadline:
+    time.sleep(0.001)
+
+
 def measure():
   gc.collect()
   with open("/proc/self/statm", encoding="ascii") as statm:
@@ -38,7 +52,7 @@ def measure():
   with open("/proc/self/maps", encoding="utf-8") as maps:
     mappings = sum(1 for _ in maps)
   return {"rss": pages * os.sysconf("SC_PAGE_SIZE"), "heap": heap_bytes(), "mappings": mappings,
-          "files": len(os.listdir("/proc/self/fd")), "threads": len(os.listdir("/proc/self/task"))}
+          "files": len(os.listdir("/proc/self/fd")), "threads": threads()}
 
 
 class CyclesTest(unittest.TestCase):
@@ -68,6 +82,7 @@ class CyclesTest(unittest.TestCase):
         session.close()
       del generation, session
     model.close()
+    wait_for_exits(settled["threads"])
     after = measure()
     print(f"after {SETTLED} cycles {settled}, after {CYCLES} {after}")
     self.assertEqual(len(range(0, CYCLES, 3)), cancelled)
