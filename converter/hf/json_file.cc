@@ -105,10 +105,4 @@ nlohmann::json LoadJson(const std::filesystem::path& path) {
   return ParseJson(ReadTextFile(path), path.string());
 }
 
-std::string Shown(const nlohmann::json& value) {
-  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
-}
-
 }  // namespace arn::convert

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "converter/tokenizer/shown_json.h"  // IWYU pragma: export
 #include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
@@ -24,8 +25,5 @@ NamedText ReadNamedText(const std::filesystem::path& path);
 nlohmann::json ParseJson(const std::string& text, const std::string& label);
 
 nlohmann::json LoadJson(const std::filesystem::path& path);
-
-// Formats a value for an error: JSON, cut at 80 characters.
-std::string Shown(const nlohmann::json& value);
 
 }  // namespace arn::convert

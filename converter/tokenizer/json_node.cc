@@ -5,16 +5,14 @@
 #include <fstream>
 
 #include "converter/tokenizer/file_text.h"
+#include "converter/tokenizer/shown_json.h"
 #include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {
 
-std::string Shown(const nlohmann::json* value) {
-  if (value == nullptr) return "nothing";
-  std::string text = value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
+std::string ShownOrNothing(const nlohmann::json* value) {
+  return value == nullptr ? "nothing" : Shown(*value);
 }
 
 // Parses a number as serde_json (used by Hugging Face tokenizers) does, with at most one more
@@ -76,19 +74,19 @@ void JsonNode::Fail(const std::string& message) const {
   throw TokenizerError(file_ + ": " + (path_.empty() ? "" : path_ + " ") + message);
 }
 
-void JsonNode::FailUnsupported() const { Fail(Shown(value_) + " is not supported"); }
+void JsonNode::FailUnsupported() const { Fail(ShownOrNothing(value_) + " is not supported"); }
 
 JsonNode JsonNode::operator[](const std::string& key) const {
   const std::string path = path_.empty() ? key : path_ + "." + key;
   if (IsNull()) return {nullptr, file_, path};
-  if (!value_->is_object()) Fail("is " + Shown(value_) + ", expected an object");
+  if (!value_->is_object()) Fail("is " + ShownOrNothing(value_) + ", expected an object");
   const auto found = value_->find(key);
   return {found == value_->end() ? nullptr : &*found, file_, path};
 }
 
 std::vector<JsonNode> JsonNode::Items() const {
   if (value_ == nullptr || !value_->is_array()) {
-    Fail("is " + Shown(value_) + ", expected an array");
+    Fail("is " + ShownOrNothing(value_) + ", expected an array");
   }
   std::vector<JsonNode> items;
   items.reserve(value_->size());
@@ -100,21 +98,21 @@ std::vector<JsonNode> JsonNode::Items() const {
 
 std::string JsonNode::String() const {
   if (value_ == nullptr || !value_->is_string()) {
-    Fail("is " + Shown(value_) + ", expected a string");
+    Fail("is " + ShownOrNothing(value_) + ", expected a string");
   }
   return value_->get<std::string>();
 }
 
 bool JsonNode::Bool() const {
   if (value_ == nullptr || !value_->is_boolean()) {
-    Fail("is " + Shown(value_) + ", expected true or false");
+    Fail("is " + ShownOrNothing(value_) + ", expected true or false");
   }
   return value_->get<bool>();
 }
 
 uint32_t JsonNode::Uint() const {
   if (value_ == nullptr || !value_->is_number_unsigned() || value_->get<uint64_t>() > UINT32_MAX) {
-    Fail("is " + Shown(value_) + ", expected a number from 0 to 4294967295");
+    Fail("is " + ShownOrNothing(value_) + ", expected a number from 0 to 4294967295");
   }
   return value_->get<uint32_t>();
 }

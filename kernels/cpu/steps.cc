@@ -16,6 +16,8 @@ namespace {
 
 // Minimum number of elements per task: a few microseconds of work.
 constexpr uint32_t kElementsPerTask = 16 * 1024;
+// Work of an element of these steps, beside one that is loaded, added and stored.
+constexpr uint32_t kRopeWork = 8, kActWork = 4;
 
 class Runner {
  public:
@@ -26,17 +28,15 @@ class Runner {
   void Run(const Step& step, const EmbedParams& p) const {
     const Weight& weight = program_.weights[p.weight];
     const float* positions = Vector(p.positions);
-    for (const SequenceRows& sequence : args_.sequences) {
-      ForRange(sequence.n_rows, weight.cols, [&](uint32_t i) {
-        const uint32_t row = sequence.first_row + i;
-        float* out = Row(step.out, row);
-        Embed(p, weight, args_.tokens[row], out);
-        if (positions == nullptr) return;
-        const uint32_t position = TextPosition(args_, row, sequence.first_position + i);
-        const float* at = positions + uint64_t{position} * weight.cols;
-        state_.simd.add_row(at, weight.cols, out);
-      });
-    }
+    ForSequenceRows(weight.cols, [&](const SequenceRows& sequence, uint32_t i) {
+      const uint32_t row = sequence.first_row + i;
+      float* out = Row(step.out, row);
+      Embed(p, weight, args_.tokens[row], out);
+      if (positions == nullptr) return;
+      const uint32_t position = TextPosition(args_, row, sequence.first_position + i);
+      const float* at = positions + uint64_t{position} * weight.cols;
+      state_.simd.add_row(at, weight.cols, out);
+    });
   }
 
   void Embed(const EmbedParams& p, const Weight& weight, int32_t token, float* out) const {
@@ -107,7 +107,7 @@ class Runner {
 
   void Run(const Step& step, const GatedActParams& p) const {
     const uint32_t width = Width(step.out);
-    ForRows(width, [&](uint32_t row) {
+    ForRows(kActWork * width, [&](uint32_t row) {
       state_.simd.gated_act(Row(step.in, row), width, p.activation, p.activation_limit,
                             Row(step.out, row));
     });
@@ -276,29 +276,40 @@ class Runner {
       base.pools = KvPoolsOf(*base.group, state_.memory);
     }
     base.rotary_dim = rotates ? program_.ropes[kind.rope].rotary_dim : 0;
-    for (const SequenceRows& sequence : args_.sequences) {
-      ForRange(sequence.n_rows, Width(step.in), [&](uint32_t i) {
-        QkvRopeArgs a = base;
-        if (a.group != nullptr) a.table = &sequence.tables[kind.group];
-        a.position = sequence.first_position + i;
-        a.text_position = TextPosition(args_, sequence.first_row + i, a.position);
-        if (rotates) a.angles = Row(angles, sequence.first_row + i);
-        state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
-      });
-    }
+    ForSequenceRows(kRopeWork * Width(step.in), [&](const SequenceRows& sequence, uint32_t i) {
+      QkvRopeArgs a = base;
+      if (a.group != nullptr) a.table = &sequence.tables[kind.group];
+      a.position = sequence.first_position + i;
+      a.text_position = TextPosition(args_, sequence.first_row + i, a.position);
+      if (rotates) a.angles = Row(angles, sequence.first_row + i);
+      state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
+    });
   }
+
+  // Rows of `width` elements that are enough work for a task.
+  static uint32_t TileRows(uint32_t width) { return Max(1u, kElementsPerTask / Max(1u, width)); }
 
   // Calls body(i) for i of [0, n), in parallel if n rows of `width` elements are enough work.
   template <typename Body>
   void ForRange(uint32_t n, uint32_t width, const Body& body) const {
-    const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / Max<uint32_t>(1, width));
-    state_.threads.ForTiles(n, tile, [&](size_t begin, size_t end) {
+    state_.threads.ForTiles(n, TileRows(width), [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) body(static_cast<uint32_t>(i));
     });
   }
   template <typename Body>
   void ForRows(uint32_t width, const Body& body) const {
     ForRange(rows_, width, body);
+  }
+  // Calls body(sequence, i) for row i of each sequence, likewise.
+  template <typename Body>
+  void ForSequenceRows(uint32_t width, const Body& body) const {
+    state_.threads.ForTiles(rows_, TileRows(width), [&](size_t begin, size_t end) {
+      const SequenceRows* s = args_.sequences.data();
+      for (auto row = static_cast<uint32_t>(begin); row < end; ++row) {
+        while (row - s->first_row >= s->n_rows) ++s;
+        body(*s, row - s->first_row);
+      }
+    });
   }
 
   uint32_t Width(ValueId id) const { return program_.values[id].width; }

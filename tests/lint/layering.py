@@ -109,6 +109,7 @@ MAY_INCLUDE = {
     "converter/hf": (
         *CONVERTER, *_in("converter", "base", "chat"), "converter/gguf/gguf_file.h",
         "converter/gguf/block_formats.h", "converter/tokenizer/file_text.h",
+        "converter/tokenizer/shown_json.h",
     ),
     "converter/family": (*CONVERTER, *_in("converter", "base", "hf")),
     "converter/gguf": (*CONVERTER, *_in("converter", "base", "hf", "family", "tokenizer")),

@@ -22,6 +22,7 @@
 #include "kernels/cpu/simd/attention_float-inl.h"
 #include "kernels/cpu/simd/attention_int8-inl.h"
 #include "kernels/cpu/simd/attention_quantised-inl.h"
+#include "kernels/cpu/simd/quantize_queries-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/cpu/simd/tanh-inl.h"
 
@@ -37,10 +38,9 @@ void StartRecord(const AttentionTile& tile, uint32_t head, float* record) {
   *start.total = tile.sinks == nullptr ? 0.0f : 1.0f;
 }
 
-void StoreRecord(const AttentionTile& tile, uint32_t query, float* record) {
+void StoreResult(const AttentionTile& tile, uint32_t query, const AttentionPartial& from) {
   const uint32_t dim = tile.kind->head_dim;
   const uint32_t row = query / tile.n_heads, head = tile.first_head + query % tile.n_heads;
-  const AttentionPartial from = PartialAt(record);
   const float inverse = 1.0f / *from.total;
   ScaleRow(from.sums, inverse, dim, tile.out + row * tile.out_stride + size_t{head} * dim);
 }
@@ -75,14 +75,21 @@ class TileRunner {
       }
       return;
     }
+    const uint32_t segment = first_ / kAttentionSegment, last = (end_ - 1) / kAttentionSegment;
+    if (segment == last && tile_.sinks == nullptr) {
+      // Merged into an empty record, results would be the same.
+      RunSegment(segment);
+      for (uint32_t q = 0; q < queries_; ++q) StoreResult(tile_, q, Gathered(q));
+      return;
+    }
     for (uint32_t q = 0; q < queries_; ++q) StartRecord(tile_, HeadOf(q), Merged(q));
-    for (uint32_t i = first_ / kAttentionSegment; i <= (end_ - 1) / kAttentionSegment; ++i) {
+    for (uint32_t i = segment; i <= last; ++i) {
       RunSegment(i);
       for (uint32_t q = 0; q < queries_; ++q) {
         MergePartial(Gathered(q), s_.stride, PartialAt(Merged(q)));
       }
     }
-    for (uint32_t q = 0; q < queries_; ++q) StoreRecord(tile_, q, Merged(q));
+    for (uint32_t q = 0; q < queries_; ++q) StoreResult(tile_, q, PartialAt(Merged(q)));
   }
 
  private:
@@ -104,10 +111,12 @@ class TileRunner {
       float* to = s_.q + q * stride;
       ScaleRow(from, kind_.attention_scale, dim_, to);
       for (size_t i = dim_; i < stride; ++i) to[i] = 0.0f;
-      if (tile_.dot == nullptr) continue;
-      s_.q_factors[q] =
-          QuantizeQuery(to, stride, s_.q_high + size_t{q} * s_.quads,
-                        s_.q_low + size_t{q} * s_.quads, s_.q_high_sums + q, s_.q_low_sums + q);
+    }
+    if (tile_.dot == nullptr) return;
+    for (uint32_t q = 0; q < queries_; q += 4) {
+      const size_t at = size_t{q} * s_.quads;
+      QuantizeQueries(s_.q + q * stride, stride, Min(queries_ - q, 4u), s_.q_high + at,
+                      s_.q_low + at, s_.q_high_sums + q, s_.q_low_sums + q, s_.q_factors + q);
     }
     if (takes_rows_ && tile_.dot->spread_queries != nullptr) {
       tile_.dot->spread_queries(Queries({0, queries_}), kind_.head_dim);
@@ -422,7 +431,7 @@ void MergeAttention(const AttentionTile& tile, uint32_t n_segments) {
       MergePartial(PartialAt(tile.partials + at), AttentionStride(tile.kind->head_dim),
                    PartialAt(record));
     }
-    StoreRecord(tile, q, record);
+    StoreResult(tile, q, PartialAt(record));
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include <hwy/highway.h>
 
-#include <cmath>
 #include <cstring>
 
 #include "kernels/contract/kv_page.h"
@@ -182,50 +181,6 @@ inline void LoadScales(const void* const* strips, uint32_t n, float* out) {
     std::memcpy(out + t, strips[t / kKvStrip], kKvStrip * sizeof(float));
   }
   for (uint32_t t = n; t < kDotTokens; ++t) out[t] = 0.0f;
-}
-
-// Quantises x[stride] to 16 bits in two planes of `stride` signed bytes; x = returned factor * (256
-// * high + low). stride is a multiple of kMaxLanes; x is zero-padded after the head's channels. If
-// the query is not finite the factor is NaN, and so is every score.
-inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t* low,
-                           int32_t* high_sum, int32_t* low_sum) {
-  const D d;
-  const hn::RebindToSigned<D> di;
-  const hn::RebindToUnsigned<D> du;
-  const hn::Rebind<uint8_t, D> d8;
-  constexpr float kLargest = 127 * 256 + 127;
-  // As integers, magnitudes keep their order, and non-finite values are the largest.
-  const auto size_bits = hn::Set(di, 0x7FFFFFFF);
-  auto largest = hn::Zero(di);
-  for (size_t i = 0; i < stride; i += kLanes) {
-    largest = hn::Max(largest, hn::And(hn::BitCast(di, hn::LoadU(d, x + i)), size_bits));
-  }
-  const float max = F32FromBits(static_cast<uint32_t>(hn::ReduceMax(di, largest)));
-  const bool is_finite = max < HUGE_VALF;
-  // Also returns zeros if the quotient would overflow.
-  if (!is_finite || !(max > kLargest / 1e38f)) {
-    std::memset(high, 0, stride);
-    std::memset(low, 0, stride);
-    *high_sum = *low_sum = 0;
-    return is_finite ? 0.0f : std::nanf("");
-  }
-  const auto factor = hn::Set(d, kLargest / max), round = hn::Set(d, kRoundToInteger);
-  auto* high_bytes = reinterpret_cast<uint8_t*>(high);
-  auto* low_bytes = reinterpret_cast<uint8_t*>(low);
-  auto high_sums = hn::Zero(di), low_sums = hn::Zero(di);
-  for (size_t i = 0; i < stride; i += kLanes) {
-    const V rounded = hn::MulAdd(hn::LoadU(d, x + i), factor, round);
-    const auto q = hn::Sub(hn::BitCast(di, rounded), hn::BitCast(di, round));
-    const auto h = hn::ShiftRight<8>(hn::Add(q, hn::Set(di, 128)));
-    const auto l = hn::Sub(q, hn::ShiftLeft<8>(h));
-    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, h)), d8, high_bytes + i);
-    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, l)), d8, low_bytes + i);
-    high_sums = hn::Add(high_sums, h);
-    low_sums = hn::Add(low_sums, l);
-  }
-  *high_sum = hn::ReduceSum(di, high_sums);
-  *low_sum = hn::ReduceSum(di, low_sums);
-  return max / kLargest;
 }
 
 // Scales of the integers that stand for the weights of four rows, by each row's largest, and their

@@ -9,15 +9,12 @@
 
 #include <hwy/highway.h>
 
-#include <cmath>
-#include <cstring>
-
 #include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/simd/attention_scratch.h"
 #include "kernels/cpu/simd/kv_ranges-inl.h"
 #include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/cpu/simd/quantize_queries-inl.h"
 #include "kernels/cpu/simd/reduce_four-inl.h"
-#include "kernels/math/round.h"
 #include "platform/base/arith.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,46 +34,6 @@ HWY_INLINE float FoldQuery(const float* q, const float* scale, const float* leas
   return hn::ReduceSum(d, sum);
 }
 
-// Stores the low 16 bits of stride integers, as two planes of signed bytes; integer(i) has
-// [i, i + kLanes).
-template <typename Integer>
-HWY_INLINE void StorePlanes(size_t stride, const Integer& integer, uint8_t* high, uint8_t* low) {
-  const hn::Repartition<uint16_t, D> d16;
-  const hn::Repartition<uint8_t, D> d8;
-  constexpr size_t kFour = 4 * kLanes;
-  // Four vectors at a time; `last` is the last there is.
-  const auto four = [&](size_t i, size_t last, uint8_t* to_high, uint8_t* to_low) HWY_ATTR {
-    const auto at = [&](size_t v)
-                        HWY_ATTR { return hn::BitCast(d16, integer(Min(i + v * kLanes, last))); };
-    const auto a = hn::ConcatEven(d16, at(1), at(0)), b = hn::ConcatEven(d16, at(3), at(2));
-    const auto half = hn::Set(d16, uint16_t{128});
-    const auto upper_a = hn::BitCast(d8, hn::Add(a, half));
-    const auto upper_b = hn::BitCast(d8, hn::Add(b, half));
-    hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, to_high);
-    hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, to_low);
-  };
-  size_t i = 0;
-  for (; i + kFour <= stride; i += kFour) four(i, stride - kLanes, high + i, low + i);
-  if (i < stride) {
-    uint8_t planes[2][kFour];
-    four(i, stride - kLanes, planes[0], planes[1]);
-    std::memcpy(high + i, planes[0], stride - i);
-    std::memcpy(low + i, planes[1], stride - i);
-  }
-}
-
-// The same, as words.
-template <typename Integer>
-HWY_INLINE void StoreWords(size_t stride, const Integer& integer, int16_t* words) {
-  const hn::Repartition<int16_t, D> d16;
-  const hn::Rebind<int16_t, D> half;
-  size_t i = 0;
-  for (; i + 2 * kLanes <= stride; i += 2 * kLanes) {
-    hn::StoreU(hn::OrderedDemote2To(d16, integer(i), integer(i + kLanes)), d16, words + i);
-  }
-  if (i < stride) hn::StoreU(hn::DemoteTo(half, integer(i)), half, words + i);
-}
-
 // Queries that share each load of the ranges: at most 4.
 #if defined(ARN_SMALL_CODE)
 constexpr uint32_t kFoldedTogether = 1;
@@ -86,9 +43,8 @@ constexpr uint32_t kFoldedTogether = 4;
 
 // Scales and sums of kFoldedTogether folded queries.
 struct FoldedQueries {
-  alignas(16) float inverse[4];  // integer = folded * inverse
-  alignas(16) float factors[4];  // folded = factor * integer
-  alignas(16) float least[4];    // q . least
+  QueryScales scales;
+  alignas(16) float least[4];  // q . least
 };
 
 // Folds kQueries queries, rows of `stride` floats (a multiple of kLanes), into `folded`. ranges: of
@@ -97,20 +53,14 @@ template <uint32_t kQueries>
 HWY_INLINE void FoldTogether(const float* q, size_t stride, uint32_t dim, const uint16_t* ranges,
                              float* folded, FoldedQueries* out) {
   const D d;
-  const hn::RebindToSigned<D> di;
-  // As integers, magnitudes keep their order, and non-finite values are the largest.
-  const auto size_bits = hn::Set(di, 0x7FFFFFFF);
   V sums[4];
-  hn::Vec<decltype(di)> largest[4];
-  for (uint32_t i = 0; i < 4; ++i) {
-    sums[i] = hn::Zero(d);
-    largest[i] = hn::Zero(di);
-  }
+  Magnitudes largest[4];
+  for (V& sum : sums) sum = hn::Zero(d);
   ForRanges(ranges, dim, [&](size_t at, V scale, V least) HWY_ATTR {
     for (uint32_t i = 0; i < kQueries; ++i) {
       const V x = hn::LoadU(d, q + i * stride + at), y = hn::Mul(x, scale);
       hn::StoreU(y, d, folded + i * stride + at);
-      largest[i] = hn::Max(largest[i], hn::And(hn::BitCast(di, y), size_bits));
+      largest[i].Add(y);
       sums[i] = hn::MulAdd(x, least, sums[i]);
     }
   });
@@ -118,18 +68,9 @@ HWY_INLINE void FoldTogether(const float* q, size_t stride, uint32_t dim, const 
     for (uint32_t i = 0; i < kQueries; ++i) hn::StoreU(hn::Zero(d), d, folded + i * stride + at);
   }
   const hn::BlockDFromD<D> d4;
-  const auto max =
-      hn::BitCast(d4, ReduceFour(largest, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }));
   const auto least = ReduceFour(sums, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
-  constexpr float kLargest = 127 * 256 + 127;
-  const auto most = hn::Set(d4, kLargest);
-  const auto is_finite = hn::Lt(max, hn::Set(d4, HUGE_VALF));
-  // Also zeros if the quotient would overflow.
-  const auto is_some = hn::And(is_finite, hn::Gt(max, hn::Set(d4, kLargest / 1e38f)));
-  const auto factor = hn::IfThenElseZero(is_some, hn::Div(max, most));
-  hn::Store(hn::IfThenElseZero(is_some, hn::Div(most, max)), d4, out->inverse);
-  hn::Store(hn::IfThenElse(is_finite, factor, hn::Set(d4, std::nanf(""))), d4, out->factors);
   hn::Store(least, d4, out->least);
+  out->scales = QueryScales(largest);
 }
 
 // Tokens [begin, begin + n) of a tile, which share the ranges of their channels.
@@ -182,10 +123,10 @@ struct QueryFolder {
         const FoldedQueries& of = next[i / kFoldedTogether];
         const uint32_t at = i % kFoldedTogether;
         for (uint32_t b = begin; b < end; ++b) {
-          factors[i * kDotBlocks + b] = of.factors[at];
+          factors[i * kDotBlocks + b] = of.scales.factors[at];
           least[i * kDotBlocks + b] = of.least[at];
         }
-        Quantize((r * n_queries + i) * stride, of.inverse[at]);
+        Quantize((r * n_queries + i) * stride, of.scales.inverse[at]);
       }
       next += CeilDiv(n_queries, kFoldedTogether);
     }
@@ -195,18 +136,12 @@ struct QueryFolder {
   static constexpr uint32_t kMaxFolded = kFoldedRows / kFoldedTogether;
 
   HWY_INLINE void Quantize(size_t row, float inverse) const {
-    const D d;
-    const hn::RebindToSigned<D> di;
-    const V by = hn::Set(d, inverse), round = hn::Set(d, kRoundToInteger);
-    const auto zero = hn::BitCast(di, round);
-    const auto rounded = [&](size_t at) HWY_ATTR {
-      return hn::BitCast(di, hn::MulAdd(hn::LoadU(d, scratch + row + at), by, round));
-    };
+    const RoundedQuery rounded(scratch + row, inverse);
     if (!HWY_ARCH_X86 || words == nullptr) {
       return StorePlanes(stride, rounded, high + row, low + row);
     }
     StoreWords(
-        stride, [&](size_t at) HWY_ATTR { return hn::Sub(rounded(at), zero); }, words + row);
+        stride, [&](size_t at) HWY_ATTR { return rounded.Integer(at); }, words + row);
   }
 };
 
