@@ -175,30 +175,31 @@ void DequantiseQ3_K(const std::byte* block, float* out) {
   }
 }
 
-// Levels of the IQ4 types, denser near 0 (ggml's kvalues_iq4nl).
-constexpr int8_t kUnevenLevels[] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                    1,    13,   25,  38,  53,  69,  89,  113};
-
 // f16 scale, nibbles: index of the level.
 void DequantiseIQ4_NL(const std::byte* block, float* out) {
   const float scale = Half(block);
   for (uint32_t i = 0; i < 32; ++i) {
-    out[i] = scale * static_cast<float>(kUnevenLevels[Nibble(block + 2, i)]);
+    out[i] = scale * static_cast<float>(kIq4Codes.Level(Nibble(block + 2, i)));
   }
 }
 
 // f16 scale, 16 bits with the upper pairs of 8 scales of sub-blocks of 32, 4 bytes with their low
 // nibbles, nibbles: (sub-block - 32) scale times the level.
+int IQ4_XSScale(const std::byte* block, uint32_t j) {
+  const uint32_t low = U8(block + 4 + j / 2) >> (j % 2 * 4) & 0x0Fu;
+  const uint32_t high = uint32_t{U16(block + 2)} >> (2 * j) & 3u;
+  return static_cast<int>(low | high << 4) - 32;
+}
+
+uint32_t IQ4_XSCode(const std::byte* block, uint32_t e) {
+  return Nibble(block + 8 + e / 32 * 16, e % 32);
+}
+
 void DequantiseIQ4_XS(const std::byte* block, float* out) {
   const float scale = Half(block);
-  const uint32_t highs = U8(block + 2) | uint32_t{U8(block + 3)} << 8;
-  for (uint32_t j = 0; j < 8; ++j) {
-    const uint32_t low = U8(block + 4 + j / 2) >> (j % 2 * 4) & 0x0Fu;
-    const uint32_t part = low | (highs >> (2 * j) & 3u) << 4;
-    const float d = scale * static_cast<float>(static_cast<int>(part) - 32);
-    for (uint32_t i = 0; i < 32; ++i) {
-      out[j * 32 + i] = d * static_cast<float>(kUnevenLevels[Nibble(block + 8 + j * 16, i)]);
-    }
+  for (uint32_t e = 0; e < 256; ++e) {
+    const float d = scale * static_cast<float>(IQ4_XSScale(block, e / 32));
+    out[e] = d * static_cast<float>(kIq4KCodes.Level(IQ4_XSCode(block, e)));
   }
 }
 
@@ -275,13 +276,24 @@ void TakeQ5_0(const std::byte* block, HeldBlock* out) {
 
 void TakeIQ4_NL(const std::byte* block, HeldBlock* out) {
   out->scale = U16(block);
-  for (uint32_t i = 0; i < 32; ++i) out->levels[i] = kUnevenLevels[Nibble(block + 2, i)];
+  out->table = kIq4Codes.levels;
+  for (uint32_t i = 0; i < 32; ++i) out->levels[i] = static_cast<int8_t>(Nibble(block + 2, i));
+}
+
+void TakeIQ4_XS(const std::byte* block, HeldBlock* out) {
+  out->scale = U16(block);
+  out->table = kIq4KCodes.levels;
+  for (uint32_t j = 0; j < 16; ++j) {
+    out->scales[j] = static_cast<int8_t>(IQ4_XSScale(block, j / 2));
+  }
+  for (uint32_t e = 0; e < 256; ++e) out->levels[e] = static_cast<int8_t>(IQ4_XSCode(block, e));
 }
 
 void TakeMXFP4(const std::byte* block, HeldBlock* out) {
   const float scale = HalfOfMXFP4Scale(block);
   out->scale = F16FromF32(scale);
   out->is_exact = F32FromF16(out->scale) == scale;
+  out->table = kFp4Codes.levels;
   bool is_zero = true;
   for (uint32_t i = 0; i < 32; ++i) {
     out->levels[i] = static_cast<int8_t>(Nibble(block + 1, i));
@@ -371,13 +383,13 @@ constexpr BlockFormat kFormats[] = {
     {"Q4_1", 32, 20, DequantiseQ4_1, TakeQ4_1, {DType::kInt4K32, DType::kInt6K32}},
     {"Q5_0", 32, 22, DequantiseQ5_0, TakeQ5_0, {DType::kInt6K32, DType::kInt8K}},
     {"Q5_1", 32, 24, DequantiseQ5_1, TakeQ5_1, {DType::kInt6K32}},
-    {"Q2_K", 256, 84, DequantiseQ2_K, TakeQ2_K, {DType::kInt6K}},
-    {"Q3_K", 256, 110, DequantiseQ3_K, TakeQ3_K, {DType::kInt6K}},
-    {"Q4_K", 256, 144, DequantiseQ4_K, TakeQ4_K, {DType::kInt4K, DType::kInt6K}},
-    {"Q5_K", 256, 176, DequantiseQ5_K, TakeQ5_K, {DType::kInt6K}},
-    {"Q6_K", 256, 210, DequantiseQ6_K, TakeQ6_K, {DType::kInt6K}},
-    {"IQ4_NL", 32, 18, DequantiseIQ4_NL, TakeIQ4_NL, {DType::kInt8K}},
-    {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
+    {"Q2_K", 256, 84, DequantiseQ2_K, TakeQ2_K, {DType::kInt6K, DType::kInt8K256}},
+    {"Q3_K", 256, 110, DequantiseQ3_K, TakeQ3_K, {DType::kInt6K, DType::kInt8K256}},
+    {"Q4_K", 256, 144, DequantiseQ4_K, TakeQ4_K, {DType::kInt4K, DType::kInt6K, DType::kInt8K256}},
+    {"Q5_K", 256, 176, DequantiseQ5_K, TakeQ5_K, {DType::kInt6K, DType::kInt8K256}},
+    {"Q6_K", 256, 210, DequantiseQ6_K, TakeQ6_K, {DType::kInt6K, DType::kInt8K256}},
+    {"IQ4_NL", 32, 18, DequantiseIQ4_NL, TakeIQ4_NL, {DType::kIq4, DType::kInt8K}},
+    {"IQ4_XS", 256, 136, DequantiseIQ4_XS, TakeIQ4_XS, {DType::kIq4K, DType::kInt8K256}},
     {"TQ1_0", 256, 54, DequantiseTQ1_0},
     {"TQ2_0", 256, 66, DequantiseTQ2_0},
     {"MXFP4", 32, 17, DequantiseMXFP4, TakeMXFP4, {DType::kFp4}},
@@ -403,14 +415,23 @@ bool BlockFormat::Hold(const CodeType& type, const std::byte* block, uint8_t* co
                        int16_t* entries) const {
   HeldBlock held;
   take(block, &held);
-  if (type.scale != BlockScale::kNested) {
-    entries[0] = static_cast<int16_t>(held.scale);
-    for (uint32_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(held.levels[i]);
-    return held.is_exact;
+  if (held.table != nullptr && type.bits == 8) {
+    for (uint32_t i = 0; i < elements; ++i) held.levels[i] = held.table[held.levels[i]];
+  }
+  const int base = type.bits == 6 ? -kLeastOf6Bits : type.bits == 4 ? held.least : 0;
+  for (uint32_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(held.levels[i] - base);
+  entries[0] = static_cast<int16_t>(held.scale);
+  if (!type.is_nested()) return held.is_exact;
+  if (!type.has_minimums()) {
+    entries[1] = 0;
+    for (uint64_t b = 0; b < type.Blocks(elements); b += 2) {
+      const int8_t* both = held.scales + b * type.block / kHeldPart;
+      entries[type.EntryOf(b)] =
+          static_cast<int16_t>(both[type.block / kHeldPart] * 256 + (both[0] & 0xFF));
+    }
+    return true;
   }
   const bool has_zero = type.bits == 4 && held.least != 0;
-  const int base = type.bits == 6 ? -kLeastOf6Bits : held.least;
-  entries[0] = static_cast<int16_t>(held.scale);
   entries[1] = has_zero ? entries[0] : static_cast<int16_t>(held.minimum);
   for (uint64_t b = 0; b < type.Blocks(elements); ++b) {
     const uint64_t part = b * type.block / kHeldPart;
@@ -420,7 +441,6 @@ bool BlockFormat::Hold(const CodeType& type, const std::byte* block, uint8_t* co
   if (type.Entries(elements) > type.EntryOf(type.Blocks(elements) - 1) + 1) {
     entries[type.Entries(elements) - 1] = 0;
   }
-  for (uint32_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(held.levels[i] - base);
   return true;
 }
 

@@ -25,7 +25,8 @@ struct HeldBlock {
   uint16_t scale = 0, minimum = 0;  // f16
   int8_t scales[kMaxBlockElements / kHeldPart] = {1, 1};
   uint8_t minimums[kMaxBlockElements / kHeldPart] = {};
-  int8_t levels[kMaxBlockElements];  // MXFP4: codes
+  int8_t levels[kMaxBlockElements];
+  const int8_t* table = nullptr;  // by code: `levels` are codes
   // Below 0: of levels of 4 bits, which then have no minimums.
   int least = 0;
   bool is_exact = true;  // false: the scale was rounded to f16

@@ -92,8 +92,9 @@ DType HeldTypeOf(const PlannedTensor& tensor) {
         return KeepsStoredValues(part) && Checkpoint::IsTernary(*part.weight);
       });
   if (is_ternary) return DType::kTernary;
-  for (const DType dtype : {DType::kFp4, DType::kInt4K, DType::kInt4K128, DType::kInt4K32,
-                            DType::kInt6K, DType::kInt6K32, DType::kInt8K}) {
+  for (const DType dtype :
+       {DType::kIq4K, DType::kIq4, DType::kFp4, DType::kInt4K, DType::kInt4K128, DType::kInt4K32,
+        DType::kInt6K, DType::kInt6K32, DType::kInt8K, DType::kInt8K256}) {
     const bool is_held =
         !tensor.parts.empty() &&
         std::all_of(tensor.parts.begin(), tensor.parts.end(), [&](const SourcePart& part) {
@@ -117,8 +118,8 @@ void ChooseHeld(const PackTarget& target, bool is_gguf, TensorPlan* plan) {
   if (!is_asked || is_held) return;
   Fail(
       "--weights held: the checkpoint has no matrix that it holds: it never rounds, and takes "
-      "GGUF's Q2_K to Q6_K, Q4_0 to Q8_0 and IQ4_NL, MXFP4, and 4 bits of folders in groups of a "
-      "multiple of 32 columns with whole zeros and f16 scales");
+      "GGUF's Q2_K to Q6_K, Q4_0 to Q8_0, IQ4_NL and IQ4_XS, MXFP4, and 4 bits of folders in "
+      "groups of a multiple of 32 columns with whole zeros and f16 scales");
 }
 
 std::vector<std::string> CheckHeld(const TensorPlan& plan, bool may_requantise) {

@@ -3,6 +3,7 @@
 //
 //   w = level of the code * scale of the block * scale of the row
 //   w = d s (level) - e m, with BlockScale::kNested
+//   w = d s (level), with BlockScale::kNestedBytes
 //
 // A level is a whole number that a table gives each code. A block is a number of columns with one
 // scale; a row has an f32 scale, by which all its blocks are multiplied. Every CPU has instructions
@@ -13,7 +14,7 @@
 // super-block of several. They hold a scale of f16 and a whole zero of each group of columns, too:
 // s is 1, d and e are the scale, m is the zero. Products are exact in f32, so only the difference
 // is rounded, once, as in ggml. With levels -32 to 31 and blocks of 16 they hold any of GGUF's
-// K-types: m is 0 for those without minimums.
+// K-types: m is 0 for those without minimums. Without e and m, they are those of GGUF's IQ4_XS.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,10 @@ enum class BlockScale : uint8_t {
   // An entry of 16 bits, s 256 + m; s has a sign. Two entries, d and e, stand before those of a
   // super-block.
   kNested,
+  // The same without e and m: a byte, s, with a sign. An entry of 16 bits has those of two blocks,
+  // the first in its low half. Two entries, d and 0, stand before those of a super-block, whose
+  // number of blocks is a multiple of 4.
+  kNestedBytes,
 };
 
 inline constexpr float kLeastSymmetricRange = 1e-5f;
@@ -50,8 +55,7 @@ inline constexpr int kLeastOf6Bits = 32;
 struct CodeType {
   DType dtype;
   uint32_t bits;  // of a code
-  // By code, repeated up to 8. At most 63, so that two products with bytes fit 16 bits. Without a
-  // table for more than 4 bits.
+  // By code, repeated up to 8. Without a table for more than 4 bits.
   int8_t levels[16];
   // Columns: half of kCodeUnit, or a multiple. The last block of a row may have fewer.
   uint32_t block;
@@ -61,10 +65,19 @@ struct CodeType {
   bool takes_symmetric_rows;
   uint32_t super_blocks = 0;  // blocks of a super-block; 0: scales are not nested
 
+  constexpr bool is_nested() const { return super_blocks != 0; }
+  constexpr bool has_minimums() const { return scale == BlockScale::kNested; }
   constexpr uint32_t n_levels() const { return 1u << bits; }
   constexpr int8_t Level(uint32_t code) const {
     if (bits <= 4) return levels[code];
     return static_cast<int8_t>(bits == 6 ? static_cast<int>(code) - kLeastOf6Bits : code);
+  }
+  // Returns whether two products of levels and bytes may not fit 16 bits.
+  constexpr bool HasLongLevels() const {
+    constexpr int kMost = 64;
+    bool is_long = bits == 8;
+    for (const int level : levels) is_long = is_long || level > kMost || level < -kMost;
+    return is_long;
   }
   // Centres the levels: kernels subtract it, which keeps sums small.
   constexpr int32_t middle() const { return scale == BlockScale::kNested && bits == 4 ? 8 : 0; }
@@ -80,14 +93,16 @@ struct CodeType {
   constexpr uint64_t Padded(uint64_t cols) const { return AlignUp(cols, kCodeUnit); }
   constexpr uint64_t Blocks(uint64_t cols) const { return CeilDiv(Padded(cols), block); }
   // The entries of 16 bits that a row's scales take, and those of its blocks. Super-blocks have an
-  // even number: the last of an odd number of blocks is followed by one of no block, which is 0.
+  // even number: the last of an odd number is followed by one of no block, which is 0.
   constexpr uint64_t Entries(uint64_t cols) const {
-    const uint64_t n = Blocks(cols);
-    return super_blocks == 0 ? n : AlignUp(EntryOf(n - 1) + 1, 2);
+    const uint64_t n = EntryOf(Blocks(cols) - 1) + 1;
+    return is_nested() ? AlignUp(n, 2) : n;
   }
   constexpr uint64_t EntryOf(uint64_t i) const {
-    if (super_blocks == 0) return i;
-    return i / super_blocks * (2 + AlignUp(super_blocks, 2u)) + 2 + i % super_blocks;
+    if (!is_nested()) return i;
+    const uint32_t of_entry = has_minimums() ? 1 : 2;
+    return i / super_blocks * (2 + AlignUp(super_blocks / of_entry, 2u)) + 2 +
+           i % super_blocks / of_entry;
   }
   // Where the entries of a block's super-block begin.
   constexpr uint64_t SuperEntryOf(uint64_t i) const { return EntryOf(i - i % super_blocks) - 2; }
@@ -125,6 +140,23 @@ inline constexpr CodeType kInt6K32Codes = {DType::kInt6K32,     6,     {}, 16,
 // Q8_0, and others whose levels are bytes. A code is the byte of its level.
 inline constexpr CodeType kInt8KCodes = {DType::kInt8K, 8, {}, 32, BlockScale::kF16, false};
 
+// Super-blocks of any of GGUF's K-types and of IQ4_XS.
+inline constexpr CodeType kInt8K256Codes = {DType::kInt8K256,    8,     {}, 16,
+                                            BlockScale::kNested, false, 16};
+
+// Levels of GGUF's IQ4_XS and IQ4_NL, denser near 0 (ggml's kvalues_iq4nl).
+constexpr CodeType Iq4Codes(DType dtype, BlockScale scale, uint32_t super_blocks) {
+  return {dtype,
+          4,
+          {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+          32,
+          scale,
+          false,
+          super_blocks};
+}
+inline constexpr CodeType kIq4KCodes = Iq4Codes(DType::kIq4K, BlockScale::kNestedBytes, 8);
+inline constexpr CodeType kIq4Codes = Iq4Codes(DType::kIq4, BlockScale::kF16, 0);
+
 // Floats of 4 bits (E2M1) times 2, by their code: MXFP4, whose scale is a power of two (OCP
 // Microscaling Formats Specification, version 1.0).
 inline constexpr CodeType kFp4Codes = {
@@ -132,8 +164,9 @@ inline constexpr CodeType kFp4Codes = {
     BlockScale::kF16, false};
 
 inline constexpr const CodeType* kCodeTypes[] = {
-    &kTernaryCodes, &kTernaryRowCodes, &kInt2Codes,    &kInt3Codes,  &kInt4KCodes, &kInt4K128Codes,
-    &kInt4K32Codes, &kInt6KCodes,      &kInt6K32Codes, &kInt8KCodes, &kFp4Codes};
+    &kTernaryCodes,  &kTernaryRowCodes, &kInt2Codes,  &kInt3Codes,    &kInt4KCodes,
+    &kInt4K128Codes, &kInt4K32Codes,    &kInt6KCodes, &kInt6K32Codes, &kInt8KCodes,
+    &kFp4Codes,      &kIq4KCodes,       &kIq4Codes,   &kInt8K256Codes};
 
 // Returns null for other types.
 constexpr const CodeType* FindCodeType(DType dtype) {
@@ -148,8 +181,8 @@ constexpr float CodeValue(int8_t level, float block_scale, float row_scale) {
   return static_cast<float>(level) * (block_scale * row_scale);
 }
 
-// BlockNumbers: what a block's levels are multiplied by, and what is subtracted then (0 if scales
-// are not nested).
+// BlockNumbers: what a block's levels are multiplied by, and what is subtracted then (0 without
+// minimums).
 struct BlockNumbers {
   float scale, minimum;
 };
@@ -159,6 +192,10 @@ template <class Get>
 BlockNumbers NestedNumbers(const CodeType& type, uint64_t i, const Get& get) {
   const uint64_t super = type.SuperEntryOf(i);
   const int32_t both = static_cast<int16_t>(get(type.EntryOf(i)));
+  if (!type.has_minimums()) {
+    const auto s = static_cast<int8_t>(both >> (i % 2 * 8));
+    return {F32FromF16(static_cast<uint16_t>(get(super))) * static_cast<float>(s), 0.0f};
+  }
   return {F32FromF16(static_cast<uint16_t>(get(super))) * static_cast<float>(both >> 8),
           F32FromF16(static_cast<uint16_t>(get(super + 1))) * static_cast<float>(both & 0xFF)};
 }

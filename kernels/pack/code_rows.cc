@@ -68,7 +68,7 @@ T Get(const std::byte* from, uint64_t index) {
 
 // Returns where entry i of a row lies.
 uint64_t EntryPlace(const CodeType& type, uint64_t i, uint32_t row) {
-  if (type.scale == BlockScale::kNested) return (i / 2 * kCodeColumns + row) * 2 + i % 2;
+  if (type.is_nested()) return (i / 2 * kCodeColumns + row) * 2 + i % 2;
   return i * kCodeColumns + row;
 }
 
@@ -85,7 +85,7 @@ int16_t ScaleAt(const CodeType& type, const std::byte* scales, uint64_t index) {
 // Returns the numbers of block b; get(n): entry n of the row.
 template <class GetEntry>
 BlockNumbers NumbersOf(const CodeType& type, uint64_t b, float row_scale, const GetEntry& get) {
-  if (type.scale == BlockScale::kNested) return NestedNumbers(type, b, get);
+  if (type.is_nested()) return NestedNumbers(type, b, get);
   return {BlockScaleOf(type, get(b)) * row_scale, 0.0f};
 }
 
@@ -162,11 +162,10 @@ void UnpackRowLevels(const Weight& weight, uint32_t row, int8_t* levels, float* 
   const auto get = [&](uint64_t i) {
     return ScaleAt(type, panel + CodePanel::kScales, EntryPlace(type, i, row));
   };
-  const bool is_nested = type.scale == BlockScale::kNested;
   for (uint64_t b = 0; b < type.Blocks(weight.cols); ++b) {
     const BlockNumbers numbers = NumbersOf(type, b, row_scale, get);
     scales[b] = numbers.scale;
-    if (is_nested) minimums[b] = numbers.minimum;
+    if (type.has_minimums()) minimums[b] = numbers.minimum;
   }
   for (uint32_t c = 0; c < weight.cols; ++c) {
     const std::byte* unit = panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes;
@@ -187,8 +186,8 @@ void UnpackCodesF32(const Weight& weight, const CodeType& type, uint32_t row, fl
     if (c % type.block == 0) numbers = NumbersOf(type, c / type.block, row_scale, get);
     const std::byte* unit = panel + shape.codes_offset + c / kCodeUnit * shape.unit_bytes;
     const int8_t level = type.Level(CodeAt(type, row, c % kCodeUnit, unit));
-    out[c] = type.scale == BlockScale::kNested ? NestedValue(level, numbers)
-                                               : CodeValue(level, numbers.scale, 1.0f);
+    out[c] =
+        type.has_minimums() ? NestedValue(level, numbers) : CodeValue(level, numbers.scale, 1.0f);
   }
 }
 

@@ -18,8 +18,11 @@ const char* DTypeName(DType dtype) {
     case DType::kInt4K32: return "int4k";
     case DType::kInt6K:
     case DType::kInt6K32: return "int6k";
-    case DType::kInt8K: return "int8k";
+    case DType::kInt8K:
+    case DType::kInt8K256: return "int8k";
     case DType::kFp4: return "fp4";
+    case DType::kIq4K:
+    case DType::kIq4: return "iq4";
   }
   return "unknown dtype";
 }

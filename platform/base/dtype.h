@@ -23,12 +23,15 @@ enum class DType : uint8_t {
   kInt6K = 12,  // with super-blocks of 256 columns
   kInt6K32 = 13,
   kInt8K = 14,
-  kFp4 = 15,  // floats of 4 bits (E2M1)
+  kFp4 = 15,       // floats of 4 bits (E2M1)
+  kIq4K = 16,      // with super-blocks of 256 columns
+  kIq4 = 17,       // with blocks of 32
+  kInt8K256 = 18,  // with super-blocks of 256 columns
 };
-inline constexpr uint32_t kDTypeCount = 16;
+inline constexpr uint32_t kDTypeCount = 19;
 
-// "f32", "f16", "bf16", "int8", "int4", "int2", "int3", "int8k", "fp4"; "ternary" for both ternary
-// types, "int4k" and "int6k" for all of 4 and of 6 bits with minimums
+// "f32", "f16", "bf16", "int8", "int4", "int2", "int3", "fp4"; "ternary", "iq4" and "int8k" for
+// both types of theirs, "int4k" and "int6k" for all of 4 and of 6 bits with minimums
 const char* DTypeName(DType dtype);
 
 // Returns the bytes of one element; 0 for types without whole-byte elements.
@@ -45,7 +48,7 @@ constexpr bool IsTernary(DType dtype) {
 
 // True for the types whose blocks have a scale and a minimum (BlockScale::kNested).
 constexpr bool HasMinimums(DType dtype) {
-  return dtype >= DType::kInt4K && dtype <= DType::kInt6K32;
+  return (dtype >= DType::kInt4K && dtype <= DType::kInt6K32) || dtype == DType::kInt8K256;
 }
 constexpr bool IsInt4K(DType dtype) { return dtype >= DType::kInt4K && dtype <= DType::kInt4K32; }
 

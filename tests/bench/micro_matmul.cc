@@ -38,9 +38,9 @@ void Matmul(benchmark::State& state, DType dtype, Shape shape, uint32_t n_rows) 
 }  // namespace
 
 void RegisterMatmul() {
-  for (DType dtype :
-       {DType::kInt8, DType::kInt4, DType::kInt4K, DType::kInt6K, DType::kInt8K, DType::kFp4,
-        DType::kInt3, DType::kInt2, DType::kTernary, DType::kF32, DType::kF16, DType::kBf16}) {
+  for (DType dtype : {DType::kInt8, DType::kInt4, DType::kInt4K, DType::kInt6K, DType::kInt8K,
+                      DType::kFp4, DType::kIq4K, DType::kInt3, DType::kInt2, DType::kTernary,
+                      DType::kF32, DType::kF16, DType::kBf16}) {
     for (const Shape shape : {Shape{960, 576}, Shape{3072, 576}, Shape{576, 1536},
                               Shape{2048, 2048}, Shape{16384, 2048}, Shape{2048, 8192}}) {
       for (const uint32_t n_rows : {1u, 128u}) {

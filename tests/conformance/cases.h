@@ -22,10 +22,10 @@ inline constexpr MatrixShape kMatrixShapes[] = {
 inline constexpr uint32_t kRowCounts[] = {1, 2, 5, 7, 16, 33};
 
 inline constexpr DType kWeightTypes[] = {
-    DType::kF32,   DType::kF16,     DType::kBf16,        DType::kInt8,
-    DType::kInt4,  DType::kTernary, DType::kTernaryRows, DType::kInt2,
-    DType::kInt3,  DType::kInt4K,   DType::kInt4K128,    DType::kInt4K32,
-    DType::kInt6K, DType::kInt6K32, DType::kInt8K,       DType::kFp4};
+    DType::kF32,      DType::kF16,         DType::kBf16,  DType::kInt8,    DType::kInt4,
+    DType::kTernary,  DType::kTernaryRows, DType::kInt2,  DType::kInt3,    DType::kInt4K,
+    DType::kInt4K128, DType::kInt4K32,     DType::kInt6K, DType::kInt6K32, DType::kInt8K,
+    DType::kFp4,      DType::kIq4K,        DType::kIq4,   DType::kInt8K256};
 inline constexpr DType kKvTypes[] = {DType::kF32, DType::kF16, DType::kInt8};
 
 // Returns every layout in which a bundle may store a matrix of `dtype`.

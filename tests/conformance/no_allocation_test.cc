@@ -49,9 +49,10 @@ TEST(NoAllocationTest, Trap_MallocWhileCounting_IsSeen) {
 
 TEST(NoAllocationTest, Run_EveryWeightTypePrefillAndDecode_AllocatesNothing) {
   std::mt19937 rng(41);
-  for (DType dtype : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4,
-                      DType::kTernary, DType::kTernaryRows, DType::kInt3, DType::kInt4K,
-                      DType::kInt6K, DType::kInt8K, DType::kFp4}) {
+  for (DType dtype :
+       {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4, DType::kTernary,
+        DType::kTernaryRows, DType::kInt3, DType::kInt4K, DType::kInt6K, DType::kInt8K, DType::kFp4,
+        DType::kIq4K, DType::kIq4, DType::kInt8K256}) {
     if (!kHasLowBits && FindCodeType(dtype) != nullptr) continue;
     constexpr uint32_t kWidth = 576, kVocab = 1021;
     ProgramBuilder b(kVocab, 32, 256);

@@ -51,10 +51,10 @@ std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
 }
 
 constexpr DType kAllTypes[] = {
-    DType::kF32,   DType::kF16,     DType::kBf16,     DType::kInt8,
-    DType::kInt4,  DType::kTernary, DType::kInt2,     DType::kTernaryRows,
-    DType::kInt3,  DType::kInt4K,   DType::kInt4K128, DType::kInt4K32,
-    DType::kInt6K, DType::kInt6K32, DType::kInt8K,    DType::kFp4};
+    DType::kF32,      DType::kF16,     DType::kBf16,        DType::kInt8,    DType::kInt4,
+    DType::kTernary,  DType::kInt2,    DType::kTernaryRows, DType::kInt3,    DType::kInt4K,
+    DType::kInt4K128, DType::kInt4K32, DType::kInt6K,       DType::kInt6K32, DType::kInt8K,
+    DType::kFp4,      DType::kIq4K,    DType::kIq4,         DType::kInt8K256};
 
 TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
   std::mt19937 rng(1);
@@ -191,7 +191,8 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
   if (!kHasLowBits) GTEST_SKIP() << "built without ARENITE_LOW_BITS";
   for (const DType dtype :
        {DType::kInt2, DType::kInt3, DType::kTernary, DType::kTernaryRows, DType::kInt4K,
-        DType::kInt4K32, DType::kInt6K, DType::kInt6K32, DType::kInt8K, DType::kFp4}) {
+        DType::kInt4K32, DType::kInt6K, DType::kInt6K32, DType::kInt8K, DType::kFp4, DType::kIq4K,
+        DType::kIq4, DType::kInt8K256}) {
     const CodeType& type = *FindCodeType(dtype);
     const uint32_t n_codes = type.n_levels();
     constexpr uint32_t kRows = 17, kCols = 40;
@@ -232,8 +233,7 @@ TEST(PackTest, Panels_OfCodes_LieAsTheFormatSays) {
       EXPECT_EQ(at(128), -static_cast<float>(r));
       for (uint32_t b = 0; has_scales && b < n_entries; ++b) {
         const uint32_t width = type.scale_bytes();
-        const uint32_t place =
-            type.scale == BlockScale::kNested ? b / 2 * 32 + r % 16 * 2 + b % 2 : b * 16 + r % 16;
+        const uint32_t place = type.is_nested() ? b / 2 * 32 + r % 16 * 2 + b % 2 : b * 16 + r % 16;
         EXPECT_EQ(static_cast<uint32_t>(panel[192 + place * width]), 1 + r + b);
       }
       for (uint32_t c = 0; c < kCols; ++c) {

@@ -50,12 +50,26 @@ void Append(std::vector<uint8_t>* bytes, T value) {
   bytes->insert(bytes->end(), p, p + sizeof value);
 }
 
-// The same with nested scales. The values are those of ggml's dequantize_row_q4_K.
+// Puts a block's scale and, if the type has them, its minimum into a row's entries. REQUIRES: the
+// blocks before it have theirs.
+void PutEntry(const CodeType& type, uint64_t block, int s, int minimum,
+              std::vector<int16_t>* entries) {
+  int16_t& entry = (*entries)[type.EntryOf(block)];
+  if (type.has_minimums()) {
+    entry = static_cast<int16_t>(s * 256 + minimum);
+  } else {
+    entry = static_cast<int16_t>(block % 2 == 0 ? s & 0xFF : entry + s * 256);
+  }
+}
+
+// The same with nested scales. The values are those of ggml's dequantize_row_q4_K and, without
+// minimums, dequantize_row_iq4_xs.
 void FillNested(const CodeType& type, std::mt19937* rng, Matrix* m) {
   const int n_codes = static_cast<int>(type.n_levels());
   std::uniform_int_distribution<int> code(0, n_codes - 1), least(0, 255), most(-128, 127);
   std::uniform_real_distribution<float> scale(0.5f, 1.5f);
-  const float largest = static_cast<float>(n_codes / 2);
+  const float largest =
+      static_cast<float>(type.has_minimums() ? n_codes / 2 : type.Level(n_codes - 1));
   const float unit = 2.0f / std::sqrt(static_cast<float>(m->cols)) / largest / 127.0f;
   for (uint32_t r = 0; r < m->rows; ++r) {
     m->row_scales.push_back(1.0f);
@@ -65,12 +79,13 @@ void FillNested(const CodeType& type, std::mt19937* rng, Matrix* m) {
       if (b % type.super_blocks == 0) {
         const uint16_t bits[] = {F16FromF32(unit * scale(*rng)),
                                  F16FromF32(2 * unit * scale(*rng))};
-        std::memcpy(&entries[type.SuperEntryOf(b)], bits, sizeof bits);
+        std::memcpy(&entries[type.SuperEntryOf(b)], bits,
+                    type.has_minimums() ? sizeof bits : sizeof bits[0]);
         d = F32FromF16(bits[0]);
         e = F32FromF16(bits[1]);
       }
-      const int s = most(*rng), minimum = least(*rng);
-      entries[type.EntryOf(b)] = static_cast<int16_t>(s * 256 + minimum);
+      const int s = most(*rng), minimum = type.has_minimums() ? least(*rng) : 0;
+      PutEntry(type, b, s, minimum, &entries);
       for (uint64_t c = b * type.block; c < (b + 1) * type.block; ++c) {
         const int q = code(*rng);
         m->values.push_back(static_cast<uint8_t>(q));
@@ -121,7 +136,7 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
   m.cols = cols;
   if (with_bias) m.bias = RandomFloats(rows, 0.5f, rng);
   if (const CodeType* type = FindCodeType(dtype)) {
-    type->scale == BlockScale::kNested ? FillNested(*type, rng, &m) : FillCodes(*type, rng, &m);
+    type->is_nested() ? FillNested(*type, rng, &m) : FillCodes(*type, rng, &m);
     return m;
   }
   const uint64_t padded = dtype == DType::kInt4 ? AlignUp(cols, kInt4BlockSize) : cols;
@@ -183,7 +198,10 @@ Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, s
         case DType::kInt6K:
         case DType::kInt6K32:
         case DType::kInt8K:
-        case DType::kFp4: break;  // above
+        case DType::kFp4:
+        case DType::kIq4K:
+        case DType::kIq4:
+        case DType::kInt8K256: break;  // above
       }
       if (c < cols) m.exact.push_back(exact);
     }

@@ -109,9 +109,13 @@ TEST_P(RowBitsTest, Int4K32) { ExpectSameBits(DType::kInt4K32, false); }
 TEST_P(RowBitsTest, Int6K) { ExpectSameBits(DType::kInt6K, false); }
 TEST_P(RowBitsTest, Int6K32) { ExpectSameBits(DType::kInt6K32, false); }
 TEST_P(RowBitsTest, Fp4) { ExpectSameBits(DType::kFp4, false); }
+TEST_P(RowBitsTest, Iq4K) { ExpectSameBits(DType::kIq4K, false); }
+TEST_P(RowBitsTest, Iq4) { ExpectSameBits(DType::kIq4, false); }
+TEST_P(RowBitsTest, Int8K256) { ExpectSameBits(DType::kInt8K256, false); }
 TEST_P(RowBitsTest, Int8K) { ExpectSameBits(DType::kInt8K, false); }
 TEST_P(RowBitsTest, Int6K_SplitRows) { ExpectSameBits(DType::kInt6K, true); }
 TEST_P(RowBitsTest, Int4K_SplitRows) { ExpectSameBits(DType::kInt4K, true); }
+TEST_P(RowBitsTest, Iq4K_SplitRows) { ExpectSameBits(DType::kIq4K, true); }
 TEST_P(RowBitsTest, Int8_SplitRows) { ExpectSameBits(DType::kInt8, true); }
 TEST_P(RowBitsTest, Int4_SplitRows) { ExpectSameBits(DType::kInt4, true); }
 

@@ -22,7 +22,7 @@ const std::vector<std::vector<uint8_t>>& SmallBundles() {
     for (DType weights :
          {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4, DType::kTernary,
           DType::kTernaryRows, DType::kInt2, DType::kInt3, DType::kInt4K, DType::kInt4K128,
-          DType::kInt6K, DType::kInt8K, DType::kFp4}) {
+          DType::kInt6K, DType::kInt8K, DType::kFp4, DType::kIq4K, DType::kIq4, DType::kInt8K256}) {
       if (!kHasLowBits && FindCodeType(weights) != nullptr) continue;
       TinyBundle options;
       options.layers = 1;

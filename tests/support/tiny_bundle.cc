@@ -77,12 +77,18 @@ Source RandomCodes(const CodeType& type, uint32_t rows, uint32_t cols, Stream* r
       const uint32_t n_codes = type.bits == 2 ? 3 : type.n_levels();
       Append(&s.values, static_cast<uint8_t>(random->Next() % n_codes));
     }
-    if (type.scale == BlockScale::kNested) {
+    if (type.is_nested()) {
       std::vector<uint16_t> entries(type.Entries(cols));
       for (uint64_t b = 0; b < type.Blocks(cols); ++b) {
         uint16_t* pair = &entries[type.SuperEntryOf(b)];
-        pair[0] = pair[1] = F16FromF32(0.002f / std::sqrt(static_cast<float>(cols)));
-        entries[type.EntryOf(b)] = 25 << 8 | 200;
+        const float unit = 0.002f / std::sqrt(static_cast<float>(cols));
+        if (type.has_minimums()) {
+          pair[0] = pair[1] = F16FromF32(unit);
+          entries[type.EntryOf(b)] = 25 << 8 | 200;
+        } else {
+          pair[0] = F16FromF32(unit);
+          entries[type.EntryOf(b)] = 25 << 8 | 25;
+        }
       }
       for (const uint16_t entry : entries) Append(&s.scales, entry);
       s.row_scales.push_back(1.0f);

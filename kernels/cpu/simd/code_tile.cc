@@ -44,11 +44,15 @@ constexpr uint32_t kTileRows = 3;
 #else
 constexpr uint32_t kTileRows = 4;
 #endif
-// Where code has to be small, the types of others share a kernel, which asks for theirs.
+// Where code has to be small, the types of others share a kernel, which asks for theirs; without an
+// instruction that looks bytes up, too, since a lookup is much code then.
 constexpr CodeType kAnyOfOthers = {DType::kF32, 0, {}, 0, BlockScale::kNested, false};
-constexpr bool kShares = HWY_ARCH_ARM_A64;
+constexpr bool kShares = HWY_ARCH_ARM_A64 || HWY_TARGET == HWY_SSE2;
 template <const CodeType& kType>
 constexpr bool kIsAny = kType.bits == 0;
+// The types with tables of 16 levels share a kernel, too, which asks for levels and scales.
+template <const CodeType& kType>
+constexpr bool kAsks = kIsAny<kType> || kType.scale == BlockScale::kNestedBytes;
 // Nested scales take registers, too, and blocks of half a unit have two sums.
 template <const CodeType& kType>
 constexpr bool kIsHalved = kType.block < kCodeUnit;
@@ -57,7 +61,7 @@ constexpr size_t kAhead = 6144;
 constexpr size_t kTileVectors = HWY_ARCH_ARM_A64 ? 2 : 1;
 
 // How products are added. kOffset: of the activations from their zero points, as bytes of kByte.
-// kTakesBytes: levels may be any bytes; else at most 64 in magnitude.
+// kTakesBytes: levels may be any bytes; else long ones (CodeType) come as halves.
 #if HWY_ARCH_X86
 struct PlainDot {
   static constexpr int32_t kOffset = 128;
@@ -65,7 +69,7 @@ struct PlainDot {
   static HWY_INLINE Codes Activations(int32_t quad) {
     return hn::BitCast(DU8(), hn::Set(DI32(), quad));
   }
-  // Two products fit 16 bits (CodeType::levels).
+  // Two products fit 16 bits (CodeType::HasLongLevels).
   static HWY_INLINE void Add(Codes a, Levels w, VI* sum) {
     const hn::Repartition<int16_t, DI32> d16;
     const auto pairs = hn::SatWidenMulPairwiseAdd(d16, a, w);
@@ -89,7 +93,7 @@ struct PlainDot {
   }
   static HWY_INLINE void Add(Levels a, Levels w, VI* sum) {
 #if HWY_ARCH_ARM_A64
-    // Two products fit 16 bits (CodeType::levels).
+    // Two products fit 16 bits (CodeType::HasLongLevels).
     const int16x8_t low = vmull_s8(vget_low_s8(a.raw), vget_low_s8(w.raw));
     sum->raw = vpadalq_s16(sum->raw, vpaddq_s16(low, vmull_high_s8(a.raw, w.raw)));
 #else
@@ -111,10 +115,12 @@ struct SignedDot : PlainDot {
 template <const CodeType& kType, class Dot>
 constexpr bool kIsShort = kIsAny<kType> && !Dot::kTakesBytes;
 template <const CodeType& kType, class Dot>
-constexpr uint32_t kTileRowsOf = kIsShort<kType, Dot>                 ? HWY_MIN(kTileRows, 2)
-                                 : kIsHalved<kType>                   ? HWY_MIN(kTileRows, 8)
-                                 : kType.scale == BlockScale::kNested ? HWY_MIN(kTileRows, 10)
-                                                                      : kTileRows;
+constexpr bool kSplits = !Dot::kTakesBytes && kType.HasLongLevels();
+template <const CodeType& kType, class Dot>
+constexpr uint32_t kTileRowsOf = kIsShort<kType, Dot>                      ? HWY_MIN(kTileRows, 2)
+                                 : kIsHalved<kType> || kSplits<kType, Dot> ? HWY_MIN(kTileRows, 8)
+                                 : kType.is_nested()                       ? HWY_MIN(kTileRows, 10)
+                                                                           : kTileRows;
 
 // The number of a quad, as a type.
 template <size_t kNumber>
@@ -126,21 +132,27 @@ struct Quad {
 constexpr size_t kFields = 4;
 
 // A unit's codes, quad by quad: as levels, or as they lie.
-template <const CodeType& kType>
+template <const CodeType& kType, class Dot>
 class Lookup {
  public:
-  HWY_INLINE explicit Lookup(const CodeType& type) {
+  HWY_INLINE explicit Lookup(const CodeType& type)
+      : is_long_(HWY_ARCH_X86 ? type.HasLongLevels() : type.bits == 8) {
     HWY_ALIGN int8_t low[16], high[16];
     for (uint32_t i = 0; i < 16; ++i) {
-      low[i] = kType.bits == 0 ? type.levels[i] : kType.levels[i % kType.n_levels()];
+      low[i] = kAsks<kType> ? type.levels[i] : kType.levels[i % kType.n_levels()];
       high[i] = kType.levels[i / 4];
+      // Long levels are halves, one in each table.
+      if (kSplits<kType, Dot>) {
+        high[i] = static_cast<int8_t>(low[i] / 2);
+        low[i] = static_cast<int8_t>(low[i] - high[i]);
+      }
     }
     low_ = hn::LoadDup128(DI8(), low);
     high_ = hn::LoadDup128(DI8(), high);
   }
 
   // The same for any type of others.
-  template <bool kTakesBytes, class Add>
+  template <class Add>
   HWY_INLINE void ForQuadsOfAny(const CodeType& type, const std::byte* unit, const Add& add) const {
     const uint32_t bits = type.bits;
     Levels levels[kCodeUnit / 4];
@@ -151,19 +163,19 @@ class Lookup {
       TwoCodes<2>(unit, keep);
       TwoCodes<4>(unit, keep);
       TwoCodes<6>(unit, keep);
-      if (type.scale == BlockScale::kF16) {
+      if (!type.has_minimums()) {
         for (Levels& of_quad : levels) of_quad = Look(low_, hn::BitCast(DU8(), of_quad));
       }
     } else if (bits == 6) {
       FourJoined<0>(unit, keep);
       FourJoined<4>(unit, keep);
     } else {
-      EightBytes<true, 0>(unit, keep);
+      EightBytes<0, true>(unit, keep);
     }
-    for (bool has_halves = !kTakesBytes && bits == 8;; has_halves = false) {
+    for (bool has_halves = !Dot::kTakesBytes && is_long_;; has_halves = false) {
       Levels rest[kCodeUnit / 4];
       HWY_UNROLL(8)
-      for (size_t i = 0; !kTakesBytes && i < kCodeUnit / 4; ++i) {
+      for (size_t i = 0; !Dot::kTakesBytes && i < kCodeUnit / 4; ++i) {
         const Levels half = hn::ShiftRight<1>(levels[i]);
         rest[i] = hn::Sub(levels[i], half);
         levels[i] = has_halves ? half : levels[i];
@@ -175,9 +187,9 @@ class Lookup {
   }
 
   // Calls add(quad, levels) for every quad, a Quad: sums that it chooses stay in registers. With
-  // kTakesFields, levels are the codes times 1, 4, 16 and 1. Without kTakesBytes, levels that are
-  // bytes come as two halves.
-  template <bool kTakesFields, bool kTakesBytes, class Add>
+  // kTakesFields, levels are the codes times 1, 4, 16 and 1. Without kTakesBytes, long levels come
+  // as two halves.
+  template <bool kTakesFields, class Add>
   HWY_INLINE void ForQuads(const std::byte* unit, const Add& add) const {
     if constexpr (kTakesFields) {
       FourFields<0>(unit, add);
@@ -194,7 +206,7 @@ class Lookup {
       FourJoined<0>(unit, add);
       FourJoined<4>(unit, add);
     } else if constexpr (kType.bits == 8) {
-      EightBytes<kTakesBytes, 0>(unit, add);
+      EightBytes<0, Dot::kTakesBytes>(unit, add);
     } else {
       const Codes a = Load(unit, 0), b = Load(unit, 1), c = Load(unit, 2);
       TwoQuads<0>(a, add);
@@ -233,13 +245,18 @@ class Lookup {
   template <size_t kFirst, class Add>
   HWY_INLINE void TwoCodes(const std::byte* unit, const Add& add) const {
     const Codes both = Load(unit, kFirst / 2);
-    add(Quad<kFirst>(), LevelsOf(hn::And(both, HalfMask())));
-    add(Quad<kFirst + 1>(), LevelsOf(UpperHalf(both)));
+    AddLevels<kFirst>(hn::And(both, HalfMask()), add);
+    AddLevels<kFirst + 1>(UpperHalf(both), add);
   }
   // Nested codes of 4 bits are their levels; of any type, they are looked up later.
-  HWY_INLINE Levels LevelsOf(Codes codes) const {
-    if constexpr (kType.scale == BlockScale::kNested) return hn::BitCast(DI8(), codes);
-    return Look(low_, codes);
+  template <size_t kQuad, class Add>
+  HWY_INLINE void AddLevels(Codes codes, const Add& add) const {
+    if constexpr (kType.has_minimums()) {
+      add(Quad<kQuad>(), hn::BitCast(DI8(), codes));
+    } else {
+      add(Quad<kQuad>(), Look(low_, codes));
+      if constexpr (kSplits<kType, Dot>) add(Quad<kQuad>(), Look(high_, codes));
+    }
   }
   // The lower 4 bits, and the upper 2.
   template <size_t kFirst, class Add>
@@ -260,17 +277,17 @@ class Lookup {
     add(Quad<kQuad>(), levels[kQuad]);
     if constexpr (kQuad + 1 < kCodeUnit / 4) AddEach<kQuad + 1>(levels, add);
   }
-  template <bool kTakesBytes, size_t kQuad, class Add>
+  template <size_t kQuad, bool kIsWhole, class Add>
   HWY_INLINE void EightBytes(const std::byte* unit, const Add& add) const {
     const Levels levels = hn::BitCast(DI8(), Load(unit, kQuad));
-    if constexpr (kTakesBytes) {
+    if constexpr (kIsWhole) {
       add(Quad<kQuad>(), levels);
     } else {
       const Levels half = hn::ShiftRight<1>(levels);
       add(Quad<kQuad>(), half);
       add(Quad<kQuad>(), hn::Sub(levels, half));
     }
-    if constexpr (kQuad + 1 < kCodeUnit / 4) EightBytes<kTakesBytes, kQuad + 1>(unit, add);
+    if constexpr (kQuad + 1 < kCodeUnit / 4) EightBytes<kQuad + 1, kIsWhole>(unit, add);
   }
   template <size_t kFirst, class Add>
   HWY_INLINE void TwoQuads(Codes both, const Add& add) const {
@@ -298,6 +315,9 @@ class Lookup {
   static HWY_INLINE Codes UpperHalf(Codes codes) { return hn::And(Shift<4>(codes), HalfMask()); }
 
   Levels low_, high_;
+  // Whether levels come as halves without kTakesBytes. On ARM, where activations have signs, only
+  // those of -128 have to.
+  bool is_long_;
 };
 
 HWY_INLINE VF Halves(const std::byte* from) {
@@ -305,7 +325,7 @@ HWY_INLINE VF Halves(const std::byte* from) {
                                        reinterpret_cast<const hwy::float16_t*>(from)));
 }
 
-// Nested scales of kLanes columns: d and e of a super-block.
+// Nested scales of kLanes columns: d and, with minimums, e of a super-block.
 struct Nested {
   HWY_INLINE void Begin(const std::byte* pair) {
     const hn::Repartition<uint32_t, DI32> d32;
@@ -318,11 +338,12 @@ struct Nested {
     scale = half(both);
     minimum = half(hn::ShiftRight<16>(both));
   }
-  // Returns d s of the block at `place` of the super-block, whose pairs begin at `pairs`. The upper
-  // half of each word is the block's entry.
-  HWY_INLINE VF Scale(const std::byte* pairs, uint32_t place) const {
-    const std::byte* entries = pairs + place / 2 * kCodeVector + place % 2 * 2 - 2;
-    const VI words = hn::LoadU(DI32(), reinterpret_cast<const int32_t*>(entries));
+  // Returns d s of the block at `place` of the super-block, whose pairs begin at `pairs` and have
+  // `of_pair` blocks each. The uppermost byte of each word is s.
+  HWY_INLINE VF Scale(const std::byte* pairs, uint32_t place, uint32_t of_pair) const {
+    const uint32_t pair = place / of_pair * kCodeVector, bytes = 4 / of_pair;
+    const std::byte* end = pairs + pair + (place % of_pair + 1) * bytes;
+    const VI words = hn::LoadU(DI32(), reinterpret_cast<const int32_t*>(end - 4));
     return hn::Mul(scale, hn::ConvertTo(DF(), hn::ShiftRight<24>(words)));
   }
   // Adds m of two blocks times the sums of their activations.
@@ -340,7 +361,7 @@ struct Nested {
 // Loads the scales of kLanes columns of a block.
 template <const CodeType& kType>
 HWY_INLINE VF BlockScales(const std::byte* from, uint64_t scale_bytes) {
-  if constexpr (kType.scale == BlockScale::kF16 || kIsAny<kType>) {
+  if constexpr (kType.scale != BlockScale::kInt8) {
     if (scale_bytes == 0) return hn::Set(DF(), 1.0f);
     return Halves(from);
   } else {
@@ -366,8 +387,8 @@ HWY_INLINE int32_t SumOf(const uint8_t* a, uint32_t n) {
 
 // Computes columns [first, first + kVectors * kLanes) of a panel with n valid columns.
 template <const CodeType& kType, class Dot, uint32_t kRows, size_t kVectors>
-void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, size_t first,
-          size_t n, float* c) {
+void Part(const TileArgs& args, const CodeType& asked, const CodePanel& shape,
+          const std::byte* panel, size_t first, size_t n, float* c) {
   const DF df;
   const DI32 di32;
   const auto load = [&](uint32_t offset, size_t v) HWY_ATTR {
@@ -379,15 +400,18 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     const auto offset = static_cast<float>(args.quantized[r].zero_point + Dot::kOffset);
     for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Mul(load(0, v), hn::Set(df, offset));
   }
-  const CodeType& type = kIsAny<kType> ? *FindCodeType(args.dtype) : kType;
-  const bool is_nested = type.scale == BlockScale::kNested;
+  const CodeType& type = kIsAny<kType> ? asked : kType;
+  const bool is_nested = kAsks<kType> ? asked.is_nested() : kType.is_nested();
+  const bool has_minimums = type.has_minimums();
   const uint32_t halves = type.block < kCodeUnit ? 2 : 1;
-  const Lookup<kType> lookup(type);
+  const Lookup<kType, Dot> lookup(asked);
   const auto* a = static_cast<const uint8_t*>(args.a);
   // Ternary rows may have no scales of blocks.
   const uint64_t scale_bytes =
       kType.scale == BlockScale::kF16 ? shape.scale_bytes : type.scale_bytes();
-  const std::byte* scales = panel + CodePanel::kScales + first * (is_nested ? 4 : scale_bytes);
+  const uint64_t column_bytes = is_nested ? 4 : scale_bytes;
+  const uint32_t of_pair = has_minimums ? 2 : 4;  // blocks
+  const std::byte* scales = panel + CodePanel::kScales + first * column_bytes;
   const std::byte* unit = panel + shape.codes_offset + first * 4;
   const uint32_t units = args.k / kCodeUnit;
   // A single row waits for memory. Its instructions per byte are so many that few loads are under
@@ -407,18 +431,17 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     beginnings[r] = beginning * (args.quantized[r].zero_point + Dot::kOffset);
   }
   Nested nested[kVectors];
-  for (size_t v = 0; kIsAny<kType> && v < kVectors; ++v) {
+  for (size_t v = 0; kAsks<kType> && v < kVectors; ++v) {
     nested[v].scale = nested[v].minimum = hn::Zero(df);
   }
   const std::byte* row_sums = static_cast<const std::byte*>(args.a) + size_t{kRows} * args.k;
   uint32_t super_left = 0, place = 0, first_of_super = 0;
   // A single vector of a single row has several sums, so that they do not wait for each other.
   constexpr bool kHasHalves = kIsAny<kType> || kIsHalved<kType>;
-  constexpr bool kIsNested = kType.scale == BlockScale::kNested;
-  constexpr uint32_t kChains = kTakesFields                        ? kFields
-                               : kHasHalves                        ? 2
-                               : kIsNested || kRows * kVectors > 1 ? 1
-                                                                   : 2;
+  constexpr uint32_t kChains = kTakesFields                                   ? kFields
+                               : kHasHalves                                   ? 2
+                               : kType.has_minimums() || kRows * kVectors > 1 ? 1
+                                                                              : 2;
   for (uint32_t u = 0; u < units; scales += is_nested ? 0 : kCodeColumns * scale_bytes) {
     VI dots[kChains][kRows][kVectors];
     HWY_UNROLL(4)
@@ -439,7 +462,9 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
         super_left = HWY_MIN(shape.super_blocks / halves, units - u);
         place = 0;
         first_of_super = u * halves;
-        for (size_t v = 0; v < kVectors; ++v) nested[v].Begin(scales + v * kLanes * 4);
+        for (size_t v = 0; v < kVectors; ++v) {
+          nested[v].Begin(scales + v * kLanes * column_bytes);
+        }
         scales += kCodeVector;
       }
     }
@@ -466,26 +491,27 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
         };
         const std::byte* from = unit + v * kLanes * 4;
         if constexpr (kIsAny<kType>) {
-          lookup.template ForQuadsOfAny<Dot::kTakesBytes>(type, from, add);
+          lookup.ForQuadsOfAny(type, from, add);
         } else {
-          lookup.template ForQuads<kTakesFields, Dot::kTakesBytes>(from, add);
+          lookup.template ForQuads<kTakesFields>(from, add);
         }
       }
     }
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
       VF scale;
+      const std::byte* from = scales + v * kLanes * column_bytes;
       if (halves == 2) {
-        const VF second = nested[v].Scale(scales + v * kLanes * 4, place + 1);
+        const VF second = nested[v].Scale(from, place + 1, of_pair);
         HWY_UNROLL(16)
         for (uint32_t r = 0; r < kRows; ++r) {
           sums[r][v] = hn::MulAdd(hn::ConvertTo(df, dots[kChains - 1][r][v]), second, sums[r][v]);
         }
       }
       if (is_nested) {
-        scale = nested[v].Scale(scales + v * kLanes * 4, place);
+        scale = nested[v].Scale(from, place, of_pair);
       } else {
-        scale = BlockScales<kType>(scales + v * kLanes * scale_bytes, scale_bytes);
+        scale = BlockScales<kType>(from, scale_bytes);
       }
       HWY_UNROLL(16)
       for (uint32_t r = 0; r < kRows; ++r) {
@@ -504,7 +530,10 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
     if (is_nested) {
       place += halves;
       if (--super_left != 0) continue;
-      const uint32_t n_pairs = (place + 1) / 2;
+      const std::byte* pairs = scales;
+      const uint32_t n_pairs = CeilDiv(place, of_pair);
+      scales += n_pairs * kCodeVector;
+      if (!has_minimums) continue;
       const std::byte* pair_sums = row_sums + first_of_super / 2 * size_t{kRows} * 4;
       const uint32_t shift = first_of_super % 2 * 16;  // a super-block of one block
       HWY_UNROLL(4)
@@ -513,7 +542,7 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
         HWY_UNROLL(16)
         for (uint32_t r = 0; r < kRows; ++r) minimums[r] = hn::Zero(di32);
         for (uint32_t pair = 0; pair < n_pairs; ++pair) {
-          const std::byte* from = scales + pair * kCodeVector + v * kLanes * 4;
+          const std::byte* from = pairs + pair * kCodeVector + v * kLanes * 4;
           HWY_UNROLL(16)
           for (uint32_t r = 0; r < kRows; ++r) {
             int32_t word;
@@ -526,7 +555,6 @@ void Part(const TileArgs& args, const CodePanel& shape, const std::byte* panel, 
           sums[r][v] = hn::NegMulAdd(hn::ConvertTo(df, minimums[r]), nested[v].minimum, sums[r][v]);
         }
       }
-      scales += n_pairs * kCodeVector;
     }
   }
   for (uint32_t r = 0; r < kRows; ++r) {
@@ -550,12 +578,13 @@ void RunCodes(const TileArgs& args) {
   constexpr bool kTakesPanel = kRows == 1 && !kIsShort<kType, Dot>;
   constexpr size_t kVectors = kTakesPanel ? kPanelVectors : HWY_MIN(kTileVectors, kPanelVectors);
   // Several types have the same codes.
-  const CodePanel shape(*FindCodeType(args.dtype), args.k);
+  const CodeType& asked = *FindCodeType(args.dtype);
+  const CodePanel shape(asked, args.k);
   const std::byte* panel = args.panels;
   for (uint32_t column = 0; column < args.n; column += kCodeColumns, panel += shape.bytes) {
     const size_t n = HWY_MIN(kCodeColumns, args.n - column);
     for (size_t first = 0; first < n; first += kVectors * kLanes) {
-      Part<kType, Dot, kRows, kVectors>(args, shape, panel, first, n, args.c + column);
+      Part<kType, Dot, kRows, kVectors>(args, asked, shape, panel, first, n, args.c + column);
     }
   }
 }
@@ -572,9 +601,14 @@ TileKernel Choose(DType dtype) {
     if (IsOfOthers(dtype)) return KernelOf<kAnyOfOthers, Dot>();
   } else {
     if (IsInt4K(dtype)) return KernelOf<kInt4KCodes, Dot>();
+    if (dtype == DType::kInt8K256) return KernelOf<kInt8K256Codes, Dot>();
     if (HasMinimums(dtype)) return KernelOf<kInt6KCodes, Dot>();
     if (dtype == DType::kInt8K) return KernelOf<kInt8KCodes, Dot>();
-    if (dtype == DType::kFp4) return KernelOf<kFp4Codes, Dot>();
+    // Its levels need no halves.
+    if constexpr (!Dot::kTakesBytes) {
+      if (dtype == DType::kFp4) return KernelOf<kFp4Codes, Dot>();
+    }
+    if (IsOfOthers(dtype)) return KernelOf<kIq4KCodes, Dot>();
   }
   return dtype == DType::kInt2 ? KernelOf<kInt2Codes, Dot>() : KernelOf<kInt3Codes, Dot>();
 }

@@ -179,7 +179,7 @@ typedef struct arn_tensor_info {
   size_t struct_size;
   const char* name;
   const char* dtype;  /* "f32", "f16", "bf16", "int8", "int4", "int3", "int2", "ternary"; "int4k",
-                         "int6k", "int8k", "fp4": as others have quantised it */
+                         "int6k", "int8k", "fp4", "iq4": as others have quantised it */
   const char* layout; /* "rows", "panels" or "device rows" */
   uint32_t nr, kr, sr;
   uint32_t rows, cols;

@@ -85,7 +85,7 @@ std::vector<float> HeldValues(const BlockFormat& format, const CodeType& type,
   std::vector<float> values;
   for (size_t i = 0; i < codes.size(); ++i) {
     const int8_t level = type.Level(codes[i]);
-    if (type.scale != BlockScale::kNested) {
+    if (!type.is_nested()) {
       values.push_back(CodeValue(level, BlockScaleOf(type, entries[i / type.block]), 1.0f));
       continue;
     }
@@ -125,7 +125,7 @@ TEST(BlockFormats, TypesOfBundlesThatHoldBlocks_HaveTheirValuesBitForBit) {
       }
     }
   }
-  EXPECT_EQ(12u, types);
+  EXPECT_EQ(13u, types);
 }
 
 // Blocks of zeros have no scale that could be rounded.
@@ -255,7 +255,7 @@ TEST_F(CodebookFiles, Int4K_HoldsFilesBitForBit) {
       {"Q5_1", 7, fbs::DType::Int6K32}, {"Q8_0", 8, fbs::DType::Int8K},
       {"Q2_K", 10, fbs::DType::Int6K},  {"Q3_K", 11, fbs::DType::Int6K},
       {"Q5_K", 13, fbs::DType::Int6K},  {"Q6_K", 14, fbs::DType::Int6K},
-      {"IQ4_NL", 20, fbs::DType::Int8K}};
+      {"IQ4_NL", 20, fbs::DType::Iq4},  {"IQ4_XS", 23, fbs::DType::Iq4K}};
   for (const auto& [type, number, dtype] : kRows) {
     Write(FileOf(type, number));
     Run(GgufOptions(DType::kF32));
@@ -273,20 +273,39 @@ TEST_F(CodebookFiles, Int4K_HoldsFilesBitForBit) {
   }
 }
 
-// As in Q4_K_M: some matrices, and values beside queries and keys, have another type.
+// As in Q4_K_M and IQ4_XS: some matrices, and values beside queries and keys, have another type.
 TEST_F(CodebookFiles, Int4K_HoldsMixedMatrices) {
-  Write(FileOf("Q4_K", 12, "layers.0.self_attn.v_proj", "Q6_K", 14));
-  Run(GgufOptions(DType::kF32));
-  const OpenedBundle wide(folder_ / "out/gguf.arn");
-  const std::vector<float> wanted = wide.values(wide.model().layers()->Get(0)->qkv());
-  Run(GgufOptions(DType::kInt4K));
-  EXPECT_THAT(warnings_, testing::Not(testing::Contains(HasSubstr("quantised again"))));
-  const OpenedBundle bundle(folder_ / "out/gguf.arn");
-  const auto* tensors = bundle.model().tensors();
-  const auto* layers = bundle.model().layers();
-  EXPECT_EQ(fbs::DType::Int6K, tensors->Get(layers->Get(0)->qkv())->dtype());
-  EXPECT_EQ(fbs::DType::Int4K, tensors->Get(layers->Get(1)->qkv())->dtype());
-  EXPECT_EQ(wanted, bundle.values(layers->Get(0)->qkv()));
+  using Type = fbs::DType;
+  struct Row {
+    const char* most;
+    uint32_t number;
+    const char* other;
+    uint32_t other_number;
+    Type held, both;
+  };
+  constexpr Row kRows[] = {{"Q4_K", 12, "Q6_K", 14, Type::Int4K, Type::Int6K},
+                           {"IQ4_XS", 23, "Q4_K", 12, Type::Iq4K, Type::Int8K256},
+                           {"IQ4_XS", 23, "Q5_K", 13, Type::Iq4K, Type::Int8K256},
+                           {"IQ4_XS", 23, "Q6_K", 14, Type::Iq4K, Type::Int8K256},
+                           {"IQ4_NL", 20, "Q8_0", 8, Type::Iq4, Type::Int8K}};
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(std::string(row.most) + " " + row.other);
+    Write(FileOf(row.most, row.number, "layers.0.self_attn.v_proj", row.other, row.other_number));
+    Run(GgufOptions(DType::kF32));
+    std::vector<float> wanted;
+    {
+      const OpenedBundle wide(folder_ / "out/gguf.arn");
+      wanted = wide.values(wide.model().layers()->Get(0)->qkv());
+    }
+    Run(GgufOptions(DType::kInt4K));
+    EXPECT_THAT(warnings_, testing::Not(testing::Contains(HasSubstr("quantised again"))));
+    const OpenedBundle bundle(folder_ / "out/gguf.arn");
+    const auto* tensors = bundle.model().tensors();
+    const auto* layers = bundle.model().layers();
+    EXPECT_EQ(row.both, tensors->Get(layers->Get(0)->qkv())->dtype());
+    EXPECT_EQ(row.held, tensors->Get(layers->Get(1)->qkv())->dtype());
+    EXPECT_EQ(wanted, bundle.values(layers->Get(0)->qkv()));
+  }
 }
 
 TEST_F(CodebookFiles, Int4K_LeavesOtherMatricesToInt8) {

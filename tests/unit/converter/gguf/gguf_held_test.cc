@@ -16,7 +16,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq3S = 21, kTq2_0 = 35, kMxfp4 = 39;
+constexpr uint32_t kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kIq4Nl = 20, kIq3S = 21,
+                   kIq4Xs = 23, kTq2_0 = 35, kMxfp4 = 39;
 
 class HeldFile : public GgufTest {
  protected:
@@ -26,7 +27,10 @@ class HeldFile : public GgufTest {
   std::vector<uint8_t> Blocks(uint32_t type, uint64_t elements) {
     const BlockFormat& format = *FindBlockFormat(type == kQ8_0    ? "Q8_0"
                                                  : type == kQ4_K  ? "Q4_K"
+                                                 : type == kQ5_K  ? "Q5_K"
                                                  : type == kQ6_K  ? "Q6_K"
+                                                 : type == kIq4Nl ? "IQ4_NL"
+                                                 : type == kIq4Xs ? "IQ4_XS"
                                                  : type == kTq2_0 ? "TQ2_0"
                                                  : type == kMxfp4 ? "MXFP4"
                                                                   : "IQ3_S");
@@ -49,10 +53,13 @@ class HeldFile : public GgufTest {
       if (type == kMxfp4) block[0] = static_cast<uint8_t>(mxfp4_exponent_ + rng_() % 2);
       if (type == kTq2_0) put(64, 0.05f * factor);
       if (type == kQ6_K) put(208, 0.00004f * factor);
-      if (type != kQ4_K) continue;
-      // Minimums are 8 steps, so that weights have both signs.
-      put(0, 0.0003f * factor);
-      put(2, 8 * 0.0003f * factor);
+      if (type == kIq4Nl) put(0, 0.0008f * factor);
+      if (type == kIq4Xs) put(0, 0.00004f * factor);
+      if (type != kQ4_K && type != kQ5_K) continue;
+      // Minimums are half of the steps, so that weights have both signs.
+      const float step = type == kQ4_K ? 0.0003f : 0.00015f, least = 8 * 0.0003f;
+      put(0, step * factor);
+      put(2, least * factor);
       for (size_t j = 0; j < 4; ++j) {
         block[4 + j] = block[8 + j];
         block[12 + j] = static_cast<uint8_t>((block[12 + j] & 15) * 17);
@@ -61,8 +68,10 @@ class HeldFile : public GgufTest {
     return bytes;
   }
 
-  // other: the type of tensors whose names contain `part`.
-  void WriteFile(const std::string& part = "none", uint32_t other = kQ4_K) {
+  // other: the type of tensors whose names contain `part`. Of others: `most`, and `fine` of those
+  // that such files store in more bits.
+  void WriteFile(const std::string& part = "none", uint32_t other = kQ4_K, uint32_t most = kQ4_K,
+                 uint32_t fine = kQ6_K) {
     GgufWriter writer;
     AddSizes("llama", tiny_, &writer);
     test::TinyTensors vectors;
@@ -76,7 +85,7 @@ class HeldFile : public GgufTest {
         return name.find(text) != std::string::npos;
       };
       const bool is_fine = has("embed") || has("layers.0.self_attn.v") || has("layers.0.mlp.down");
-      const uint32_t type = has(part.c_str()) ? other : is_fine ? kQ6_K : kQ4_K;
+      const uint32_t type = has(part.c_str()) ? other : is_fine ? fine : most;
       writer.Tensor(GgufName(name, false), type, tensor.shape,
                     Blocks(type, tensor.shape[0] * tensor.shape[1]));
     }
@@ -165,6 +174,38 @@ TEST_F(HeldFile, Mxfp4_IsHeldBitForBit_UnlessAScaleIsNoF16Number) {
 
 TEST_F(HeldFile, Mxfp4_RunsAsInF32) {
   WriteFile(".", kMxfp4);
+  const VerifyResult result = VerifyHeld();
+  EXPECT_LT(result.mean_kl, 3e-3);
+  EXPECT_GT(result.max_logit_error, 0.0);
+}
+
+// As files called IQ4_XS are: the embedding in Q6_K, v in Q5_K.
+TEST_F(HeldFile, Iq4Xs_IsHeldBitForBit) {
+  WriteFile("embed", kQ6_K, kIq4Xs, kQ5_K);
+  ExpectHeld();
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("embedding"));
+  EXPECT_EQ(fbs::DType::Int8K256, TypeOf("layers.0.qkv"));
+  EXPECT_EQ(fbs::DType::Int6K, TypeOf("layers.0.down"));
+  EXPECT_EQ(fbs::DType::Iq4K, TypeOf("layers.0.gate_up"));
+  EXPECT_EQ(fbs::DType::Iq4K, TypeOf("layers.1.qkv"));
+}
+
+TEST_F(HeldFile, Iq4Xs_RunsAsInF32) {
+  WriteFile("embed", kQ6_K, kIq4Xs, kQ5_K);
+  const VerifyResult result = VerifyHeld();
+  EXPECT_LT(result.mean_kl, 3e-3);
+  EXPECT_GT(result.max_logit_error, 0.0);
+}
+
+TEST_F(HeldFile, Iq4Nl_IsHeldBitForBit) {
+  WriteFile(".", kIq4Nl);
+  ExpectHeld();
+  EXPECT_EQ(fbs::DType::Iq4, TypeOf("embedding"));
+  EXPECT_EQ(fbs::DType::Iq4, TypeOf("layers.0.qkv"));
+}
+
+TEST_F(HeldFile, Iq4Nl_RunsAsInF32) {
+  WriteFile(".", kIq4Nl);
   const VerifyResult result = VerifyHeld();
   EXPECT_LT(result.mean_kl, 3e-3);
   EXPECT_GT(result.max_logit_error, 0.0);
