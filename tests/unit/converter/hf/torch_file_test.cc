@@ -1,6 +1,7 @@
 // Files of torch.save: as torch wrote them, as bundles, and damaged or hostile ones.
 #include "converter/hf/torch_file.h"
 
+#include <cstring>
 #include <fstream>
 #include <set>
 
@@ -224,9 +225,13 @@ TEST_F(TorchFileTest, UnsignedElements_AreRead) {
   }
 }
 
+// The first two pickles of the old form.
+constexpr const char* kOldMagic = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+constexpr const char* kOldVersion = "\x80\2M\xe9\x03.";
+
 TEST_F(TorchFileTest, OldForm_IsChecked) {
-  const std::string magic = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
-  const std::string version = "\x80\2M\xe9\x03.", empty = "\x80\2}.", list = "\x80\2].";
+  const std::string magic = kOldMagic, version = kOldVersion;
+  const std::string empty = "\x80\2}.", list = "\x80\2].";
   const auto old = [&](const std::string& second, const std::string& third) {
     return magic + second + third + empty + list;
   };
@@ -238,11 +243,58 @@ TEST_F(TorchFileTest, OldForm_IsChecked) {
   };
   EXPECT_TRUE(TorchFile(Write(old(version, order("\1")))).tensors().empty());
   EXPECT_THAT(ErrorOfFile(old(version, order("\2"))), HasSubstr("big-endian bytes"));
+  // Torch writes it behind a version.
+  const auto second_order = [](const char* is_little) {
+    return "\x80\2}(X\x10\0\0\0protocol_versionM\xe9\3X\x0d\0\0\0little_endianK"s + is_little +
+           "u.";
+  };
+  EXPECT_TRUE(TorchFile(Write(old(version, second_order("\1")))).tensors().empty());
+  EXPECT_THAT(ErrorOfFile(old(version, second_order("\2"))), HasSubstr("big-endian bytes"));
   // Pickles longer than what is read at first, and such that end nowhere.
   std::string drops = "\x80\2}(";
   for (int i = 0; i < 400; ++i) drops += "X\0\x10\0\0"s + std::string(4096, 'k') + "K\1";
   EXPECT_TRUE(TorchFile(Write(old(version, drops + "u."))).tensors().empty());
   EXPECT_THAT(ErrorOfFile(magic + version + drops), HasSubstr("truncated: the pickle ends"));
+}
+
+TEST_F(TorchFileTest, OldForm_HasItsStoragesToTheEnd) {
+  const std::string head = std::string(kOldMagic) + kOldVersion + "\x80\2}.\x80\2";
+  const std::string one = "K\1\x85", two = "K\2\x85", none = "K\0\x85"s;
+  const std::string keys = "\x80\2]X\1\0\0\0ka."s;
+  const std::string two_floats = "\2\0\0\0\0\0\0\0abcdefgh"s, no_floats(8, '\0');
+  const std::string full = head + TensorPickle("k", "K\2", "K\0"s, two, one) + keys + two_floats;
+  const TorchFile file(Write(full));
+  ASSERT_EQ(file.tensors().size(), 1u);
+  EXPECT_EQ(file.tensors()[0].offset, full.size() - 8);
+  EXPECT_EQ(file.tensors()[0].bytes, 8u);
+  const std::string empty = head + TensorPickle("k", "K\0"s, "K\0"s, none, one) + keys + no_floats;
+  EXPECT_EQ(TorchFile(Write(empty)).tensors()[0].bytes, 0u);
+  for (size_t cut = 1; cut <= 16; ++cut) {
+    EXPECT_THAT(ErrorOfFile(full.substr(0, full.size() - cut)),
+                HasSubstr("truncated: storage k of"))
+        << cut;
+  }
+  for (size_t cut = 1; cut <= 8; ++cut) {
+    EXPECT_THAT(ErrorOfFile(empty.substr(0, empty.size() - cut)),
+                HasSubstr("truncated: storage k of 0 elements"))
+        << cut;
+  }
+  // A storage that no tensor has, so that its size is not known.
+  EXPECT_THAT(ErrorOfFile(head + "}." + keys + two_floats), HasSubstr("storage k of 2 elements"));
+}
+
+TEST_F(TorchFileTest, DirectoryOfAnArchive_HasABound) {
+  constexpr uint32_t kMostBytes = 100'000'000;
+  for (const uint32_t bytes : {kMostBytes, kMostBytes + 1}) {
+    const std::filesystem::path path = Write("");
+    std::filesystem::resize_file(path, bytes);  // without blocks on the disk
+    std::string end = "PK\5\6"s + std::string(18, '\0');
+    std::memcpy(end.data() + 12, &bytes, sizeof bytes);
+    std::ofstream(path, std::ios::binary | std::ios::app) << end;
+    EXPECT_THAT(ErrorOf([&] { TorchFile file(path); }),
+                HasSubstr(bytes == kMostBytes ? "the directory is damaged at byte 0"
+                                              : "the directory has 100000001 bytes at 0"));
+  }
 }
 
 TEST_F(TorchFileTest, Archives_AreChecked) {
