@@ -197,6 +197,17 @@ TEST_F(TorchFileTest, TensorsOutsideTheirStorage_AreRefused) {
   for (const Row& row : rows) EXPECT_THAT(ErrorOfPickle(row.pickle), HasSubstr(row.error));
 }
 
+TEST_F(TorchFileTest, NamesThatComeAgain_AreRefused) {
+  const std::string tensor = TensorPickle("0", "K\2", "K\0"s, "K\2\x85", "K\1\x85");
+  // Without the dictionary before it and the end behind it.
+  const std::string item = tensor.substr(1, tensor.size() - 2);
+  for (const int n : {2, 100}) {
+    std::string pickle = "}";
+    for (int i = 0; i < n; ++i) pickle += item;
+    EXPECT_THAT(ErrorOfPickle(pickle + "."), HasSubstr("tensor w is there twice")) << n;
+  }
+}
+
 // A tensor with an element type of its own, of a storage that has `type`.
 std::string TypedPickle(const std::string& type, const std::string& rebuild,
                         const std::string& element) {
