@@ -323,7 +323,8 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
                                                {"a/data.pkl2", "x"},
                                                {"a/data.pkl", pickle},
                                                {"a/byteorder", "little"},
-                                               {"a/byteorders", std::string(99, 'x')}})))
+                                               {"a/byteorders", std::string(99, 'x')},
+                                               {"a/nothing", ""}})))
                   .tensors()
                   .empty());
   EXPECT_TRUE(TorchFile(Write(test::EncodeZip(
@@ -350,6 +351,10 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
               HasSubstr("not where the directory says"));
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\60\0\0\0\60\0\0\0"s)), HasSubstr("overlap"));
   EXPECT_THAT(ErrorOfFile(changed(file.size() - 12, "\2")), HasSubstr("the directory has"));
+  // A directory that reaches into the record behind it by a byte.
+  const auto more = static_cast<char>(file[file.size() - 10] + 1);
+  EXPECT_THAT(ErrorOfFile(changed(file.size() - 10, {more})),
+              HasSubstr("expected at most 100000000 before"));
   // The fields of 64 bits: of another number, cut off, and a directory that lies beyond the file.
   const std::string large = EncodeTorchArchive(pickle, {"12345678"}, true);
   const size_t extra = large.find("\1\0\x18\0"s, large.find("PK\1\2"));
@@ -367,6 +372,9 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
   const uint64_t end = large.size() - 10;
   beyond.replace(large.size() - 22 - 12, 8, reinterpret_cast<const char*>(&end), 8);
   EXPECT_THAT(ErrorOfFile(beyond), HasSubstr("truncated: the end of the directory of 56 bytes"));
+  // A locator with nothing before it.
+  EXPECT_THAT(ErrorOfFile("PK\6\7"s + std::string(16, '\1') + "PK\5\6"s + std::string(18, '\0')),
+              HasSubstr("truncated: the end of the directory of 56 bytes"));
 }
 
 // Reads what is left of a damaged file: an error, or tensors that lie within it.
