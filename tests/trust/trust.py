@@ -36,8 +36,8 @@ def failures(only, most):
 
 
 def libfuzzer(program, seconds, folder):
-  """Returns a command that begins with the target's seeds and kept inputs. What it finds goes to the
-  folder, not among those that are kept."""
+  """Returns a command that begins with the target's seeds and kept inputs. What it finds goes to
+  the folder, not among those that are kept."""
   name = program.name.removeprefix("fuzz_")
   found = pathlib.Path(folder, name)
   found.mkdir()
