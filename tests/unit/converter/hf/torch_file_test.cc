@@ -347,6 +347,11 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\377\377")), HasSubstr("is compressed"));
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\377\377\0\0\377\377\0\0"s)),
               HasSubstr("do not end before the directory"));
+  // The last entry, "3\n", reaches into the directory by a byte.
+  const auto reach = static_cast<char>(directory - file.rfind("3\n", directory) + 1);
+  const std::string size = reach + "\0\0\0"s;
+  EXPECT_THAT(ErrorOfFile(changed(file.rfind("PK\1\2") + 20, size + size)),
+              HasSubstr("do not end before the directory"));
   EXPECT_THAT(ErrorOfFile(changed(second + 42, "\0\0"s)),
               HasSubstr("not where the directory says"));
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\60\0\0\0\60\0\0\0"s)), HasSubstr("overlap"));
