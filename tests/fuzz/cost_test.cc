@@ -87,14 +87,14 @@ std::string Http(const std::string& body, const std::string& headers = "") {
          headers + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-std::string WavOf(size_t n) {
+std::string WavOf(size_t n, size_t rate) {
   const auto number = [](size_t value) {
     std::string text;
     for (int i = 0; i < 4; ++i) text += static_cast<char>(value >> (8 * i));
     return text;
   };
   const std::string format =
-      std::string("\1\0\1\0", 4) + number(8000) + number(8000) + std::string("\1\0\x08\0", 4);
+      std::string("\1\0\1\0", 4) + number(rate) + number(rate) + std::string("\1\0\x08\0", 4);
   const std::string body =
       "WAVEfmt " + number(format.size()) + format + "data" + number(n) + std::string(n, 'x');
   return "RIFF" + number(body.size()) + body;
@@ -151,7 +151,9 @@ const Cost kCosts[] = {
      [](size_t n) { return Http("{\"messages\":" + Repeated("[", n) + Repeated("]", n) + "}"); }},
     {"http", "Headers", 20, 45,
      [](size_t n) { return Http("{}", Numbered(n, "X-H", ": 1\r\n", "")); }},
-    {"wav", "Samples", 20000, 18, WavOf},
+    {"wav", "Samples", 20000, 18, [](size_t n) { return WavOf(n, 8000); }},
+    // A period of 383,999 samples, each of whose 16,000 outputs has weights of its own.
+    {"wav", "SamplesOfALongPeriod", 2000, 200, [](size_t n) { return WavOf(n, 383999); }},
 };
 
 const FuzzTarget& TargetNamed(const std::string& name) {

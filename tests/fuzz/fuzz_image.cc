@@ -34,14 +34,16 @@ uint32_t Adler32(const std::string& bytes) {
   return b << 16 | a;
 }
 
+std::string Chunk(const std::string& type, const std::string& data) {
+  const std::string body = type + data;
+  return BigEndian(static_cast<uint32_t>(data.size())) + body + BigEndian(Crc32(body));
+}
+
 std::vector<std::string> ImageSeeds() {
   // PNG of 2 x 2 pixels, stored without compression.
-  std::string seed("\x89PNG\r\n\x1A\n", 8);
-  const auto add_chunk = [&seed](const std::string& type, const std::string& data) {
-    const std::string body = type + data;
-    seed += BigEndian(static_cast<uint32_t>(data.size())) + body + BigEndian(Crc32(body));
-  };
-  add_chunk("IHDR", BigEndian(2) + BigEndian(2) + std::string("\x08\x02\x00\x00\x00", 5));
+  const std::string begin =
+      std::string("\x89PNG\r\n\x1A\n", 8) +
+      Chunk("IHDR", BigEndian(2) + BigEndian(2) + std::string("\x08\x02\x00\x00\x00", 5));
   // Of each row a byte for its filter.
   const std::string rows(
       "\0"
@@ -49,10 +51,10 @@ std::vector<std::string> ImageSeeds() {
       "\0"
       "ghijkl",
       14);
-  add_chunk("IDAT",
-            std::string("\x78\x01\x01\x0E\x00\xF1\xFF", 7) + rows + BigEndian(Adler32(rows)));
-  add_chunk("IEND", "");
-  return {seed, "\xFF\xD8\xFF\xE0", "BM"};
+  const std::string data = Chunk(
+      "IDAT", std::string("\x78\x01\x01\x0E\x00\xF1\xFF", 7) + rows + BigEndian(Adler32(rows)));
+  const std::string end = Chunk("IEND", "");
+  return {begin + data + end, begin + Chunk("IDAT", "") + data + end, "\xFF\xD8\xFF\xE0", "BM"};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,7 +20,7 @@ BIN, TESTS = BUILD / "bin", BUILD / "bin/tests"
 SHIM, LOG = BUILD / "lib/libarn_fault_shim.so", BUILD / "lib/libarn_disk_log.so"
 TOOLS = [BIN / "arenite", BIN / "arenite-convert"]
 CHECKPOINT = ROOT / "models/fable/fable-2m"
-FUZZERS = ROOT / "build/fuzz/bin"
+FUZZERS, CORPUS = ROOT / "build/fuzz/bin", ROOT / "tests/fuzz/corpus"
 LENGTHS = ["ci", "nightly", "long"]
 COMMANDS = ("run,run_save,run_schema,tokenize,inspect,chat,embed,transcribe,convert,"
             "convert_signed,convert_text")
@@ -32,6 +33,16 @@ def script(name, *arguments):
 def failures(only, most):
   return script("failures.py", TESTS / "trust_subject", SHIM, *TOOLS, "--only", only, "--most",
                 most)
+
+
+def libfuzzer(program, seconds, folder):
+  """Returns a command that begins with the target's seeds and kept inputs. What it finds goes to
+  the folder, not among those that are kept."""
+  name = program.name.removeprefix("fuzz_")
+  found = pathlib.Path(folder, name)
+  found.mkdir()
+  return [program, f"-max_total_time={seconds}", "-print_final_stats=1", "-verbosity=0", found,
+          CORPUS / name]
 
 
 def kinds(length):
@@ -63,10 +74,9 @@ def kinds(length):
   else:
     print("valgrind is not installed: uninitialised memory is not looked for", flush=True)
   if length != "ci":
-    for program in sorted(FUZZERS.glob("fuzz_*")):
-      yield (f"libFuzzer: {program.name}",
-             [program, f"-max_total_time={by(0, 60, 1800)}", "-print_final_stats=1",
-              "-verbosity=0"], {})
+    with tempfile.TemporaryDirectory() as folder:
+      for program in sorted(FUZZERS.glob("fuzz_*")):
+        yield f"libFuzzer: {program.name}", libfuzzer(program, by(0, 60, 1800), folder), {}
   yield "dependencies: known", script("dep_cves.py"), {}
   if length != "ci":
     for module in ("bundle", "GGUF", "JSON", "planner", "safetensors", "schema", "state",

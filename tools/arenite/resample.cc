@@ -17,12 +17,12 @@ struct Phase {
   std::vector<float> weights;
 };
 
-// The outputs of a period: `n_in` input samples give `n_out`.
-std::vector<Phase> PhasesOf(uint32_t n_in, uint32_t n_out) {
+// The first n outputs of a period: `n_in` input samples give `n_out`.
+std::vector<Phase> PhasesOf(uint32_t n_in, uint32_t n_out, size_t n) {
   const double cutoff = std::min(n_in, n_out) * kRolloff;
   const double reach = kZeroCrossings * n_in / cutoff;  // in input samples
-  std::vector<Phase> phases(n_out);
-  for (uint32_t p = 0; p < n_out; ++p) {
+  std::vector<Phase> phases(n);
+  for (size_t p = 0; p < n; ++p) {
     const double centre = static_cast<double>(p) * n_in / n_out;
     phases[p].first = static_cast<int64_t>(std::ceil(centre - reach));
     const auto last = static_cast<int64_t>(std::floor(centre + reach));
@@ -41,9 +41,10 @@ std::vector<Phase> PhasesOf(uint32_t n_in, uint32_t n_out) {
 std::vector<float> Resample(const std::vector<float>& samples, uint32_t from, uint32_t to) {
   if (from == to) return samples;
   const uint32_t common = std::gcd(from, to), n_in = from / common, n_out = to / common;
-  const std::vector<Phase> phases = PhasesOf(n_in, n_out);
   const auto n_samples = static_cast<int64_t>(samples.size());
   std::vector<float> out((samples.size() * n_out + n_in - 1) / n_in);
+  // A period may be longer than the sound.
+  const std::vector<Phase> phases = PhasesOf(n_in, n_out, std::min<size_t>(n_out, out.size()));
   for (size_t o = 0; o < out.size(); ++o) {
     const Phase& phase = phases[o % n_out];
     const int64_t start = static_cast<int64_t>(o / n_out * n_in) + phase.first;

@@ -28,6 +28,10 @@ TEST(ChatLimits, Steps) {
   EXPECT_EQ("line 1: the template took more than 100000 steps", ErrorOf(loops, c));
   // Work inside an operation counts as steps too.
   EXPECT_TRUE(Has(ErrorOf("{{ 'x' * 100000000 }}", c), "steps"));
+  EXPECT_TRUE(Has(ErrorOf("{% set a = range(1000) | list %}{% set b = range(1000) | list %}"
+                          "{% for i in range(1000) %}{% if a != b %}{% endif %}{% endfor %}",
+                          c),
+                  "steps"));
 }
 
 TEST(ChatLimits, Depth) {

@@ -86,6 +86,9 @@ TEST_F(SafetensorsTest, HeaderBeyondEnd_IsTruncated) {
   bytes[0] = 100;
   const auto path = WriteRaw(bytes + "{}");
   EXPECT_THAT(ErrorOf([&] { SafetensorsFile file(path); }), HasSubstr("the header has 100 bytes"));
+  const auto length_alone = WriteRaw(bytes);
+  EXPECT_THAT(ErrorOf([&] { SafetensorsFile file(length_alone); }),
+              HasSubstr("the header has 100 bytes, the file 8"));
 }
 
 TEST_F(SafetensorsTest, HugeHeader_IsRefusedBeforeReading) {

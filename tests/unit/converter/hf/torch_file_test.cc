@@ -1,6 +1,7 @@
 // Files of torch.save: as torch wrote them, as bundles, and damaged or hostile ones.
 #include "converter/hf/torch_file.h"
 
+#include <cstring>
 #include <fstream>
 #include <set>
 
@@ -196,6 +197,17 @@ TEST_F(TorchFileTest, TensorsOutsideTheirStorage_AreRefused) {
   for (const Row& row : rows) EXPECT_THAT(ErrorOfPickle(row.pickle), HasSubstr(row.error));
 }
 
+TEST_F(TorchFileTest, NamesThatComeAgain_AreRefused) {
+  const std::string tensor = TensorPickle("0", "K\2", "K\0"s, "K\2\x85", "K\1\x85");
+  // Without the dictionary before it and the end behind it.
+  const std::string item = tensor.substr(1, tensor.size() - 2);
+  for (const int n : {2, 100}) {
+    std::string pickle = "}";
+    for (int i = 0; i < n; ++i) pickle += item;
+    EXPECT_THAT(ErrorOfPickle(pickle + "."), HasSubstr("tensor w is there twice")) << n;
+  }
+}
+
 // A tensor with an element type of its own, of a storage that has `type`.
 std::string TypedPickle(const std::string& type, const std::string& rebuild,
                         const std::string& element) {
@@ -224,9 +236,13 @@ TEST_F(TorchFileTest, UnsignedElements_AreRead) {
   }
 }
 
+// The first two pickles of the old form.
+constexpr const char* kOldMagic = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+constexpr const char* kOldVersion = "\x80\2M\xe9\x03.";
+
 TEST_F(TorchFileTest, OldForm_IsChecked) {
-  const std::string magic = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
-  const std::string version = "\x80\2M\xe9\x03.", empty = "\x80\2}.", list = "\x80\2].";
+  const std::string magic = kOldMagic, version = kOldVersion;
+  const std::string empty = "\x80\2}.", list = "\x80\2].";
   const auto old = [&](const std::string& second, const std::string& third) {
     return magic + second + third + empty + list;
   };
@@ -238,11 +254,58 @@ TEST_F(TorchFileTest, OldForm_IsChecked) {
   };
   EXPECT_TRUE(TorchFile(Write(old(version, order("\1")))).tensors().empty());
   EXPECT_THAT(ErrorOfFile(old(version, order("\2"))), HasSubstr("big-endian bytes"));
+  // Torch writes it behind a version.
+  const auto second_order = [](const char* is_little) {
+    return "\x80\2}(X\x10\0\0\0protocol_versionM\xe9\3X\x0d\0\0\0little_endianK"s + is_little +
+           "u.";
+  };
+  EXPECT_TRUE(TorchFile(Write(old(version, second_order("\1")))).tensors().empty());
+  EXPECT_THAT(ErrorOfFile(old(version, second_order("\2"))), HasSubstr("big-endian bytes"));
   // Pickles longer than what is read at first, and such that end nowhere.
   std::string drops = "\x80\2}(";
   for (int i = 0; i < 400; ++i) drops += "X\0\x10\0\0"s + std::string(4096, 'k') + "K\1";
   EXPECT_TRUE(TorchFile(Write(old(version, drops + "u."))).tensors().empty());
   EXPECT_THAT(ErrorOfFile(magic + version + drops), HasSubstr("truncated: the pickle ends"));
+}
+
+TEST_F(TorchFileTest, OldForm_HasItsStoragesToTheEnd) {
+  const std::string head = std::string(kOldMagic) + kOldVersion + "\x80\2}.\x80\2";
+  const std::string one = "K\1\x85", two = "K\2\x85", none = "K\0\x85"s;
+  const std::string keys = "\x80\2]X\1\0\0\0ka."s;
+  const std::string two_floats = "\2\0\0\0\0\0\0\0abcdefgh"s, no_floats(8, '\0');
+  const std::string full = head + TensorPickle("k", "K\2", "K\0"s, two, one) + keys + two_floats;
+  const TorchFile file(Write(full));
+  ASSERT_EQ(file.tensors().size(), 1u);
+  EXPECT_EQ(file.tensors()[0].offset, full.size() - 8);
+  EXPECT_EQ(file.tensors()[0].bytes, 8u);
+  const std::string empty = head + TensorPickle("k", "K\0"s, "K\0"s, none, one) + keys + no_floats;
+  EXPECT_EQ(TorchFile(Write(empty)).tensors()[0].bytes, 0u);
+  for (size_t cut = 1; cut <= 16; ++cut) {
+    EXPECT_THAT(ErrorOfFile(full.substr(0, full.size() - cut)),
+                HasSubstr("truncated: storage k of"))
+        << cut;
+  }
+  for (size_t cut = 1; cut <= 8; ++cut) {
+    EXPECT_THAT(ErrorOfFile(empty.substr(0, empty.size() - cut)),
+                HasSubstr("truncated: storage k of 0 elements"))
+        << cut;
+  }
+  // A storage that no tensor has, so that its size is not known.
+  EXPECT_THAT(ErrorOfFile(head + "}." + keys + two_floats), HasSubstr("storage k of 2 elements"));
+}
+
+TEST_F(TorchFileTest, DirectoryOfAnArchive_HasABound) {
+  constexpr uint32_t kMostBytes = 100'000'000;
+  for (const uint32_t bytes : {kMostBytes, kMostBytes + 1}) {
+    const std::filesystem::path path = Write("");
+    std::filesystem::resize_file(path, bytes);  // without blocks on the disk
+    std::string end = "PK\5\6"s + std::string(18, '\0');
+    std::memcpy(end.data() + 12, &bytes, sizeof bytes);
+    std::ofstream(path, std::ios::binary | std::ios::app) << end;
+    EXPECT_THAT(ErrorOf([&] { TorchFile file(path); }),
+                HasSubstr(bytes == kMostBytes ? "the directory is damaged at byte 0"
+                                              : "the directory has 100000001 bytes at 0"));
+  }
 }
 
 TEST_F(TorchFileTest, Archives_AreChecked) {
@@ -260,7 +323,8 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
                                                {"a/data.pkl2", "x"},
                                                {"a/data.pkl", pickle},
                                                {"a/byteorder", "little"},
-                                               {"a/byteorders", std::string(99, 'x')}})))
+                                               {"a/byteorders", std::string(99, 'x')},
+                                               {"a/nothing", ""}})))
                   .tensors()
                   .empty());
   EXPECT_TRUE(TorchFile(Write(test::EncodeZip(
@@ -283,10 +347,19 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\377\377")), HasSubstr("is compressed"));
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\377\377\0\0\377\377\0\0"s)),
               HasSubstr("do not end before the directory"));
+  // The last entry, "3\n", reaches into the directory by a byte.
+  const auto reach = static_cast<char>(directory - file.rfind("3\n", directory) + 1);
+  const std::string size = reach + "\0\0\0"s;
+  EXPECT_THAT(ErrorOfFile(changed(file.rfind("PK\1\2") + 20, size + size)),
+              HasSubstr("do not end before the directory"));
   EXPECT_THAT(ErrorOfFile(changed(second + 42, "\0\0"s)),
               HasSubstr("not where the directory says"));
   EXPECT_THAT(ErrorOfFile(changed(directory + 20, "\60\0\0\0\60\0\0\0"s)), HasSubstr("overlap"));
   EXPECT_THAT(ErrorOfFile(changed(file.size() - 12, "\2")), HasSubstr("the directory has"));
+  // A directory that reaches into the record behind it by a byte.
+  const auto more = static_cast<char>(file[file.size() - 10] + 1);
+  EXPECT_THAT(ErrorOfFile(changed(file.size() - 10, {more})),
+              HasSubstr("expected at most 100000000 before"));
   // The fields of 64 bits: of another number, cut off, and a directory that lies beyond the file.
   const std::string large = EncodeTorchArchive(pickle, {"12345678"}, true);
   const size_t extra = large.find("\1\0\x18\0"s, large.find("PK\1\2"));
@@ -304,6 +377,9 @@ TEST_F(TorchFileTest, Archives_AreChecked) {
   const uint64_t end = large.size() - 10;
   beyond.replace(large.size() - 22 - 12, 8, reinterpret_cast<const char*>(&end), 8);
   EXPECT_THAT(ErrorOfFile(beyond), HasSubstr("truncated: the end of the directory of 56 bytes"));
+  // A locator with nothing before it.
+  EXPECT_THAT(ErrorOfFile("PK\6\7"s + std::string(16, '\1') + "PK\5\6"s + std::string(18, '\0')),
+              HasSubstr("truncated: the end of the directory of 56 bytes"));
 }
 
 // Reads what is left of a damaged file: an error, or tensors that lie within it.
