@@ -315,7 +315,7 @@ class Lookup {
   static HWY_INLINE Codes UpperHalf(Codes codes) { return hn::And(Shift<4>(codes), HalfMask()); }
 
   Levels low_, high_;
-  // Whether levels come as halves without kTakesBytes. On ARM, where activations have signs, only
+  // True if levels come as halves without kTakesBytes. On ARM, where activations have signs, only
   // those of -128 have to.
   bool is_long_;
 };
