@@ -1,6 +1,7 @@
 #include "tools/arenite/image_file.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -16,6 +17,10 @@
 #define STBI_NO_HDR
 #define STBI_FAILURE_USERMSG
 #define STBI_MAX_DIMENSIONS 32768
+// Zeroed: a damaged JPEG has pixels that no scan writes, which must not show what memory held.
+#define STBI_MALLOC(n) std::calloc(1, n)
+#define STBI_REALLOC(p, n) std::realloc(p, n)
+#define STBI_FREE(p) std::free(p)
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
