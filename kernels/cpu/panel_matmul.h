@@ -54,7 +54,7 @@ class PanelMatmul {
 
   uint32_t nr() const { return kernel_.columns(); }
 
-  // The converted rows, for others that multiply them.
+  // Returns the converted rows, which an adapter's A multiplies too.
   QuantizedInput Input() const;
 
   // Calls body(begin, end) in parallel for panels [begin, end), until the step is cut.
@@ -95,7 +95,7 @@ class PanelMatmul {
     return quantized_ == nullptr ? nullptr : quantized_ + row;
   }
 
-  // Where a kernel that reads rows in place finds those of the panels from `panel` on.
+  // Returns where a kernel that reads rows in place finds those of the panels from `panel` on.
   DeviceRowsAt RowsFrom(size_t panel) const;
 
   // Uses our own kernels.

@@ -16,7 +16,7 @@ namespace {
 
 // Minimum number of elements per task: a few microseconds of work.
 constexpr uint32_t kElementsPerTask = 16 * 1024;
-// Work of an element of these steps, beside one that is loaded, added and stored.
+// Cost of an element in these steps, relative to one that is loaded, added and stored.
 constexpr uint32_t kRopeWork = 8, kActWork = 4;
 
 class Runner {

@@ -125,7 +125,8 @@ std::string Judge(const Fault& fault, const Outcome& outcome, Scenario* scenario
   return std::string("the next try gives ") + arn_status_name(next.status) + ": " + next.message;
 }
 
-// A join returns before the kernel has taken the thread out of /proc.
+// Waits until no more than `threads` are listed: a join returns before the kernel removes the
+// thread from /proc.
 void WaitForExits(int64_t threads) {
   constexpr int kTries = 1000;
   for (int n = 0; n < kTries && EntriesOf("/proc/self/task") > threads; ++n) usleep(1000);

@@ -140,8 +140,10 @@ struct PlaneSums {
   }
 };
 
-// Rounds n <= 4 queries x[n, stride] to two planes of signed bytes [n, stride], 256 * high + low,
-// and returns their sums. stride is a multiple of kMaxLanes.
+// Rounds n <= 4 queries x[n, stride] to two planes of signed bytes high, low [n, stride]: x =
+// factor
+// * (256 * high + low). Writes the sums of each plane and the factors, [n] each. stride is a
+// multiple of kMaxLanes; x is zero-padded after the head's channels.
 HWY_INLINE void QuantizeQueries(const float* x, size_t stride, uint32_t n, int32_t* high,
                                 int32_t* low, int32_t* high_sums, int32_t* low_sums,
                                 float* factors) {

@@ -15,7 +15,7 @@ import arenite  # noqa: E402
 
 CYCLES = 500
 SETTLED = 100  # cycles until resources must stop growing
-EXIT_SECONDS = 5  # the longest that the kernel may take to take a joined thread away
+EXIT_SECONDS = 5  # longest wait for the kernel to remove a joined thread
 OPTIONS = arenite.SessionOptions(context_tokens=64, kv_page_tokens=8, n_threads=2,
                                  overflow=arenite.Overflow.SHIFT)
 
@@ -38,8 +38,8 @@ def threads():
 
 
 def wait_for_exits(n_threads):
-  """Waits until no more than n_threads are listed: a join returns before the kernel has taken the
-  thread out of /proc."""
+  """Waits until no more than n_threads are listed: a join returns before the kernel
+  removes the thread from /proc."""
   deadline = time.monotonic() + EXIT_SECONDS
   while threads() > n_threads and time.monotonic() < deadline:
     time.sleep(0.001)
