@@ -83,6 +83,10 @@ struct SequenceRows {
   uint32_t encoder_rows = 0;           // of the sequence; kinds with is_cross_attention read them
   uint32_t n_first_type = UINT32_MAX;  // rows of token type 0; those after them have type 1
   uint32_t more_logit_rows = 0;        // before the last one, with LogitRows::kLastOfEach
+  // f32 [vocab]: receives the first of its rows of logits, too, and *best_id its argmax, the lowest
+  // id on ties. Null: neither, or not the argmax. REQUIRES: LogitsAccess::copies_rows, kLastOfEach.
+  float* logits_copy = nullptr;
+  int32_t* best_id = nullptr;
   Span<const ActiveAdapter> adapters = {};
 };
 
@@ -219,6 +223,8 @@ struct LogitsAccess {
   // False: runs that leave their logits keep them all. True: runs with RunArgs::best_id compute it
   // and may discard the logits; read() computes them again.
   bool finds_best;
+  // True if runs fill SequenceRows::logits_copy and best_id.
+  bool copies_rows;
   // Copies f32 [vocab] to the host: the logits left by run() or decode(); inside
   // DecodeArgs::on_token, those the token was sampled from. `cancel` as RunArgs::cancel, for a
   // backend that computes them; kCancelled leaves anything in `to`.

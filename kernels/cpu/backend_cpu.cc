@@ -164,7 +164,7 @@ void PlaceKv(void* state, Span<std::byte> kv) {
 
 constexpr HostKvOps kHostKv = {PlaceKv};
 constexpr ThreadOps kThreads = {ReadCpus};
-constexpr LogitsAccess kLogits = {/*finds_best=*/true, ReadLogits};
+constexpr LogitsAccess kLogits = {/*finds_best=*/true, /*copies_rows=*/true, ReadLogits};
 constexpr Backend kBackend = {
     .name = "cpu",
     .plan = cpu::PlanCpu,

@@ -1,8 +1,8 @@
 // Tiles chosen by xnn_init_{f32,qd8_f32_qc8w,qd8_f32_qb4w}_gemm_config() on each CPU type, at the
-// pinned XNNPACK commit (src/configs/gemm-config.c). Exception: int4 on x86-avx512vnni is laid out
-// for kernels/cpu/simd/int4_tile-inl.h. tests/conformance checks the row of the host CPU. CPUs with
-// other tiles (AVX-512 without VNNI, SSE) repack at load. So does int4 on VNNI CPUs older than Ice
-// Lake and Zen 4, for which that kernel is not compiled.
+// pinned XNNPACK commit (src/configs/gemm-config.c). Exception: int4 on x86 is laid out for
+// kernels/cpu/simd/int4_tile-inl.h. tests/conformance checks the row of the host CPU. CPUs with
+// other tiles (AVX-512 without VNNI, or with it but older than Ice Lake and Zen 4; SSE) repack at
+// load.
 #include "kernels/pack/code_panel.h"
 #include "kernels/pack/pack.h"
 
@@ -20,7 +20,7 @@ constexpr WeightLayout kDevice = {WeightOrder::kDeviceRows};
 
 constexpr PackTarget kTargets[] = {
     {"portable", {}, {}, {}, {}, {}},
-    {"x86-avx2", Panels(16, 1, 1), kF16, kBf16, Panels(8, 8, 1), Panels(8, 8, 1, 2)},
+    {"x86-avx2", Panels(16, 1, 1), kF16, kBf16, Panels(8, 8, 1), Panels(16, 4, 1, 2)},
     {"x86-avx512vnni", Panels(32, 1, 1), kF16, kBf16, Panels(16, 8, 1), Panels(16, 4, 1, 2)},
     // ARMv7 as well.
     {"arm64-neon", Panels(8, 1, 1), kF16, kBf16, Panels(8, 2, 4), Panels(16, 1, 1, 2)},

@@ -437,7 +437,7 @@ uint64_t ImportedBytes(const void* state) {
 // Pipelines of a restricted device are not worth caching.
 void TrustNothing(void*) {}
 
-constexpr LogitsAccess kLogits = {/*finds_best=*/false, ReadLogits};
+constexpr LogitsAccess kLogits = {/*finds_best=*/false, /*copies_rows=*/false, ReadLogits};
 constexpr TokenOps kTokens = {Decode};
 #ifdef ARENITE_NO_COUNTS
 constexpr const CostOps* kCost = nullptr;

@@ -39,6 +39,19 @@ void Runner::AskForLogits(RunArgs* args, int32_t* best) {
                           (!logits().Has(0) || logits().CanReadAgain());
 }
 
+void Runner::AskForCopies(Span<const SessionPart> parts, LogitRows logit_rows) {
+  const LogitsAccess* access = executor_.backend().logits;
+  const bool copies = access != nullptr && access->copies_rows && sequences_.size() > 1 &&
+                      logit_rows == LogitRows::kLastOfEach;
+  auto* rows = core_.memory.As<SequenceRows>(core_.plan.rows);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const uint32_t sequence = parts[i].sequence;
+    const bool takes_best = copies && sequences_.At(sequence).sampler.takes_best();
+    rows[i].logits_copy = copies ? sequences_.LogitsOf(sequence) : nullptr;
+    rows[i].best_id = takes_best ? logits().BestOf(sequence) : nullptr;
+  }
+}
+
 Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitRows logit_rows,
                           const RowMask* mask) {
   RunArgs args;
@@ -55,6 +68,7 @@ Status Runner::RunBackend(Span<const SessionPart> parts, size_t n_tokens, LogitR
   executor_.Observe(&args);
   int32_t best = LogitsState::kNoToken;
   AskForLogits(&args, &best);
+  AskForCopies(parts, logit_rows);
   args.attention_observer =
       attention_observer_.before != nullptr ? &attention_observer_ : pager_.attention_observer();
   pager_.BeforeEdits(args.edits);
@@ -220,18 +234,19 @@ void Runner::Committed(Span<const SessionPart> parts, LogitRows logit_rows) {
   if (logit_rows == LogitRows::kLastOfEach) KeepLogits(parts);
 }
 
-// The next run overwrites the rows, so with several sequences each copies its own.
+// The next run overwrites the rows, so with several sequences each keeps its own.
 void Runner::KeepLogits(Span<const SessionPart> parts) {
   const uint64_t vocab = core_.plan.program.vocab;
   const float* row = core_.memory.As<float>(core_.plan.program.logits);
-  for (const SessionPart& part : parts) {
-    Sequence& sequence = sequences_.At(part.sequence);
-    if (sequences_.size() > 1) {
-      std::memcpy(sequences_.LogitsOf(part.sequence), row, vocab * sizeof(float));
+  const auto* rows = core_.memory.As<SequenceRows>(core_.plan.rows);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const uint32_t s = parts[i].sequence;
+    if (sequences_.size() > 1 && rows[i].logits_copy == nullptr) {
+      std::memcpy(sequences_.LogitsOf(s), row, vocab * sizeof(float));
     }
-    logits().Add(part.sequence);
-    sequence.state_before = sequence.sampler.state();
-    row += (1 + part.n_guesses) * vocab;
+    logits().Add(s, rows[i].best_id == nullptr ? LogitsState::kNoToken : *rows[i].best_id);
+    sequences_.At(s).state_before = sequences_.At(s).sampler.state();
+    row += (1 + parts[i].n_guesses) * vocab;
   }
 }
 

@@ -76,6 +76,8 @@ class Runner {
   // Decides which logits the run keeps of a single sequence. *best: receives the argmax if the
   // backend computes it.
   void AskForLogits(RunArgs* args, int32_t* best);
+  // Lets the backend copy the logits of several sequences to where each keeps its own.
+  void AskForCopies(Span<const SessionPart> parts, LogitRows logit_rows);
   // Records a successful run: appends its token ids and marks which sequences have logits.
   void Committed(Span<const SessionPart> parts, LogitRows logit_rows);
   void KeepLogits(Span<const SessionPart> parts);

@@ -1,4 +1,5 @@
-// RunArgs::best_id: the argmax of a fused head against the argmax of the kept logits.
+// RunArgs::best_id: the argmax of a fused head against the argmax of the kept logits; and the
+// copies of SequenceRows.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,8 +17,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Head {
   Head(const Matrix& w, const WeightLayout& layout, const std::vector<float>& norm, float factor,
-       float softcap)
-      : builder(w.rows, /*max_rows=*/2, /*max_context=*/64) {
+       float softcap, uint32_t max_rows = 2)
+      : builder(w.rows, max_rows, /*max_context=*/64) {
     Step step{LogitsParams()};
     auto& params = step.Get<LogitsParams>();
     in = step.in = builder.AddValue(w.cols);
@@ -110,6 +111,36 @@ TEST_P(BestIdTest, TiesZerosAndNan_AreTheLowestIdOfTheLargest) {
       SCOPED_TRACE(testing::Message() << rest << ", " << set.size() << " others");
       ExpectTheSame(GetParam().backend, RandomFloats(kWidth, 1.0f, &rng), head.in, &session, &rng);
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Sequences with guesses behind their first row of logits, and one that wants nothing.
+TEST_P(BestIdTest, SeveralSequences_CopyTheFirstRowOfEach) {
+  std::mt19937 rng(37);
+  constexpr uint32_t kVocab = 9001, kWidth = 24, kRows = 9;
+  const Matrix w = RandomMatrix(DType::kF32, kVocab, kWidth, true, &rng);
+  for (const float softcap : {0.0f, 3.0f}) {
+    Head head(w, {}, RandomFloats(kWidth, 1.0f, &rng), 1.0f, softcap, kRows);
+    Session session(GetParam().backend, &head.builder, GetParam().n_threads);
+    Batch batch(session.program(), {{0, 1}, {0, 4}, {0, 3}, {0, 1}}, &rng);
+    batch.sequences[1].more_logit_rows = 2;
+    const uint32_t rows_of[] = {0, 1, 4, 5};
+    std::vector<std::vector<float>> copies(4, std::vector<float>(kVocab, -1.0f));
+    int32_t best[] = {-1, -1, -1, -1};
+    for (const uint32_t i : {0u, 1u, 3u}) batch.sequences[i].logits_copy = copies[i].data();
+    for (const uint32_t i : {0u, 1u}) batch.sequences[i].best_id = &best[i];
+    const std::vector<float> x = RandomFloats(kWidth * kRows, 2.0f, &rng);
+    std::memcpy(session.ValueData(head.in), x.data(), x.size() * sizeof(float));
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    for (uint32_t i = 0; i < 4; ++i) {
+      SCOPED_TRACE(testing::Message() << "sequence " << i << ", softcap " << softcap);
+      const float* row = session.Logits() + uint64_t{rows_of[i]} * kVocab;
+      const std::vector<float> untouched(kVocab, -1.0f);
+      EXPECT_EQ(0, std::memcmp(copies[i].data(), i == 2 ? untouched.data() : row,
+                               kVocab * sizeof(float)));
+      const auto argmax = static_cast<int32_t>(ReferenceLogitsOps()->argmax(row, kVocab));
+      EXPECT_EQ(best[i], i < 2 ? argmax : -1);
     }
   }
 }

@@ -268,12 +268,13 @@ std::vector<float> MatmulOnTargets(int64_t targets, const Matrix& w, uint32_t ro
   return {out, out + n};
 }
 
-// The int4 kernel of this project sums in the same order as XNNPACK's, which the CPU backend uses
-// if Highway is restricted to AVX-512 without dot products.
+// The int4 kernels of this project sum in the same order as XNNPACK's, which the CPU backend uses
+// if Highway is restricted to SSE4.
 TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
-  if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
+  if ((hwy::SupportedTargets() & HWY_AVX2) == 0) GTEST_SKIP() << "no AVX2";
+  const bool has_vnni = (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
   const WeightLayout ours = NativeLayout(DType::kInt4);
-  hwy::SetSupportedTargetsForTest(HWY_AVX3);
+  hwy::SetSupportedTargetsForTest(HWY_SSE4);
   EXPECT_FALSE(NativeLayout(DType::kInt4) == ours);
   hwy::SetSupportedTargetsForTest(0);
   std::mt19937 rng(12);
@@ -283,7 +284,26 @@ TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
       SCOPED_TRACE(Name(w, ours, rows));
       const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
       ExpectNear(MatmulOnTargets(0, w, rows, x, false).data(),
-                 MatmulOnTargets(HWY_AVX3, w, rows, x, false), 3e-7);
+                 MatmulOnTargets(HWY_SSE4, w, rows, x, false),
+                 has_vnni ? 3e-7 : SumTolerance(shape.cols));
+    }
+  }
+}
+
+// With VNNI products are summed in 32 bits, without it in 16.
+TEST(LinearKernelsTest, Linear_Int4WithVnniAndWithout_AreTheSameBits) {
+  if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
+  std::mt19937 rng(14);
+  for (const MatrixShape& shape : kMatrixShapes) {
+    const Matrix w = RandomMatrix(DType::kInt4, shape.rows, shape.cols, true, &rng);
+    for (uint32_t rows = 1; rows <= 14; ++rows) {
+      SCOPED_TRACE(Name(w, NativeLayout(DType::kInt4), rows));
+      const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
+      for (const bool accumulate : {false, true}) {
+        const auto with = MatmulOnTargets(0, w, rows, x, accumulate);
+        EXPECT_EQ(with, MatmulOnTargets(HWY_AVX2, w, rows, x, accumulate));
+        EXPECT_EQ(with, MatmulOnTargets(HWY_AVX3, w, rows, x, accumulate));
+      }
     }
   }
 }
@@ -338,6 +358,33 @@ TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
           tolerance);
     }
   }
+}
+
+// The largest sums of products that a block of int4 can have, of both signs.
+TEST_P(LinearTest, Linear_LargestInt4AndActivations_EqualTheFormula) {
+  std::mt19937 rng(15);
+  constexpr uint32_t kCols = 96, kOut = 40, kRows = 15;
+  Matrix w = RandomMatrix(DType::kInt4, kOut, kCols, false, &rng);
+  std::vector<uint16_t> scales(kOut * kCols / kInt4BlockSize);
+  ASSERT_EQ(scales.size() * sizeof(uint16_t), w.scales.size());
+  std::memcpy(scales.data(), w.scales.data(), w.scales.size());
+  for (uint32_t i = 0; i < kOut * kCols; ++i) {
+    const uint32_t row = i / kCols;
+    const bool is_least = row % 4 == 3 ? i % 2 == 0 : row % 2 == 0;
+    w.values[i] = is_least ? 0 : 15;
+    const uint32_t bits = uint32_t{scales[i / kInt4BlockSize]} << 16;
+    float scale;
+    std::memcpy(&scale, &bits, sizeof scale);
+    w.exact[i] = (is_least ? -8.0 : 7.0) * static_cast<double>(scale);
+  }
+  Linear linear(w, {}, kRows);
+  Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
+  std::vector<float> x(kRows * kCols);
+  for (uint32_t i = 0; i < kRows * kCols; ++i) x[i] = i / kCols % 2 == 0 ? 3.0f : -2.0f;
+  std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
+  Batch batch(session.program(), {{0, kRows}}, &rng);
+  ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
+  ExpectNear(session.ValueData(linear.out), ExactMatmul(w, x, kRows), kTolerance);
 }
 
 TEST_P(LinearTest, Embed_EveryTypeAndLayout_GivesTheRows) {

@@ -29,6 +29,7 @@ struct Int8Kernel {
   // Two vectors of column sums per row: 26 of 32 registers are accumulators.
   static constexpr uint32_t kRows = 13;
   static constexpr uint32_t kColumns = 16;
+  static constexpr bool kAddsChange = true;
   // Contiguous values per column, and bytes of such a group in a panel.
   static constexpr size_t kGroup = 8;
   static constexpr size_t kGroupBytes = kColumns * kGroup;
