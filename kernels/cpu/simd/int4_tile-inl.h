@@ -1,13 +1,12 @@
-// int4 weights in blocks of 32, times a tile of rows: with AVX-512 VNNI, and without VNNI.
+// int4 weights in blocks of 32, times a tile of rows: with AVX-512 VNNI, and with AVX2.
 //
 // XNNPACK's kernel takes 8 values of a column at a time, so each sum is in two halves that have to
 // be added once per block. These kernels take 4 (kr = 4): a lane is a column, an activation quad is
 // broadcast, and a block ends with one conversion and one multiplication per 8 dot products. The
 // order of summation and the rounding are XNNPACK's.
 //
-// XNNPACK's kernel for AVX2 multiplies words, 16 at a time. Without VNNI, ours multiplies bytes, 32
-// at a time, and sums a block's products in 16 bits: 32 products of a value of 4 bits and a byte
-// fit.
+// XNNPACK's kernel for AVX2 multiplies words, 16 at a time. Ours multiplies bytes, 32 at a time,
+// and sums a block's products in 16 bits: 32 products of a value of 4 bits and a byte fit.
 #if defined(ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
@@ -117,13 +116,13 @@ struct Int4Kernel : Int4Panels {
 };
 #endif
 
+#if HWY_TARGET == HWY_AVX2
 struct Int4PairKernel : Int4Panels {
   static constexpr bool kAddsChange = false;
-  using DI32 = hn::CappedTag<int32_t, kColumns>;
-  static constexpr size_t kLanes = HWY_MAX_LANES_D(DI32);
-  static constexpr size_t kVectors = kColumns / kLanes;
-  // With AVX2 8 of 16 registers are sums of pairs: with more, GCC moves some to memory.
-  static constexpr uint32_t kRows = kVectors == 2 ? 4 : 13;
+  static constexpr size_t kLanes = 8, kVectors = kColumns / kLanes;
+  using DI32 = hn::FixedTag<int32_t, kLanes>;
+  // 8 of 16 registers are sums of pairs: with more, GCC moves some to memory.
+  static constexpr uint32_t kRows = 4;
 
   // Bits of a byte's low or high half, as signed values.
   template <class V>
@@ -219,6 +218,7 @@ struct Int4PairKernel : Int4Panels {
     }
   }
 };
+#endif
 
 #endif
 }  // namespace arn::cpu::HWY_NAMESPACE

@@ -1,5 +1,5 @@
-// Kernels for int4 and int8 weights, based on products of bytes: AVX-512 code plus the VNNI
-// instruction, for CPUs that have it; for int4 without it, too, with AVX2 or AVX-512.
+// Kernels for int4 and int8 weights: AVX-512 code plus the VNNI instruction, for CPUs that have it,
+// and for int4 AVX2 code.
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/simd/targets.h"
 #include "kernels/cpu/simd/tile.h"
@@ -44,21 +44,21 @@ TileKernel MakeTile() {
 #endif
 
 #if HWY_ARCH_X86
-TileKernel Int4Tile(bool has_dot) {
+// DType::kInt4 or kInt8.
+TileKernel IntegerTile(DType dtype, bool has_dot) {
+  const bool is_int4 = dtype == DType::kInt4;
 #if HWY_TARGET == HWY_AVX3
-  return has_dot ? MakeTile<Int4Kernel>() : MakeTile<Int4PairKernel>();
+  // Some CPUs without has_dot have VNNI, which XNNPACK uses.
+  if (!has_dot) return {};
+  return is_int4 ? MakeTile<Int4Kernel>() : MakeTile<Int8Kernel>();
 #elif HWY_TARGET == HWY_AVX2
   (void)has_dot;
-  return MakeTile<Int4PairKernel>();
+  return is_int4 ? MakeTile<Int4PairKernel>() : TileKernel{};
 #else
-  (void)has_dot;
+  (void)is_int4, (void)has_dot;
   return {};
 #endif
 }
-#endif
-
-#if HWY_TARGET == HWY_AVX3
-TileKernel Int8Tile() { return MakeTile<Int8Kernel>(); }
 #endif
 
 }  // namespace arn::cpu::HWY_NAMESPACE
@@ -68,21 +68,15 @@ HWY_AFTER_NAMESPACE();
 namespace arn::cpu {
 
 #if HWY_ARCH_X86
-HWY_EXPORT(Int4Tile);
-TileKernel ChooseInt4Tile() {
+// VNNI is not a target of Highway's dispatch: it would be one more, for which all kernels would
+// have to be compiled.
+HWY_EXPORT(IntegerTile);
+TileKernel ChooseIntegerTile(DType dtype) {
   ChooseTargets();
-  return HWY_DYNAMIC_DISPATCH(Int4Tile)(HasByteDots());
+  return HWY_DYNAMIC_DISPATCH(IntegerTile)(dtype, HasByteDots());
 }
 #else
-TileKernel ChooseInt4Tile() { return {}; }
-#endif
-
-#if HWY_TARGETS & HWY_AVX3
-// Not dispatched by Highway: AVX-512 with VNNI would be one more target, for which all kernels
-// would have to be compiled.
-TileKernel ChooseInt8Tile() { return HasByteDots() ? N_AVX3::Int8Tile() : TileKernel{}; }
-#else
-TileKernel ChooseInt8Tile() { return {}; }
+TileKernel ChooseIntegerTile(DType) { return {}; }
 #endif
 
 }  // namespace arn::cpu

@@ -105,9 +105,8 @@ struct TileKernel {
 
 TileKernel ChooseF16Tile();
 TileKernel ChooseBf16Tile();
-// May return no kernel (rows 0).
-TileKernel ChooseInt4Tile();
-TileKernel ChooseInt8Tile();
+// For DType::kInt4 or kInt8. May return no kernel (rows 0).
+TileKernel ChooseIntegerTile(DType dtype);
 // For a type of codes. Defined if kHasLowBits.
 TileKernel ChooseCodeTile(DType dtype);
 // For matrices of order kDeviceRows: takes rows as they are, not interleaved. No kernel for types

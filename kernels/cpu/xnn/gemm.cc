@@ -63,8 +63,8 @@ Status InitGemmKernels(bool reads_device_rows, GemmKernels* out, Diag* diag) {
   *out->For(DType::kBf16) = Ours(ChooseBf16Tile());
   GemmKernel* int4 = out->For(DType::kInt4);
   GemmKernel* int8 = out->For(DType::kInt8);
-  *int4 = Ours(ChooseInt4Tile());
-  *int8 = Ours(ChooseInt8Tile());
+  *int4 = Ours(ChooseIntegerTile(DType::kInt4));
+  *int8 = Ours(ChooseIntegerTile(DType::kInt8));
   for (uint32_t i = 0; kHasLowBits && i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (FindCodeType(dtype) != nullptr) *out->For(dtype) = Ours(ChooseCodeTile(dtype));
