@@ -19,7 +19,7 @@ Status Chooser::Need(uint32_t sequence) {
 
 Status Chooser::Fetch(const std::atomic<uint32_t>* cancel) {
   if (!logits().MustRead()) return Status::kOk;
-  if (logits().best_id(0) != LogitsState::kNoToken) logits().WantAll();
+  if (logits().best_id() != LogitsState::kNoToken) logits().WantAll();
   const Status status =
       executor_.ReadLogits({sequences_.LogitsOf(0), core_.plan.program.vocab}, cancel);
   if (status == Status::kOk) logits().EndRead();
@@ -36,7 +36,7 @@ Status Chooser::Choose(uint32_t sequence, const Request& request, int32_t* out_i
   Sampler& sampler = sequences_.At(sequence).sampler;
   sequences_.At(sequence).state_before = sampler.state();
   const bool is_constrained = constrainer_.Has(sequence);
-  const int32_t best = logits().best_id(sequence);
+  const int32_t best = sequences_.BestOf(sequence);
   const bool takes_best = best != LogitsState::kNoToken && sampler.takes_best();
   if (is_constrained) {
     ARN_TRY(constrainer_.Read(sequence));

@@ -25,8 +25,7 @@ class LogitsState {
   // once the token after it has been chosen, because that token does not run.
   // REQUIRES: sequence < kMaxSequences, here and below.
   bool Has(uint32_t sequence) const;
-  // best: their argmax, if it is known.
-  void Add(uint32_t sequence, int32_t best = kNoToken);
+  void Add(uint32_t sequence);
   void Drop(uint32_t sequence);
 
   // A run has succeeded. `left`: its logits are on the backend. `best`: their argmax if the backend
@@ -73,11 +72,8 @@ class LogitsState {
   bool IsOnBackend() const { return place_ != Place::kHost; }
   // Row of a single sequence in the last run's logits.
   uint32_t row() const { return row_; }
-  // Returns the argmax of a sequence's logits if it came with the logits, or instead of them; else
-  // kNoToken.
-  int32_t best_id(uint32_t sequence) const;
-  // Where a run puts the argmax of a sequence's logits; Add() follows.
-  int32_t* BestOf(uint32_t sequence) { return &best_of_[sequence]; }
+  // Returns the argmax that came instead of the logits; kNoToken if there is none.
+  int32_t best_id() const { return MustRead() ? best_id_ : kNoToken; }
 
   // Notes that the caller wants more than the argmax: runs are to return the logits at once, so
   // that the output head does not run twice.
@@ -97,7 +93,6 @@ class LogitsState {
   static_assert(kMaxSequences % kWordBits == 0);
 
   uint64_t exist_[kMaxSequences / kWordBits] = {};  // bit per sequence
-  int32_t best_of_[kMaxSequences] = {};             // of logits in host memory
   uint32_t row_ = 0;
   int32_t best_id_ = kNoToken;
   Place place_ = Place::kHost;

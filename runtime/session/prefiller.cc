@@ -189,7 +189,7 @@ Status Prefiller::PrefillChunk(const SessionPart& part, const float** out_logits
   } else {
     logits().UseRow(static_cast<uint32_t>(first + n - 1));
   }
-  logits().Add(selected);
+  sequences_.AddLogits(selected);
   return Status::kOk;
 }
 

@@ -124,7 +124,7 @@ Status Adopt(const SavingView& view, const OneState& from) {
   view.logits().Store();
   std::memcpy(view.sequences.LogitsOf(selected), state.logits(),
               uint64_t{view.core.plan.program.vocab} * sizeof(float));
-  view.logits().Add(selected);
+  view.sequences.AddLogits(selected);
   return Status::kOk;
 }
 

@@ -69,7 +69,7 @@ void RestoreSequences(const SavingView& view, const StateView& state) {
     tokens += uint64_t{record.n_tokens} * sizeof(int32_t);
     if (record.has_logits == 0) continue;
     std::memcpy(view.sequences.LogitsOf(s), logits, logits_bytes);
-    view.logits().Add(s);
+    view.sequences.AddLogits(s);
     logits += logits_bytes;
   }
   view.sequences.RestoreEmbeddings(state.embeddings());

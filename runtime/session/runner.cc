@@ -48,7 +48,7 @@ void Runner::AskForCopies(Span<const SessionPart> parts, LogitRows logit_rows) {
     const uint32_t sequence = parts[i].sequence;
     const bool takes_best = copies && sequences_.At(sequence).sampler.takes_best();
     rows[i].logits_copy = copies ? sequences_.LogitsOf(sequence) : nullptr;
-    rows[i].best_id = takes_best ? logits().BestOf(sequence) : nullptr;
+    rows[i].best_id = takes_best ? &sequences_.At(sequence).best_id : nullptr;
   }
 }
 
@@ -244,7 +244,7 @@ void Runner::KeepLogits(Span<const SessionPart> parts) {
     if (sequences_.size() > 1 && rows[i].logits_copy == nullptr) {
       std::memcpy(sequences_.LogitsOf(s), row, vocab * sizeof(float));
     }
-    logits().Add(s, rows[i].best_id == nullptr ? LogitsState::kNoToken : *rows[i].best_id);
+    sequences_.AddLogits(s, rows[i].best_id == nullptr ? LogitsState::kNoToken : *rows[i].best_id);
     sequences_.At(s).state_before = sequences_.At(s).sampler.state();
     row += (1 + parts[i].n_guesses) * vocab;
   }

@@ -198,7 +198,7 @@ Status Sequences::Fork(uint32_t from, uint32_t to) {
   if (kHasAdapters) CopyAdapters(from, to);
   logits_.Drop(to);
   if (logits_.Has(from)) {
-    logits_.Add(to, logits_.best_id(from));
+    AddLogits(to, original.best_id);
     std::memcpy(LogitsOf(to), LogitsOf(from), uint64_t{core_.plan.program.vocab} * sizeof(float));
   }
   return Status::kOk;

@@ -31,6 +31,8 @@ struct Sequence {
   uint32_t shared = 0;
   uint32_t shared_with = 0;
   uint32_t n_adapters = 0;  // that it uses
+  // Argmax of its logits in host memory, if it is known: see Sequences::AddLogits().
+  int32_t best_id = LogitsState::kNoToken;
 };
 
 class Sequences {
@@ -108,6 +110,16 @@ class Sequences {
   // Returns how many leading ids, with their rows, the selected sequence begins with.
   size_t CommonTokens(Span<const int32_t> ids, Span<const float> rows) const;
 
+  // Notes that a sequence's logits exist. best: their argmax, if it is known.
+  void AddLogits(uint32_t sequence, int32_t best = LogitsState::kNoToken) {
+    logits_.Add(sequence);
+    At(sequence).best_id = best;
+  }
+  // Returns the argmax of a sequence's logits if it came with them, or instead of them; else
+  // LogitsState::kNoToken.
+  int32_t BestOf(uint32_t sequence) const {
+    return logits_.MustRead() ? logits_.best_id() : At(sequence).best_id;
+  }
   // Returns the host-memory logits of a sequence: its buffer, even if not filled yet.
   float* LogitsOf(uint32_t sequence) const;
 

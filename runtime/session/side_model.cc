@@ -68,7 +68,7 @@ Status SideModel::RunBehind(const PageTable* tables, uint32_t position, int32_t 
 }
 
 int32_t SideModel::Best() {
-  const int32_t best = sequences_.logits().best_id(0);
+  const int32_t best = sequences_.logits().best_id();
   if (best != LogitsState::kNoToken) return best;
   return sequences_.At(0).sampler.Sample(sequences_.LogitsOf(0));
 }

@@ -210,7 +210,7 @@ void Speculator::UseLogits(uint32_t sequence, uint32_t row) {
   } else {
     sequences_.logits().UseRow(row);
   }
-  sequences_.logits().Add(sequence);
+  sequences_.AddLogits(sequence);
   sequences_.At(sequence).state_before = sequences_.At(sequence).sampler.state();
 }
 

@@ -58,7 +58,7 @@ TEST_P(LogitsStateTest, IsWhereTheEventsPutIt) {
   for (Event event : GetParam().events) Apply(event, &state);
   EXPECT_EQ(GetParam().must_read, state.MustRead());
   EXPECT_EQ(GetParam().is_on_backend, state.IsOnBackend());
-  EXPECT_EQ(GetParam().best_id, state.best_id(0));
+  EXPECT_EQ(GetParam().best_id, state.best_id());
   EXPECT_EQ(GetParam().row, state.row());
 }
 
@@ -140,19 +140,7 @@ TEST(LogitsStateTest, PlacesAndSequencesAreIndependent) {
   state.Drop(0);
   state.EndRun(true, kBest);
   EXPECT_FALSE(state.Has(0));
-  EXPECT_EQ(kBest, state.best_id(0));
-}
-
-TEST(LogitsStateTest, ArgmaxOfASequence_IsThatOfItsLogits) {
-  LogitsState state;
-  EXPECT_EQ(kNone, state.best_id(3));
-  state.Add(3, kBest);
-  EXPECT_EQ(kBest, state.best_id(3));
-  EXPECT_EQ(kNone, state.best_id(2));
-  state.Drop(3);
-  EXPECT_EQ(kNone, state.best_id(3));
-  state.Add(3);  // written by someone who does not know it
-  EXPECT_EQ(kNone, state.best_id(3));
+  EXPECT_EQ(kBest, state.best_id());
 }
 
 TEST(LogitsStateTest, RemembersThatAllAreWanted) {
