@@ -83,8 +83,9 @@ struct SequenceRows {
   uint32_t encoder_rows = 0;           // of the sequence; kinds with is_cross_attention read them
   uint32_t n_first_type = UINT32_MAX;  // rows of token type 0; those after them have type 1
   uint32_t more_logit_rows = 0;        // before the last one, with LogitRows::kLastOfEach
-  // f32 [vocab]: receives the first of its rows of logits, too, and *best_id its argmax, the lowest
-  // id on ties. Null: neither, or not the argmax. REQUIRES: LogitsAccess::copies_rows, kLastOfEach.
+  // logits_copy, f32 [vocab], receives a copy of the sequence's first row of logits, and best_id
+  // the argmax of that row, the lowest id on ties. Null: not copied, or not computed. best_id
+  // requires logits_copy. REQUIRES, unless null: LogitsAccess::copies_rows, kLastOfEach.
   float* logits_copy = nullptr;
   int32_t* best_id = nullptr;
   Span<const ActiveAdapter> adapters = {};

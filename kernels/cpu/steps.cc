@@ -269,7 +269,8 @@ class Runner {
   }
 
  private:
-  // Sequences share the threads: copying all their logits on one takes 3 % of a step of 8.
+  // Fills SequenceRows::logits_copy and best_id, on all threads: on one it took 3 % of a step of 8
+  // sequences (135M, two threads).
   void CopyLogits() const {
     if (args_.logit_rows != LogitRows::kLastOfEach) return;
     const uint32_t vocab = program_.vocab;

@@ -3,10 +3,10 @@
 // XNNPACK's kernel takes 8 values of a column at a time, so each sum is in two halves that have to
 // be added once per block. These kernels take 4 (kr = 4): a lane is a column, an activation quad is
 // broadcast, and a block ends with one conversion and one multiplication per 8 dot products. The
-// order of summation and the rounding are XNNPACK's.
+// order of summation and the rounding are those of XNNPACK's kernel for VNNI, with AVX2 too.
 //
 // XNNPACK's kernel for AVX2 multiplies words, 16 at a time. Ours multiplies bytes, 32 at a time,
-// and sums a block's products in 16 bits: 32 products of a value of 4 bits and a byte fit.
+// and sums a block's products in 16 bits, two products in each of 8 steps: 16 x 255 x 8 = 32,640.
 #if defined(ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
@@ -27,8 +27,8 @@ namespace arn::cpu::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Panels: 16 columns, whose quads of a block lie in pairs, one in the low halves of the bytes and
-// one in the high halves.
+// The panels that both kernels read. A block's quads lie in pairs, one in the low halves of the
+// bytes and one in the high halves.
 struct Int4Panels {
   static constexpr uint32_t kColumns = 16;
   static constexpr WeightLayout kLayout = {WeightOrder::kPanels, kColumns, 4, 1, 2};
@@ -124,7 +124,7 @@ struct Int4PairKernel : Int4Panels {
   // 8 of 16 registers are sums of pairs: with more, GCC moves some to memory.
   static constexpr uint32_t kRows = 4;
 
-  // Bits of a byte's low or high half, as signed values.
+  // Returns the values in the low (half 0) or high halves of bytes.
   template <class V>
   static HWY_INLINE V Values(V table, V both, size_t half) {
     const hn::DFromV<V> d;
